@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from tfconvert.cli.options import CONTEXT, json_option, options_of, show, to_source
-from tfconvert.schema.diagnostics import ConversionError, printable
+from tfconvert.schema.diagnostics import ERROR, ConversionError, printable
 from tfconvert.schema.limits import limited
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
-from tfconvert.settings.verify_options import Verify
+from tfconvert.settings.verify_options import Runtime, Verify
 
 if TYPE_CHECKING:
     from tfconvert.converter.validation.result_check import Verification
@@ -25,6 +26,7 @@ Examples:
   tfconvert verify model.tflite --against saved_model/ --data inputs.npz
   tfconvert verify model.tflite --against saved_model/ --compare-layers
   tfconvert verify model.tflite --against frozen.pb --output scores --json
+  tfconvert verify model.tflite --on gpu
 """
 
 
@@ -34,8 +36,13 @@ Examples:
     "--against",
     "model",
     metavar="MODEL",
-    required=True,
     help="The TensorFlow model: a SavedModel directory or anything else that can be converted.",
+)
+@click.option(
+    "--on",
+    type=click.Choice(get_args(Runtime)),
+    multiple=True,
+    help="Run FILE there and compare with the CPU (repeatable); then --against may be left out.",
 )
 @click.option(
     "--data",
@@ -50,7 +57,15 @@ Examples:
 @json_option("Print the outcome as JSON.")
 @options_of(Selection)
 @options_of(Options, "limits")
-def verify(file: str, model: str, data: tuple[str, ...], compare_layers: bool, as_json: bool, **settings: Any) -> None:
+def verify(
+    file: str,
+    model: str | None,
+    on: tuple[str, ...],
+    data: tuple[str, ...],
+    compare_layers: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
     """Compare a .tflite FILE with the TensorFlow model that it was converted from.
 
     The file runs in LiteRT, the model in this package's reference executor; TensorFlow is not needed. Signatures,
@@ -62,6 +77,12 @@ def verify(file: str, model: str, data: tuple[str, ...], compare_layers: bool, a
     """
     from tfconvert.tools.against import check
 
+    if model is None and not on:
+        raise click.UsageError("Missing option '--against', or '--on'.")
+    if on:
+        _run_on(file, on, as_json=as_json and model is None)
+    if model is None:
+        return
     try:
         source, options = to_source(model, settings)
         wanted = replace(options.verify or Verify(), data=list(data) or None, compare_layers=compare_layers)
@@ -78,6 +99,21 @@ def verify(file: str, model: str, data: tuple[str, ...], compare_layers: bool, a
         _print(found)
     show((*found.notes, *found.problems))
     sys.exit(1 if found.problems else 0 if found.agrees else 2)
+
+
+def _run_on(file: str, kinds: tuple[str, ...], *, as_json: bool) -> None:
+    """Runs a file in other runtimes; ends with 1 if one does not run it, or has other results."""
+    from tfconvert.converter.validation.runtimes_check import notes_of, outcomes
+
+    try:
+        found = list(notes_of(list(outcomes(Path(file).read_bytes(), kinds))))
+    except OSError as problem:
+        raise click.UsageError(f"{file} can't be read: {problem.strerror}") from problem
+    if as_json:
+        _print_json({"runtimes": [each.to_dict() for each in found]})
+    show(found)
+    if any(each.severity == ERROR for each in found):
+        sys.exit(1)
 
 
 def _print(found: Verification) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.settings.setting import check_fields, documented, is_flag, is_path, setting, shown
+
+
+Runtime = Literal["compiled", "gpu", "micro"]
 
 
 def _are_samples(value: Any) -> bool:
@@ -43,6 +46,13 @@ class Verify:
         "error. By default, less than 0.9 is a warning.",
         expected="a share, as 0.95",
         schema={"type": "number", "minimum": 0, "maximum": 1},
+    )
+    on: Sequence[Runtime] = setting(
+        (),
+        "Run the result there too, and compare with the CPU: LiteRT's GPU accelerator (gpu), tflite-micro (micro); "
+        "LiteRT's CompiledModel (compiled) is always tried, but only an error if it is named here.",
+        expected="a list of compiled, gpu, micro",
+        example='["gpu"]',
     )
     compare_layers: bool = setting(
         False,

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfconvert.converter.pipeline.pass_result import QuantizationReport
-from tfconvert.converter.validation import file_check, quantization_check
+from tfconvert.converter.validation import file_check, quantization_check, runtimes_check
+from tfconvert.converter.validation.runtimes_check import COMPILED
 from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
-from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
+from tfconvert.schema.diagnostics import ERROR, WARNING, ConversionError, Diagnostic
+from tfconvert.schema.tflite.compiled_model import NO_COMPILED_MODEL
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
 from tfconvert.settings.targets import LiteRT
@@ -98,6 +100,8 @@ def verified(
     assert wanted is not None, "the settings say to verify"
     if any(note.code == "needs-flex" for note in report.notes):
         return report._replace(notes=(*report.notes, _NEEDS_FLEX))
+    if isinstance(file, TFLiteFile):
+        report = _elsewhere(wanted, file, report)
     if options.quantize is not None:
         assert isinstance(file, TFLiteFile), "only LiteRT's files are quantized"
         return _quantized(source, options, options.quantize, wanted, file, report, on_stage)
@@ -108,6 +112,25 @@ def verified(
     if found.problems:
         raise ConversionError((*found.problems, *found.notes))
     return report._replace(verification=found.errors, notes=(*report.notes, *found.notes))
+
+
+def _elsewhere(wanted: Verify, file: TFLiteFile, report: Report) -> Report:
+    """Returns the report with what other runtimes make of a file.
+
+    Raises:
+        ConversionError: One that was asked for does not run it, or has other results.
+    """
+    kinds = list(dict.fromkeys(wanted.on))
+    content = file.to_bytes()
+    notes = list(runtimes_check.notes_of(list(runtimes_check.outcomes(content, kinds))))
+    problems = [note for note in notes if note.severity == ERROR]
+    if problems:
+        raise ConversionError(problems)
+    is_known = any(note.code == NO_COMPILED_MODEL for note in report.notes)
+    if COMPILED not in kinds and not is_known and runtimes_check.is_available(COMPILED):
+        found = list(runtimes_check.outcomes(content, [COMPILED]))
+        notes += runtimes_check.notes_of(found, silent=True)
+    return report._replace(notes=(*report.notes, *notes))
 
 
 def _quantized(
