@@ -12,7 +12,7 @@ from tfconvert.schema.tflite.accelerators.acceptance import OK, OUTCOMES, Row, d
 from tfconvert.schema.tflite.accelerators.forms import ANY, CONDITIONS, conditions
 
 # The maximum number of conditions of a row.
-_MAX_WORDS = 3
+_MAX_WORDS = 4
 
 _ORDER = {word: at for at, word in enumerate(CONDITIONS)}
 
@@ -60,10 +60,12 @@ def rows_of(samples: Sequence[Sample]) -> list[Row]:
     while rest := [each for each in samples if _decided(rows, each) != each.outcome]:
         added = _best(samples, rest, signatures)
         if added is None:
-            # Equal forms differ, as numbers that are just within the tolerance: the worse outcome holds for all.
-            worst = max(rest, key=lambda each: _weight(each.outcome))
-            added = _row((), frozenset((worst.signature,)), worst.outcome, rest)
-            samples = [each for each in samples if each.signature != worst.signature or each.outcome == worst.outcome]
+            # A form differs from ones that look alike by a rare condition: the row has all of its conditions.
+            worst = max(rest, key=lambda each: (_weight(each.outcome), len(each.words)))
+            added = _row(sorted(worst.words, key=_ORDER.__getitem__), frozenset((worst.signature,)), worst.outcome, rest)
+            samples = [
+                each for each in samples if not _fits(added, each) or _weight(each.outcome) >= _weight(worst.outcome)
+            ]
         rows.append(added)
     return rows
 

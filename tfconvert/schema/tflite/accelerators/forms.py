@@ -94,6 +94,8 @@ class Form:
     @cached_property
     def main(self) -> Operand:
         """The operand that the operator is applied to."""
+        if self.operator in ("SELECT", "SELECT_V2"):
+            return max(self.data, key=lambda each: len(each.shape or ()), default=ABSENT)
         for name in ("input", "params", "value"):
             if name in self.named and self.operator != "EMBEDDING_LOOKUP":
                 return self.named[name]
@@ -342,6 +344,14 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "broadcast": (_broadcasts, "its operands have different shapes"),
     "constant-rows": (_has_rows, "a constant of rank 1 to 3 varies along the first axis"),
     "constant-vector": (_has_vector, "a constant of a lower rank has several elements"),
+    "constant-single": (
+        lambda form: any(_count(each) == 1 for each in _constants(form)),
+        "a constant has one element",
+    ),
+    "constant-partial": (
+        lambda form: any(_count(each) > 1 and each.shape != form.call.result(0).shape for each in _constants(form)),
+        "a constant has several elements, but not the result's shape",
+    ),
     "constant": (lambda form: bool(_constants(form)), "an operand is a constant"),
     "constant-first": (_has_data(0, constant=True), "the first operand is a constant"),
     "constant-second": (_has_data(1, constant=True), "the second operand is a constant"),
@@ -369,6 +379,10 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "crossing-groups": (_has_crossing_groups, "the inputs of a group are more than 4, and no multiple of 4"),
     "multiplied": (_multiplies, "a channel has several results"),
     "cropped": (_is_cropped, "its size is no multiple of the stride"),
+    "unkept": (
+        lambda form: form.operator == "FULLY_CONNECTED" and form.rank > 2 and not form.option("keep_num_dims"),
+        "it joins the first axes",
+    ),
     "flattened": (_is_flattened, "it flattens its operand"),
     "shared-batches": (_broadcasts_batches, "the batches of its operands differ"),
     "adj_x": (_is_set("adj_x"), "the first matrix is transposed"),
@@ -386,6 +400,10 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "partial-choice": (_has_partial_choice, "an operand to choose from is neither a scalar nor of the result's shape"),
     "odd-alpha": (_has_odd_alpha, "the slope is not one number a channel"),
     "partial-alpha": (_has_partial_alpha, "the slope has the size 1 where the operand has not"),
+    "full-alpha": (
+        lambda form: any(size > 1 for size, _ in _aligned(form.named.get("alpha", ABSENT), form.main)[:-1]),
+        "the slope varies along more than the channels",
+    ),
     "pads-batch": (_pads_batch, "it pads the first axis"),
     "infinite": (_has_infinity, "a constant is infinite"),
     "symmetric": (_option_is("mode", 1, "SYMMETRIC"), "it repeats the border"),

@@ -1,0 +1,129 @@
+"""The tables of what accelerators accept: their form, and what they say about forms whose verdict is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tfconvert.schema.tflite.accelerators.acceptance import (
+    ACCELERATORS,
+    CRASHES,
+    LOAD_FAILS,
+    OK,
+    OUTCOMES,
+    REFUSED,
+    UNKNOWN,
+    WRONG,
+    table,
+    verdict,
+)
+from tfconvert.schema.tflite.accelerators.forms import CONDITIONS, Form, type_form
+from tfconvert.schema.tflite.tables import TFLITE
+from tfconvert.schema.tflite.versions import Call, Operand
+
+Shape = Sequence[int]
+MEASURED = ("gpu", "micro")
+
+
+def x(*shape: int, type: str = "FLOAT32") -> Operand:
+    return Operand(type, shape)
+
+
+def held(*shape: int, type: str = "FLOAT32", elements: Sequence[float] | None = None) -> Operand:
+    return Operand(type, shape, is_constant=True, elements=None if elements is None else tuple(elements))
+
+
+def ints(*elements: int) -> Operand:
+    return held(len(elements), type="INT32", elements=elements)
+
+
+R4 = x(1, 3, 4, 6)
+
+FORMS: Sequence[tuple[str, Call, str]] = [
+    ("ADD", Call((R4, R4), (R4,)), OK),
+    ("ADD", Call((x(1, 2, 3, 4, 6), x(1, 2, 3, 4, 6)), (x(1, 2, 3, 4, 6),)), REFUSED),
+    ("ADD", Call((R4, x()), (R4,)), REFUSED),
+    ("ADD", Call((x(3, 6), held(3, 6)), (x(3, 6),)), WRONG),
+    ("ADD", Call((x(3, 6), held(1, 6)), (x(3, 6),)), OK),
+    ("MUL", Call((x(2, 3, 6), held(2, 1, 6)), (x(2, 3, 6),)), WRONG),
+    ("MUL", Call((x(1, 3, 6), held(1, 3, 6)), (x(1, 3, 6),)), OK),
+    ("SUB", Call((R4._replace(tensor=1), R4._replace(tensor=1)), (R4,)), REFUSED),
+    ("ADD", Call((R4, R4), (R4,), {"fused_activation_function": "SIGN_BIT"}), REFUSED),
+    ("EQUAL", Call((x(2, 3, 6, type="INT32"), held(6, type="INT32")), (x(2, 3, 6, type="BOOL"),)), WRONG),
+    ("NEG", Call((x(1, 3, type="INT64"),), (x(1, 3, type="INT64"),)), REFUSED),
+    ("SOFTMAX", Call((R4,), (R4,), {"beta": 0.5}), REFUSED),
+    ("SOFTMAX", Call((x(6),), (x(6),), {"beta": 1.0}), WRONG),
+    ("BROADCAST_TO", Call((x(1, 6), ints(3, 6)), (x(3, 6),)), REFUSED),
+    ("CUMSUM", Call((R4, held(type="INT32", elements=[3])), (R4,), {"exclusive": True}), WRONG),
+    ("REVERSE_V2", Call((R4, ints(3)), (R4,)), WRONG),
+    ("REVERSE_V2", Call((x(1, 3, 4, 8), ints(3)), (x(1, 3, 4, 8),)), OK),
+    ("RESHAPE", Call((x(2, 12), x(4, type="INT32")), (x(1, 2, 2, 6),)), LOAD_FAILS),
+    ("MEAN", Call((R4, x(2, type="INT32")), (R4,), {"keep_dims": True}), LOAD_FAILS),
+    ("SELECT_V2", Call((held(4, 6, type="BOOL"), R4, held()), (R4,)), LOAD_FAILS),
+    ("SELECT_V2", Call((held(1, 1, 4, 6, type="BOOL"), R4, held()), (R4,)), OK),
+    ("CONV_2D", Call((x(1, 8, 8, 4), held(5, 3, 3, 4), x(5)), (x(1, 8, 8, 5),)), CRASHES),
+    ("CONV_2D", Call((x(1, 8, 8, 8), held(6, 3, 3, 4), held(6)), (x(1, 8, 8, 6),)), WRONG),
+    ("TRANSPOSE_CONV", Call((ints(1, 15, 15, 5), held(5, 3, 3, 4), x(1, 8, 8, 4)), (x(1, 15, 15, 5),), {"padding": "SAME", "stride_h": 2, "stride_w": 2}), WRONG),
+    ("FULLY_CONNECTED", Call((x(1, 8), x(5, 8), held(5)), (x(1, 5),)), WRONG),
+    ("FULLY_CONNECTED", Call((x(1, 8), held(5, 8), held(5)), (x(1, 5),)), OK),
+    ("BATCH_MATMUL", Call((x(2, 3, 4), x(1, 4, 5)), (x(2, 3, 5),)), WRONG),
+    ("PAD", Call((x(3, 8), held(2, 2, type="INT32", elements=(0, 0, 1, 2))), (x(3, 11),)), REFUSED),
+    ("GATHER", Call((held(8, 6), x(1, 3, type="INT32")), (x(1, 3, 6),), {"axis": 0}), REFUSED),
+    ("STRIDED_SLICE", Call((x(3, 6), ints(1, 0), ints(2, 6), ints(1, 1)), (x(6),), {"shrink_axis_mask": 1}), REFUSED),
+    ("TOPK_V2", Call((x(2, 6), held(type="INT32", elements=[3])), (x(2, 3), x(2, 3, type="INT32"))), WRONG),
+    ("DEPTH_TO_SPACE", Call((x(2, 8, 8, 16),), (x(2, 16, 16, 4),), {"block_size": 2}), WRONG),
+    ("PRELU", Call((R4, held()), (R4,)), REFUSED),
+    ("PRELU", Call((R4, held(6)), (R4,)), OK),
+    ("SPLIT", Call((held(type="INT32", elements=[3]), R4), (R4,), {"num_splits": 1}), CRASHES),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("operator", "call", "outcome"), FORMS, ids=[f"{name}-{outcome}-{at}" for at, (name, _, outcome) in enumerate(FORMS)]
+)
+def test_verdicts_of_the_gpu(operator: str, call: Call, outcome: str) -> None:
+    found = verdict("gpu", operator, call)
+    assert found.outcome == outcome, found
+    assert found.is_ok or found.reason or outcome in (CRASHES, WRONG)
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_tables_are_in_order(name: str) -> None:
+    found = table(name)
+    assert found.release
+    assert set(found.operators) <= set(TFLITE.enums["BuiltinOperator"])
+    for operator in found.operators:
+        for row in found.rows(operator):
+            assert row.outcome in OUTCOMES
+            assert set(row.words) <= set(CONDITIONS)
+
+
+def test_what_was_not_tried_is_unknown() -> None:
+    assert verdict("gpu", "HASHTABLE_LOOKUP", Call((R4,), (R4,))).outcome == UNKNOWN
+    assert verdict("gpu", "ADD", Call((x(2, type="UINT64"),) * 2, (x(2, type="UINT64"),))).outcome == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("operator", "outcome"),
+    [("GELU", REFUSED), ("ONE_HOT", REFUSED), ("TILE", REFUSED), ("SELECT", REFUSED), ("TANH", OK), ("SQUEEZE", OK)],
+)
+def test_verdicts_of_microcontrollers(operator: str, outcome: str) -> None:
+    calls = {
+        "ONE_HOT": Call((x(3, type="INT32"), held(type="INT32"), held(), held()), (x(3, 4),)),
+        "SELECT": Call((x(2, 3, type="BOOL"), x(2, 3), x(2, 3)), (x(2, 3),)),
+        "TILE": Call((R4, ints(1, 2, 1, 1)), (x(1, 6, 4, 6),)),
+    }
+    assert verdict("micro", operator, calls.get(operator, Call((R4,), (R4,)))).outcome == outcome
+
+
+def test_forms_of_types() -> None:
+    assert type_form(Operand("INT8", (2,), (0.1,))) == "i8"
+    assert type_form(Operand("INT8", (2,), (0.1, 0.2), axis=0)) == "i8c"
+    assert type_form(Operand("INT8", (2,))) == "int8"
+    assert type_form(Operand("FLOAT32", (2,), origin="f16")) == "f32<f16"
+    assert Form("CONV_2D", FORMS[21][1]).signature == "f32,f32>f32"
+
+
+def test_accelerators_have_tables() -> None:
+    assert set(MEASURED) <= set(ACCELERATORS)
