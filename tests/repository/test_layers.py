@@ -47,7 +47,9 @@ SUBPACKAGES = {
     "tfconvert.converter.targets": (("output_form", "target"), ("litert", "stablehlo"), ("iree",)),
     "tfconvert.importers": (
         ("containment", "pinned_shapes", "temporary_model"),
-        ("checkpoint", "mlir", "stablehlo", "tflite"),
+        ("jax_functions",),
+        ("checkpoint", "mlir", "tflite"),
+        ("stablehlo",),
         ("graph",),
         ("graph_def", "saved_model"),
         ("keras", "meta_graph"),
@@ -106,6 +108,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.pipelines",
     "tfconvert.schema.versions",
     "tfconvert.importers.graph.signature_order",
+    "tfconvert.importers.jax_functions",
     "tfconvert.importers.keras",
     "tfconvert.importers.model_files",
     "tfconvert.importers.open_model",

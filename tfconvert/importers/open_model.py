@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
 
 _KERAS = {"keras", "tf_keras"}
+_JAX = {"jax", "jaxlib"}
 _KERAS_FILES = (".keras", ".h5", ".hdf5")
 IR_FILES = (".mlir", ".mlirbc", ".tflite")
 """The endings of files whose contents are IR already."""
@@ -59,6 +60,20 @@ def save_if_needed(model: object) -> TemporaryModel | None:
     return None
 
 
+def is_of_jax(model: object) -> bool:
+    """Returns whether a model in memory is a function of JAX."""
+    return bool(_frameworks(model) & _JAX) or type(model).__module__ == "tfconvert.importers.jax_functions"
+
+
+def name_of_jax(model: object) -> str:
+    """Returns what to call a function of JAX; empty for other models."""
+    if not is_of_jax(model):
+        return ""
+    from tfconvert.importers.stablehlo.jax_objects import name_of
+
+    return name_of(model)
+
+
 def _frameworks(model: object) -> set[str]:
     """Returns the packages of an object's classes; those of the first item for several functions."""
     if isinstance(model, list | tuple) and model:
@@ -88,7 +103,7 @@ def import_model(model: object, selection: Selection, *, functional: bool) -> Mo
 
     Args:
         model: A SavedModel folder, a GraphDef file, a MetaGraph, MLIR text, a StableHLO artifact, a file of
-            `jax.export` or a `.tflite` file; or a SavedModel or GraphDef message.
+            `jax.export` or a `.tflite` file; or a SavedModel or GraphDef message, or a function of JAX.
         selection: The part to import.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
@@ -100,6 +115,11 @@ def import_model(model: object, selection: Selection, *, functional: bool) -> Mo
 
 
 def _import_message(message: object, selection: Selection, *, functional: bool) -> ModuleOp:
+    if is_of_jax(message):
+        _refuse(selection, _OF_GRAPHS, "chooses what to import of a TensorFlow model; functions are imported whole")
+        from tfconvert.importers.stablehlo.jax_objects import import_jax
+
+        return import_jax(message, selection)
     from tfconvert.importers.graph.protos import own_message
     from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 

@@ -43,12 +43,17 @@ class Source(Selection):
         model = self.model
         if self.temporary is not None:
             return self.temporary.name
-        return os.fspath(model) if isinstance(model, str | os.PathLike) else f"a {type(model).__name__} message"
+        if isinstance(model, str | os.PathLike):
+            return os.fspath(model)
+        return open_model.name_of_jax(model) or f"a {type(model).__name__} message"
 
     @property
     def can_be_cut(self) -> bool:
         """Whether its tensors have names by which it can be cut; texts and `.tflite` files are imported whole."""
-        return not isinstance(self.model, str | os.PathLike) or not open_model.is_ir(Path(self.model))
+        model = self.model
+        return not (
+            open_model.is_ir(Path(model)) if isinstance(model, str | os.PathLike) else open_model.is_of_jax(model)
+        )
 
     @property
     def kind(self) -> str:

@@ -1,8 +1,9 @@
 """Checks a converted model: LiteRT and the reference executor on the same inputs must agree.
 
 The reference runs the imported model before any pass, so that a bug in any pass is found; only StableHLO's ops are
-raised to TensorFlow's before. Inputs are the user's, or random ones that suit the model. Results that also change in the reference if it rounds differently, such as the larger
-of two equal numbers, don't count as errors. Functions that can't be compared are reported in a note.
+raised to TensorFlow's before. Inputs are the user's, or random ones that suit the model. Results that also change in
+the reference if it rounds differently, such as the larger of two equal numbers, don't count as errors. Functions that
+can't be compared are reported in a note.
 """
 
 from __future__ import annotations
