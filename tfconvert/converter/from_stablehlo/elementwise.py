@@ -263,6 +263,15 @@ def _bits_as(x: EmittedTensor, dtype: Any) -> EmittedTensor:
     return x if x.dtype == dtype else x.op("Bitcast", x, type=np.dtype(dtype))
 
 
+def _multiply(raised: RaisedOp) -> EmittedTensor:
+    x, y = raised.operands
+    owner = x.value.owner
+    if x.value is y.value and x.dtype == np.float32 and isinstance(owner, Operation) and owner.name == "tf.Sub":
+        one, other = map(raised.tensor, owner.operands)
+        return one.op("SquaredDifference", one, other)  # type: ignore[no-any-return]
+    return _op("Mul", b="LogicalAnd")(raised)
+
+
 def _divide(raised: RaisedOp) -> EmittedTensor:
     return raised.elementwise(partial(_quotient, raised), *raised.operands)
 
@@ -561,7 +570,7 @@ ROWS: Rows = {
     "is_pos_inf": _formula(lambda x: x.equal(np.inf)),
     "maximum": _extreme("Maximum", "LogicalOr", -np.inf),
     "minimum": _extreme("Minimum", "LogicalAnd", np.inf),
-    "multiply": _op("Mul", b="LogicalAnd"),
+    "multiply": _multiply,
     "negate": _formula(_negate),
     "not": _op("Invert", b="LogicalNot"),
     "or": _logical("LogicalOr", "BitwiseOr", neutral=False),
