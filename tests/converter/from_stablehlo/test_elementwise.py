@@ -168,7 +168,7 @@ def test_integers_are_divided_by_zero_as_xla_does(dtype: type) -> None:
     return %0, %1 : {kind}, {kind}"""
     divisors: Array = np.array([2, 0, 3, 0], dtype)
     quotient, rest = results(program(body, [kind, kind], [kind, kind]), x, divisors)
-    ones = np.array(-1).astype(dtype).item()
+    ones = int(np.array(-1).astype(dtype))
     assert quotient.tolist() == [3, ones, 1, ones]
     assert rest.tolist() == [1, 6, 0, 0]
 
