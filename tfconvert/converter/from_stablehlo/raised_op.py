@@ -68,10 +68,8 @@ class RaisedOp:
             shape: The same, a vector of integers.
         """
         sizes = tuple(sizes)
-        while _defines(tensor.value, *_RESHAPES) and self.sizes(tensor) != sizes:
-            owner = tensor.value.owner
-            assert isinstance(owner, Operation)
-            tensor = self.tensor(owner.operands[0])
+        while self.sizes(tensor) != sizes and (source := self._before_reshape(tensor, sizes)) is not tensor:
+            tensor = source
         own = self.sizes(tensor)
         if own == sizes:
             return tensor
@@ -442,10 +440,6 @@ _COMMUTATIVE = frozenset({"AddV2", "Maximum", "Minimum", "Mul"})
 def _is_size(element: int) -> bool:
     """Returns whether an element of a vector of sizes is a number or a symbol that isn't negative."""
     return element >= 0 or element < dims.UNKNOWN
-
-
-# Ops that keep the elements and their order.
-_RESHAPES = ("tf.Reshape", "tf.ExpandDims", "tf.Squeeze")
 
 
 def _defines(value: Value, *names: str) -> bool:
