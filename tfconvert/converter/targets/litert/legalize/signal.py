@@ -53,11 +53,16 @@ def _rfft(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tf("Squeeze", (transformed,), op.results[0].type, {"squeeze_dims": [-2]})
 
 
+def _same_shapes(op: Operation) -> Failure | None:
+    shapes = [types.shape_of(operand.type) for operand in op.operands]
+    return None if shapes[0] == shapes[1] is not None else Failure("its operands aren't known to have one shape")
+
+
 def _complex(op: Operation, emit: LiteRTBuilder) -> Value:
     """Makes complex numbers by the one kernel that does: the transform of `x, -y, 0, 0` has `x + iy` as its second."""
     shape = types.shape_of(op.results[0].type) or ()
     real, imaginary = op.operands
-    zeros = emit.binary("Mul", real, 0.0)
+    zeros = emit.unary("ZerosLike", real)
     part = types.tensor(types.F32, (*shape, 1, 4))
     rows = emit.tf(
         "Pack", (real, emit.unary("Neg", imaginary), zeros, zeros), types.tensor(types.F32, (*shape, 4)), {"axis": -1}
@@ -151,7 +156,7 @@ _LENGTH = constant_operand(1, "the length")
 _CONSTRAINT = all_of(_is_power_of_two, _rank_is_known)
 
 ENTRIES: tuple[Entry, ...] = (
-    Lowering("Complex", "Pack rfft2d StridedSlice", _complex, "f32", _rank_is_known),
+    Lowering("Complex", "Pack rfft2d StridedSlice", _complex, "f32", _same_shapes),
     Lowering("RFFT", "rfft2d", _rfft, "f32", _CONSTRAINT),
     *(
         Lowering(op, "Real Imag BatchMatMulV2", _inverse, "complex<f32>", all_of(_LENGTH, _inverse_constraint))
