@@ -121,7 +121,7 @@ def _convolved(
 
 def _arranged(x: EmittedTensor, layout: Sequence[str], wanted: Sequence[str]) -> EmittedTensor:
     order = [layout.index(letter) for letter in wanted]
-    return x if order == sorted(order) else x.op("Transpose", x, order)  # type: ignore[no-any-return]
+    return x if order == sorted(order) else x.op("Transpose", x, order)
 
 
 def _as_floats(

@@ -212,7 +212,7 @@ def _total_order(x: EmittedTensor) -> EmittedTensor:
     """Returns integers in the order of floats, with -0 before 0 and NaN at the ends."""
     need(x.dtype == np.float32, "only floats of 32 bits have a total order")
     bits = _bits_as(x, np.int32)
-    return (bits < 0).where(bits.op("BitwiseXor", bits, np.int32(0x7FFFFFFF)), bits)  # type: ignore[no-any-return]
+    return (bits < 0).where(bits.op("BitwiseXor", bits, np.int32(0x7FFFFFFF)), bits)
 
 
 def _select(raised: RaisedOp) -> EmittedTensor:

@@ -334,7 +334,7 @@ class RaisedOp:
             return tensor
         if tensor.dtype.kind in "iu" and len(sizes) == 1 and 0 <= sizes[0] <= MAX_PARTIAL:
             # Sizes and positions are followed element by element.
-            return tensor.reshape(sizes) if sizes == (1,) else tensor.op("BroadcastTo", tensor, shape)  # type: ignore[no-any-return]
+            return tensor.reshape(sizes) if sizes == (1,) else tensor.op("BroadcastTo", tensor, shape)
         more = len(sizes) - len(own)
         if own and sizes == (1,) * more + own:
             for _ in range(more):

@@ -105,6 +105,8 @@ def combine_by(name: str) -> Combine:
 def neutral(name: str, dtype: np.dtype[Any]) -> Any:
     """Returns the number that an op leaves others unchanged with."""
     if name in ("maximum", "minimum"):
+        if dtype == np.bool_:
+            return name == "minimum"
         if dtype.kind in "iu":
             return np.iinfo(dtype).min if name == "maximum" else np.iinfo(dtype).max
         return -np.inf if name == "maximum" else np.inf
@@ -266,7 +268,7 @@ def _position(raised: RaisedOp, name: str, axes: Sequence[int]) -> Sequence[Emit
     known = raised.known(first)
     body = "maximum" if name == "Max" else "minimum"
     need(known is not None and known == 0 and is_neutral(raised, body, init), "it begins with a value of its own")
-    wide = x.cast(wide_type(body, x.dtype))
+    wide = x.cast(np.int32) if x.dtype == np.bool_ else x.cast(wide_type(body, x.dtype))
     dtype = positions.dtype
     found = x.op(f"Arg{name}", wide, axes[0], output_type=dtype if dtype == np.int64 else np.dtype(np.int32))
     return [x.op(name, wide, [axes[0]]).cast(x.dtype), found.cast(dtype)]

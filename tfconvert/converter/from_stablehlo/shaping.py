@@ -60,7 +60,7 @@ def settled(raised: RaisedOp) -> EmittedTensor | None:
     operand, shape = raised.operands
     own, sizes = raised.sizes(operand), raised.sizes(raised.tensor(raised.op.results[0]))
     if not own:
-        return operand.op("Fill", shape, operand) if raised.known(shape) is None else None  # type: ignore[no-any-return]
+        return operand.op("Fill", shape, operand) if raised.known(shape) is None else None
     more = len(sizes) - len(own)
     padded = (1,) * more + own
     if padded == sizes:

@@ -276,7 +276,7 @@ def _ordered_back(x: EmittedTensor, order: Sequence[int]) -> EmittedTensor:
     if new:
         return x.op("Squeeze", x, squeeze_dims=new)  # type: ignore[no-any-return]
     back = [order.index(axis) for axis in range(len(order))]
-    return x if back == sorted(back) else x.op("Transpose", x, back)  # type: ignore[no-any-return]
+    return x if back == sorted(back) else x.op("Transpose", x, back)
 
 
 def _pool(raised: RaisedOp, kind: str, x: EmittedTensor, windows: _Windows) -> EmittedTensor:
