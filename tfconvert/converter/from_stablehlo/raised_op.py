@@ -22,6 +22,7 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 BROADCAST = "tf.BroadcastTo"
 
+# Ops that keep the elements and their order.
 _RESHAPES = frozenset({"tf.ExpandDims", "tf.Reshape", "tf.Squeeze"})
 
 _REDUCTIONS = frozenset({"tf.All", "tf.Any", "tf.Max", "tf.Mean", "tf.Min", "tf.Prod", "tf.Sum"})
@@ -76,15 +77,6 @@ class RaisedOp:
         found = self._reshaped(tensor, own, sizes, shape)
         self._known.note(found.value, sizes)
         return found
-
-    def _before_reshape(self, tensor: EmittedTensor, sizes: Shape) -> EmittedTensor:
-        """Returns the tensor that another is a reshape of, if a shape can be made of it, too."""
-        owner = tensor.value.owner
-        if not isinstance(owner, Operation) or owner.name not in _RESHAPES:
-            return tensor
-        source = self.tensor(owner.operands[0])
-        own = self.sizes(source)
-        return source if all(size >= 0 or size in own for size in sizes) else tensor
 
     def unsqueezed(self, tensor: EmittedTensor) -> tuple[EmittedTensor, list[int]] | None:
         """Returns the tensor that another is with dimensions of size 1 between its own, and where these are."""
