@@ -102,7 +102,7 @@ class Places:
 
     @property
     def wrapped(self) -> EmittedTensor | None:
-        """What the starts are computed from, where negative ones are counted from the end."""
+        """The indices that the starts are computed from, where negative ones are counted from the end."""
         found = wrapped_index(self.index.value)
         if found is None or self.length < 0 or _is_used(self.index.value):
             return None

@@ -73,7 +73,7 @@ def _body(op: Operation) -> tuple[str, Combine]:
             return name, _BINARY[name]
         if name in _UNARY and operands == (x,):
             return "settle" if name in _IDEMPOTENT else "apply", lambda x, update: _UNARY[name](x)
-    raise Declined("its body is none of those that are known: one op on an element and its update")
+    raise Declined("its body isn't a known one: one op on an element and its update")
 
 
 def _scatter(raised: RaisedOp) -> EmittedTensor:
@@ -321,7 +321,7 @@ class _Scatter:
             need(
                 self.name == "settle" or self._is_unique or is_unique(ids), "it may apply its body to an element again"
             )
-            hit = ids.op("UnsortedSegmentMax", ids.op("OnesLike", ids), ids, count)
+            hit: EmittedTensor = ids.op("UnsortedSegmentMax", ids.op("OnesLike", ids), ids, count)
             hit = hit.reshape([-1, *[1] * (rows.rank - 1)])
             return (hit > 0).where(self.combine(rows, rows), rows)
         need(self.name == _SET, "LiteRT has no such combination of several updates")
@@ -399,7 +399,7 @@ def _numbered_together(places: Sequence[Places]) -> EmittedTensor:
     low = [0 if each.wrapped is None else -each.size for each in places]
     limited = index.op("Minimum", index, np.array(sizes, index.dtype) - 1)
     limited = limited.op("Maximum", limited, np.array(low, index.dtype))
-    inside = limited.equal(index).reduce("All", [rank])
+    inside: EmittedTensor = limited.equal(index).reduce("All", [rank])
     steps = np.array([math.prod(sizes[place + 1 :]) for place in range(len(sizes))], index.dtype)
     if any(low):
         limited = limited.op("FloorMod", limited, np.array(sizes, index.dtype))
