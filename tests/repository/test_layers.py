@@ -86,7 +86,6 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.cli.diff",
     "tfconvert.cli.opt",
     "tfconvert.cli.serve",
-    "tfconvert.cli.verbs",
     "tfconvert.cli.verify",
     "tfconvert.conversion",
     "tfconvert.converter.process.guard",

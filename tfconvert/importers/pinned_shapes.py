@@ -1,4 +1,4 @@
-"""Sizes of inputs that the user pins: shapes by name, and the batch."""
+"""Sizes of inputs that the user sets: shapes by name, and the batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfconvert.schema.dialects import types
 
 
 def override_shape(name: str, noted: types.Shape | None, wanted: Any) -> types.Shape:
-    """Returns the shape that the user pins for an input.
+    """Returns the shape that the user sets for an input.
 
     Args:
         name: The input.
@@ -35,7 +35,7 @@ def override_shape(name: str, noted: types.Shape | None, wanted: Any) -> types.S
         raise error(
             "shape-mismatch",
             f"the shape {requested} for {name!r} contradicts the model's {known}",
-            hint="pin unknown dimensions (-1) only",
+            hint="set unknown dimensions (-1) only",
         )
     return shape if noted is None else tuple(a if b < 0 else b for a, b in zip(noted, shape, strict=True))
 
@@ -61,5 +61,5 @@ def with_batch(name: str, tensor: types.AnyTensor, batch: int) -> types.AnyTenso
     shape = types.shape_of(tensor)
     if not shape:  # The report names those.
         return tensor
-    pinned = override_shape(name, shape, [batch, *(-1 for _ in shape[1:])])
-    return types.tensor(types.element_of(tensor), pinned)
+    shape = override_shape(name, shape, [batch, *(-1 for _ in shape[1:])])
+    return types.tensor(types.element_of(tensor), shape)

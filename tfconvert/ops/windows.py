@@ -118,8 +118,9 @@ class Windows(NamedTuple):
             return images
         spans = zip(self.pads, self.inputs, self.padded, strict=True)
         amounts = [(0, 0), *((pad[0], padded - dim - pad[0]) for pad, dim, padded in spans), (0, 0)]
-        operands = np.array(amounts, np.int32), np.array(fill).astype(images.dtype)
-        return images.op("PadV2", images, *operands)  # type: ignore[no-any-return]
+        fills = [np.array(fill).astype(images.dtype)] if fill else []
+        name = "PadV2" if fill else "Pad"
+        return images.op(name, images, np.array(amounts, np.int32), *fills)  # type: ignore[no-any-return]
 
     def slices(self, images: Tensor, fill: float = 0) -> list[Tensor]:
         """Returns the elements of all windows at each place in a window."""

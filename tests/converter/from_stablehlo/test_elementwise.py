@@ -17,8 +17,8 @@ F = np.array([-100, -3.7, -2.5, -1.5, -0.5, -0.0, 0.0, 0.3, 0.49999997, 0.5, 1.5
 UNIT = np.linspace(-0.95, 0.95, 13, dtype=np.float32)
 POSITIVE = np.linspace(0.1, 9, 13, dtype=np.float32)
 NAN = np.array([np.nan, np.inf, -np.inf, 0, 1], np.float32)
-I = np.array([-7, -3, 0, 2, 5, 7, 100, -100, 1, -1, 31, 2**31 - 1, -(2**31)], np.int32)
-J = np.array([3, -2, 5, -2, -3, 2, 7, 9, 1, 4, 31, 5, 3], np.int32)
+INTEGERS = np.array([-7, -3, 0, 2, 5, 7, 100, -100, 1, -1, 31, 2**31 - 1, -(2**31)], np.int32)
+OTHERS = np.array([3, -2, 5, -2, -3, 2, 7, 9, 1, 4, 31, 5, 3], np.int32)
 SHIFTS = np.array([0, 1, 2, 31, 30, 4, 5, 8, 16, 3, 32, 40, -1], np.int32)
 B = np.array([True, False, True, False])
 C = np.array([True, True, False, False])
@@ -48,23 +48,23 @@ UNARY: list[tuple[str, Callable[[Array], Array], Array]] = [
     ("log_plus_one", np.log1p, POSITIVE),
     ("logistic", lambda x: 1 / (1 + np.exp(-x)), F),
     ("negate", np.negative, F),
-    ("negate", np.negative, I),
-    ("not", np.invert, I),
-    ("not", np.invert, I.astype(np.uint8)),
+    ("negate", np.negative, INTEGERS),
+    ("not", np.invert, INTEGERS),
+    ("not", np.invert, INTEGERS.astype(np.uint8)),
     ("not", np.logical_not, B),
-    ("popcnt", lambda x: np.bitwise_count(x.view(np.uint32)).astype(x.dtype), I),
-    ("popcnt", lambda x: np.bitwise_count(x).astype(x.dtype), I.astype(np.uint8)),
+    ("popcnt", lambda x: np.bitwise_count(x.view(np.uint32)).astype(x.dtype), INTEGERS),
+    ("popcnt", lambda x: np.bitwise_count(x).astype(x.dtype), INTEGERS.astype(np.uint8)),
     (
         "count_leading_zeros",
         lambda x: np.array([32 - int(each).bit_length() for each in x.view(np.uint32)], x.dtype),
-        I,
+        INTEGERS,
     ),
     ("round_nearest_afz", _away, F),
     ("round_nearest_even", np.rint, F),
     ("rsqrt", lambda x: 1 / np.sqrt(x), POSITIVE),
     ("sign", np.sign, F),
-    ("sign", np.sign, I),
-    ("sign", np.sign, I.astype(np.uint8)),
+    ("sign", np.sign, INTEGERS),
+    ("sign", np.sign, INTEGERS.astype(np.uint8)),
     ("sine", np.sin, F),
     ("sqrt", np.sqrt, POSITIVE),
     ("tan", np.tan, UNIT),
@@ -88,31 +88,31 @@ CHLO: list[tuple[str, Callable[[Array], Array], Array]] = [
 BINARY: list[tuple[str, Callable[[Array, Array], Array], Array, Array]] = [
     ("add", np.add, F, F[::-1]),
     ("add", np.logical_or, B, C),
-    ("and", np.bitwise_and, I, J),
-    ("and", np.bitwise_and, I.view(np.uint32), J.view(np.uint32)),
-    ("and", np.bitwise_and, I.astype(np.uint8), J.astype(np.uint8)),
+    ("and", np.bitwise_and, INTEGERS, OTHERS),
+    ("and", np.bitwise_and, INTEGERS.view(np.uint32), OTHERS.view(np.uint32)),
+    ("and", np.bitwise_and, INTEGERS.astype(np.uint8), OTHERS.astype(np.uint8)),
     ("and", np.logical_and, B, C),
     ("atan2", np.arctan2, F, POSITIVE),
     ("divide", np.divide, F, POSITIVE),
-    ("divide", _truncated, I, J),
-    ("divide", _truncated, I.astype(np.int8), J.astype(np.int8)),
-    ("divide", np.floor_divide, I.view(np.uint32), np.abs(J).view(np.uint32)),
+    ("divide", _truncated, INTEGERS, OTHERS),
+    ("divide", _truncated, INTEGERS.astype(np.int8), OTHERS.astype(np.int8)),
+    ("divide", np.floor_divide, INTEGERS.view(np.uint32), np.abs(OTHERS).view(np.uint32)),
     ("maximum", np.maximum, F, F[::-1]),
-    ("maximum", np.maximum, I, J),
+    ("maximum", np.maximum, INTEGERS, OTHERS),
     ("maximum", np.logical_or, B, C),
-    ("minimum", np.minimum, I.astype(np.uint8), J.astype(np.uint8)),
+    ("minimum", np.minimum, INTEGERS.astype(np.uint8), OTHERS.astype(np.uint8)),
     ("multiply", np.multiply, F, F[::-1]),
     ("multiply", np.logical_and, B, C),
-    ("or", np.bitwise_or, I, J),
-    ("or", np.bitwise_or, I.view(np.uint32), J.view(np.uint32)),
+    ("or", np.bitwise_or, INTEGERS, OTHERS),
+    ("or", np.bitwise_or, INTEGERS.view(np.uint32), OTHERS.view(np.uint32)),
     ("or", np.logical_or, B, C),
     ("power", np.power, POSITIVE, F),
     ("remainder", np.fmod, F, F[::-1] + np.float32(0.25)),
-    ("remainder", np.fmod, I, J),
-    ("remainder", np.fmod, I.astype(np.int8), J.astype(np.int8)),
-    ("remainder", np.fmod, I.view(np.uint32), np.abs(J).view(np.uint32)),
+    ("remainder", np.fmod, INTEGERS, OTHERS),
+    ("remainder", np.fmod, INTEGERS.astype(np.int8), OTHERS.astype(np.int8)),
+    ("remainder", np.fmod, INTEGERS.view(np.uint32), np.abs(OTHERS).view(np.uint32)),
     ("subtract", np.subtract, F, POSITIVE),
-    ("xor", np.bitwise_xor, I, J),
+    ("xor", np.bitwise_xor, INTEGERS, OTHERS),
     ("xor", np.logical_xor, B, C),
 ]
 
@@ -162,8 +162,9 @@ def test_ops_of_two_operands(name: str, function: Callable[[Array, Array], Array
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.uint8])
 @pytest.mark.parametrize("name", ["shift_left", "shift_right_arithmetic", "shift_right_logical"])
 def test_shifts_by_all_bits_leave_none_or_the_sign(name: str, dtype: type) -> None:
-    x, places = I.astype(dtype), SHIFTS.astype(dtype)
-    width = 8 * np.dtype(dtype).itemsize
+    x: Array = INTEGERS.astype(dtype)
+    places: Array = SHIFTS.astype(dtype)
+    width = 8 * x.dtype.itemsize
     expected = []
     for each, place in zip(x.view(f"u{width // 8}").tolist(), places.view(f"u{width // 8}").tolist(), strict=True):
         signed = each - (each >> (width - 1) << width)
@@ -180,7 +181,13 @@ def test_shifts_by_all_bits_leave_none_or_the_sign(name: str, dtype: type) -> No
 
 @pytest.mark.parametrize(
     ("x", "y"),
-    [(F, F[::-1]), (I, J), (I.view(np.uint32), J.view(np.uint32)), (I.astype(np.uint8), J.astype(np.uint8)), (B, C)],
+    [
+        (F, F[::-1]),
+        (INTEGERS, OTHERS),
+        (INTEGERS.view(np.uint32), OTHERS.view(np.uint32)),
+        (INTEGERS.astype(np.uint8), OTHERS.astype(np.uint8)),
+        (B, C),
+    ],
     ids=_name,
 )
 def test_comparisons(x: Array, y: Array) -> None:

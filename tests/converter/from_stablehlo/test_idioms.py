@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.from_stablehlo.programs import convert, operators, program, results
+from tests.converter.from_stablehlo.programs import convert, operators, program, results, type_of
 
 Array = np.ndarray[Any, Any]
 
@@ -84,11 +84,11 @@ GELU = f"""    %half = stablehlo.constant dense<0.5> : {KIND}
 
 
 def _elu(x: Array) -> Array:
-    return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+    return np.asarray(np.where(x > 0, x, np.expm1(np.minimum(x, 0))))
 
 
 def _gelu(x: Array) -> Array:
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
 
 
 ACTIVATIONS: list[tuple[str, str, Callable[[Array], Array], dict[str, int]]] = [
@@ -100,12 +100,7 @@ ACTIVATIONS: list[tuple[str, str, Callable[[Array], Array], dict[str, int]]] = [
         {"GREATER": 1, "ELU": 1, "MUL": 2, "SELECT_V2": 1},
     ),
     ("celu", CELU, _elu, {"ELU": 1}),
-    (
-        "softplus",
-        SOFTPLUS,
-        lambda x: np.logaddexp(x, 0),
-        {"RELU": 1, "ABS": 1, "NEG": 1, "EXP": 1, "ADD": 2, "LOG": 1},
-    ),
+    ("softplus", SOFTPLUS, lambda x: np.logaddexp(x, 0), {"RELU": 1, "ABS": 1, "NEG": 1, "EXP": 1, "ADD": 2, "LOG": 1}),
     ("sigmoid", SIGMOID, lambda x: 1 / (1 + np.exp(-x)), {"LOGISTIC": 1}),
     ("leaky_relu", LEAKY_RELU, lambda x: np.where(x > 0, x, np.float32(0.1) * x), {"LEAKY_RELU": 1}),
     ("hard_swish", HARD_SWISH, lambda x: x * np.clip(x + 3, 0, 6) / 6, {"HARD_SWISH": 1}),
@@ -113,7 +108,9 @@ ACTIVATIONS: list[tuple[str, str, Callable[[Array], Array], dict[str, int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "function", "expected"), [each[1:] for each in ACTIVATIONS], ids=[each[0] for each in ACTIVATIONS])
+@pytest.mark.parametrize(
+    ("body", "function", "expected"), [each[1:] for each in ACTIVATIONS], ids=[each[0] for each in ACTIVATIONS]
+)
 def test_activations(body: str, function: Callable[[Array], Array], expected: dict[str, int]) -> None:
     text = program(SCALARS + body, [KIND], [KIND])
     assert operators(convert(text)) == expected
@@ -152,9 +149,9 @@ FLOOR_DIVIDE = f"""    %0 = stablehlo.divide %a, %b : TYPE
     ],
 )
 def test_floored_divisions(body: str, dtype: type, operator: str, function: Callable[[Array, Array], Array]) -> None:
-    x = np.array([-7, -6, -1, 0, 1, 6, 7, 7, -7], dtype)
-    y = np.array([3, 3, -3, 2, 5, -3, -3, 3, -3], dtype)
-    kind = {np.float32: "tensor<9xf32>", np.int32: "tensor<9xi32>", np.int8: "tensor<9xi8>"}[dtype]
+    x: Array = np.array([-7, -6, -1, 0, 1, 6, 7, 7, -7], dtype)
+    y: Array = np.array([3, 3, -3, 2, 5, -3, -3, 3, -3], dtype)
+    kind = type_of(x)
     constants = "".join(
         f"    %{name} = stablehlo.constant dense<{value}{'.0' if dtype is np.float32 else ''}> : {kind}\n"
         for name, value in (("none", 0), ("one", 1))

@@ -22,11 +22,7 @@ MOVED: list[tuple[str, str, Any]] = [
         X.transpose(2, 0, 1),
     ),
     ("stablehlo.reverse %a, dims = [0, 2] : tensor<2x3x4xf32>", "2x3x4", X[::-1, :, ::-1]),
-    (
-        "stablehlo.slice %a [0:2, 1:3, 0:4:2] : (tensor<2x3x4xf32>) -> tensor<2x2x2xf32>",
-        "2x2x2",
-        X[:, 1:3, ::2],
-    ),
+    ("stablehlo.slice %a [0:2, 1:3, 0:4:2] : (tensor<2x3x4xf32>) -> tensor<2x2x2xf32>", "2x2x2", X[:, 1:3, ::2]),
     (
         "stablehlo.concatenate %a, %a, dim = 1 : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x6x4xf32>",
         "2x6x4",
@@ -66,12 +62,7 @@ def _padded(x: np.ndarray[Any, Any], value: float, *pads: tuple[int, int, int]) 
 
 @pytest.mark.parametrize("value", [0.0, 2.5])
 @pytest.mark.parametrize(
-    "pads",
-    [
-        [(0, 0, 0), (1, 2, 0), (0, 3, 0)],
-        [(0, 0, 0), (-1, 0, 0), (2, -1, 0)],
-        [(0, 0, 1), (1, 1, 2), (0, -2, 1)],
-    ],
+    "pads", [[(0, 0, 0), (1, 2, 0), (0, 3, 0)], [(0, 0, 0), (-1, 0, 0), (2, -1, 0)], [(0, 0, 1), (1, 1, 2), (0, -2, 1)]]
 )
 def test_padding_adds_removes_and_spreads(pads: list[tuple[int, int, int]], value: float) -> None:
     low, high, interior = ([pad[index] for pad in pads] for index in range(3))
@@ -89,7 +80,9 @@ VECTOR = """    %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
     %three = stablehlo.constant dense<3> : tensor<1xi32>
     %shape = stablehlo.concatenate %n1, %three, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
 """
-ASSERTION = 'stablehlo.custom_call @shape_assertion(%ok, %n) {error_message = "size {0} is bad", has_side_effect = true}'
+ASSERTION = (
+    'stablehlo.custom_call @shape_assertion(%ok, %n) {error_message = "size {0} is bad", has_side_effect = true}'
+)
 
 
 def _at_sizes(text: str, *sizes: int) -> list[tuple[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]]]:

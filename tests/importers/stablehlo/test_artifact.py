@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from tests.importers.stablehlo.encoder import Artifact, isolated, op, region, signed, signeds, varint, varints
-from tfconvert.importers.stablehlo.artifact import import_artifact, import_artifact_file, is_artifact
+from tfconvert.importers.stablehlo.artifact import import_artifact, is_artifact
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.sources import FileSlice
+from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
@@ -150,20 +151,16 @@ def test_large_constants_are_views_or_one_value() -> None:
     assert isinstance(splat.source, tensor_data.SplatSource)
 
 
-def test_large_constants_of_a_file_are_read_from_it_when_they_are_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tfconvert.importers.stablehlo.artifact._KEPT", 0)
+def test_large_constants_of_a_file_are_read_from_it_when_they_are_used(tmp_path: Path) -> None:
     values = np.arange(1000, dtype=np.float32)
     path = tmp_path / "model.mlirbc"
-    path.write_bytes(_with_constant(F32, [10, 100], values.tobytes()))
-    found = _only(import_artifact_file(path), "stablehlo.constant").properties["value"]
+    data = _with_constant(F32, [10, 100], values.tobytes())
+    path.write_bytes(b"before" + data)
+    module = import_artifact(data, "model.mlirbc", (InputFile(path), len(b"before")))
+    found = _only(module, "stablehlo.constant").properties["value"]
     assert isinstance(found, tensor_data.TensorData)
     assert isinstance(found.source, FileSlice)
     np.testing.assert_array_equal(found.array(), values.reshape(10, 100))
-    with pytest.raises(ConversionError) as caught:
-        import_artifact_file(tmp_path / "missing.mlirbc")
-    assert caught.value.code == "unreadable-file"
 
 
 @pytest.mark.parametrize(
@@ -285,6 +282,16 @@ def test_attributes_that_share_parts_without_end_are_refused(is_type: bool) -> N
     assert "parts" in str(_refusal(_with_attribute(artifact, last)))
 
 
+def test_ops_that_share_many_attributes_are_refused() -> None:
+    artifact = Artifact()
+    value = artifact.attribute(varints(7), 0)
+    names = [artifact.attribute(varints(2, artifact.string(f"a{number}")), 0) for number in range(3000)]
+    pairs = [index for name in names for index in (name, value)]
+    shared = artifact.attribute(varints(1, len(names), *pairs), 0)
+    token = op(artifact.name("replica_id_v1"), attributes=shared)
+    assert "share" in str(_refusal(artifact.module([artifact.function([token] * 10_000)])))
+
+
 def test_deep_regions_are_refused() -> None:
     artifact = Artifact()
     name = artifact.name("case_v1")
@@ -332,7 +339,7 @@ def test_attributes_of_unknown_dialects_are_kept() -> None:
     value = artifact.attribute(b"\x01\x02", 2)
     others = artifact.attribute(varints(1, 1, name, value), 0)
     assert str(_only(_read(_sum(artifact, attributes=others)), "stablehlo.add").attributes["sdy.sharding_rule"]) == (
-        '#sdy<"0x0102">'
+        '#sdy.opaque<"0x0102">'
     )
 
 

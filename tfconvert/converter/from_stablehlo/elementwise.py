@@ -212,7 +212,7 @@ def _total_order(x: EmittedTensor) -> EmittedTensor:
     """Returns integers in the order of floats, with -0 before 0 and NaN at the ends."""
     need(x.dtype == np.float32, "only floats of 32 bits have a total order")
     bits = _bits_as(x, np.int32)
-    return (bits < 0).where(bits.op("BitwiseXor", bits, np.int32(0x7FFFFFFF)), bits)  # type: ignore[no-any-return]
+    return (bits < 0).where(bits.op("BitwiseXor", bits, np.int32(0x7FFFFFFF)), bits)
 
 
 def _select(raised: RaisedOp) -> EmittedTensor:
@@ -261,6 +261,15 @@ def _bitcast(raised: RaisedOp) -> EmittedTensor:
 def _bits_as(x: EmittedTensor, dtype: Any) -> EmittedTensor:
     """Returns the bits of a tensor as elements of another type."""
     return x if x.dtype == dtype else x.op("Bitcast", x, type=np.dtype(dtype))
+
+
+def _multiply(raised: RaisedOp) -> EmittedTensor:
+    x, y = raised.operands
+    owner = x.value.owner
+    if x.value is y.value and x.dtype == np.float32 and isinstance(owner, Operation) and owner.name == "tf.Sub":
+        one, other = map(raised.tensor, owner.operands)
+        return one.op("SquaredDifference", one, other)  # type: ignore[no-any-return]
+    return _op("Mul", b="LogicalAnd")(raised)
 
 
 def _divide(raised: RaisedOp) -> EmittedTensor:
@@ -561,7 +570,7 @@ ROWS: Rows = {
     "is_pos_inf": _formula(lambda x: x.equal(np.inf)),
     "maximum": _extreme("Maximum", "LogicalOr", -np.inf),
     "minimum": _extreme("Minimum", "LogicalAnd", np.inf),
-    "multiply": _op("Mul", b="LogicalAnd"),
+    "multiply": _multiply,
     "negate": _formula(_negate),
     "not": _op("Invert", b="LogicalNot"),
     "or": _logical("LogicalOr", "BitwiseOr", neutral=False),

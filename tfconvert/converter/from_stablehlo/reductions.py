@@ -60,7 +60,15 @@ def ops_of(block: Block) -> list[str]:
 def _reduced(raised: RaisedOp, name: str, x: EmittedTensor, init: EmittedTensor, axes: Sequence[int]) -> EmittedTensor:
     """Returns a tensor reduced by an op, and combined with an initial value that is not the neutral one."""
     name = logical(name, x.dtype)
-    found = _over_axes(raised, name, x, axes) if axes else x
+    sizes = raised.sizes(x)
+    made = raised.unsqueezed(x)
+    if made is not None and not {*made[1]} & {*axes}:
+        x, inserted = made
+        axes = [axis - sum(one < axis for one in inserted) for axis in axes]
+        kept = [size for axis, size in enumerate(sizes) if axis not in raised.ints("dimensions")]
+        found = raised.reshaped(_over_axes(raised, name, x, axes) if axes else x, kept)
+    else:
+        found = _over_axes(raised, name, x, axes) if axes else x
     return found if is_neutral(raised, name, init) else combine_by(name)(found, init)
 
 

@@ -60,7 +60,7 @@ def settled(raised: RaisedOp) -> EmittedTensor | None:
     operand, shape = raised.operands
     own, sizes = raised.sizes(operand), raised.sizes(raised.tensor(raised.op.results[0]))
     if not own:
-        return operand.op("Fill", shape, operand) if raised.known(shape) is None else None  # type: ignore[no-any-return]
+        return operand.op("Fill", shape, operand) if raised.known(shape) is None else None
     more = len(sizes) - len(own)
     padded = (1,) * more + own
     if padded == sizes:
@@ -105,7 +105,17 @@ def _dynamic_reshape(raised: RaisedOp) -> EmittedTensor:
 def _transpose(raised: RaisedOp) -> EmittedTensor:
     (operand,) = raised.operands
     order = raised.ints("permutation")
-    return operand if order == tuple(range(len(order))) else operand.op("Transpose", operand, order)
+    sizes = raised.sizes(operand)
+    longer = [axis for axis in order if sizes[axis] != 1]
+    if longer == sorted(longer):
+        return raised.reshaped(operand, [sizes[axis] for axis in order])
+    made = raised.unsqueezed(operand)
+    if made is None:
+        return operand.op("Transpose", operand, order)  # type: ignore[no-any-return]
+    source, inserted = made
+    kept = [axis for axis in range(len(order)) if axis not in inserted]
+    inner = source.op("Transpose", source, [kept.index(axis) for axis in order if axis not in inserted])
+    return raised.reshaped(inner, [sizes[axis] for axis in order])
 
 
 def _reverse(raised: RaisedOp) -> EmittedTensor:

@@ -228,7 +228,7 @@ class Cuts(NamedTuple):
     Attributes:
         inputs: The tensors that become inputs; `None` leaves the signature's own.
         outputs: The tensors that become outputs; `None` leaves the signature's own.
-        input_shapes: The shapes that the user pins, by input.
+        input_shapes: The shapes that the user sets, by input.
         batch: The first dimension of every input whose first dimension is unknown; `None` leaves them.
     """
 
@@ -238,8 +238,8 @@ class Cuts(NamedTuple):
     batch: int | None
 
     @property
-    def pinned(self) -> dict[str, Sequence[int | None]]:
-        """The shapes that the user pins for tensors that become inputs, by the names of these inputs."""
+    def fixed_shapes(self) -> dict[str, Sequence[int | None]]:
+        """The shapes that the user sets for tensors that become inputs, by the names of these inputs."""
         names = set(map(cut_name, self.inputs or ()))
         return {cut_name(key): shape for key, shape in self.input_shapes.items() if cut_name(key) in names}
 
@@ -267,7 +267,7 @@ def with_cuts(
     names = list(map(cut_name, cuts.inputs or ()))
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise error("wrong-option", f"inputs names {', '.join(twice)} twice", hint="name every tensor once")
-    shapes = {name: override_shape(name, None, shape) for name, shape in cuts.pinned.items()}
+    shapes = {name: override_shape(name, None, shape) for name, shape in cuts.fixed_shapes.items()}
     found = []
     for entry in _that_reach(entries, nodes, tensors, [*(cuts.inputs or ()), *(cuts.outputs or ())]):
         ends = _Ends(entry, nodes, tensors[entry.symbol])
@@ -316,7 +316,7 @@ class _Ends:
         self.outputs: list[GraphOutput] = list(entry.outputs)
 
     def input(self, given: str, shapes: Mapping[str, types.Shape]) -> End:
-        """Returns the end of an input; the importer pins the shapes of the signature's own inputs."""
+        """Returns the end of an input; the importer sets the shapes of the signature's own inputs."""
         name = cut_name(given)
         if given in self._names["inputs"]:
             return End(given, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from tfconvert.importers.stablehlo.attributes import newer
@@ -11,13 +10,8 @@ from tfconvert.importers.stablehlo.cursor import Cursor
 from tfconvert.importers.stablehlo.ops import OpReader
 from tfconvert.ops.verification import first_broken
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.dialects.sources import bytes_of
 from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.limits import check_size
-
-# The largest file that is kept in memory with its module.
-_KEPT = 1 << 20
 
 _PRODUCER = re.compile(r"StableHLO_v(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
 
@@ -25,21 +19,6 @@ _PRODUCER = re.compile(r"StableHLO_v(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
 def is_artifact(first_bytes: bytes | memoryview) -> bool:
     """Returns whether a file that begins with these bytes is MLIR bytecode; four are enough."""
     return bytes(first_bytes[: len(MAGIC)]) == MAGIC
-
-
-def import_artifact_file(path: str | os.PathLike[str]) -> ModuleOp:
-    """Returns the module of a file that is a portable artifact, verified; the file must not change in the meantime.
-
-    Raises:
-        ConversionError: It can't be read (`unreadable-file`), or can't be imported; see `import_artifact`.
-    """
-    try:
-        file = InputFile(path)
-    except OSError as problem:
-        raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from problem
-    check_size(file.size, "proto_bytes")
-    data = bytes_of(file, 0, file.size).data
-    return import_artifact(data, str(path), (file, 0) if file.size > _KEPT else None)
 
 
 def import_artifact(data: bytes | memoryview, name: str, place: tuple[InputFile, int] | None = None) -> ModuleOp:
@@ -82,7 +61,7 @@ def _version(producer: str) -> tuple[int, ...]:
     if match is None:
         raise error(
             "unsupported-artifact",
-            f"the file is MLIR bytecode of {producer!r} and no portable artifact; its meaning changes between versions",
+            f"the file is MLIR bytecode of {producer[:100]!r} and no portable artifact: versions differ in its meaning",
             hint="write it with stablehlo.serialize_portable_artifact, with jax.export, or as text",
         )
     return tuple(map(int, match.groups()))

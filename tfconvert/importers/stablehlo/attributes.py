@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from tfconvert.importers.stablehlo.bytecode import Bytecode, Entry
-from tfconvert.importers.stablehlo.cursor import Cursor, malformed
+from tfconvert.importers.stablehlo.cursor import MAX_MESSAGE, Cursor, malformed
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.boxes import Array
@@ -68,7 +68,7 @@ from tfconvert.schema.limits import budget
 
 # How deep attributes may be nested, and of how many parts one may consist.
 _MAX_DEPTH = 64
-_MAX_PARTS = 1 << 18
+_MAX_PARTS = 1 << 16
 
 # The limits of types.
 _MAX_WIDTH = 1024
@@ -97,6 +97,8 @@ class Attributes:
         self.version = version
         self._attributes: list[Attribute | None] = [None] * len(file.attributes)
         self._types: list[Attribute | None] = [None] * len(file.types)
+        # Several attributes may be one long string.
+        self._strings: dict[int, Attribute] = {}
         # The number of parts of each attribute and type that has several, and of the one that is being decoded.
         self._parts: dict[Attribute, int] = {}
         self._counted = 0
@@ -136,11 +138,16 @@ class Attributes:
 
     def string(self, cursor: Cursor) -> Attribute:
         """Returns the string that comes next, which may be any bytes."""
-        data = self.file.bytes_of_string(cursor.varint())
-        try:
-            return StringAttr.get(data.decode())
-        except UnicodeDecodeError:
-            return BytesAttr.get(data)
+        index = cursor.varint()
+        found = self._strings.get(index)
+        if found is None:
+            data = self.file.bytes_of_string(index)
+            try:
+                found = StringAttr.get(data.decode())
+            except UnicodeDecodeError:
+                found = BytesAttr.get(data)
+            self._strings[index] = found
+        return found
 
     def _count(self, part: Attribute) -> Attribute:
         self._counted += self._parts.get(part, 1)
@@ -206,7 +213,9 @@ class Attributes:
 
     def _opaque(self, entry: Entry) -> Attribute:
         """Returns an attribute that nothing here reads, with its bytes as digits."""
-        return OpaqueAttr.get(entry.dialect, f'<"0x{self.file.data[entry.start : entry.end].hex().upper()}">')
+        return OpaqueAttr.get(
+            f"{entry.dialect}.opaque", f'<"0x{self.file.data[entry.start : entry.end].hex().upper()}">'
+        )
 
     def unknown(self, what: str) -> ConversionError:
         """Returns the error of something that this reader doesn't know: the artifact is newer, or damaged."""
@@ -219,7 +228,7 @@ def newer(what: str) -> ConversionError:
     """Returns the error of an artifact of a version that is not known here."""
     return error(
         "newer-artifact",
-        f"{what} is not known here, where the newest known version of StableHLO is {version_text(NEWEST_VERSION)}",
+        f"{what[:MAX_MESSAGE]} is not known, only what StableHLO {version_text(NEWEST_VERSION)} has",
         hint="serialize the model for an older version of StableHLO, or update tfconvert",
     )
 
@@ -332,7 +341,7 @@ def _booleans(data: Array, count: int) -> Array | None:
 
 
 def _unsupported(what: str) -> ConversionError:
-    return error("unsupported-artifact", f"the artifact contains {what}, which is not supported")
+    return error("unsupported-artifact", f"the artifact contains {what[:MAX_MESSAGE]}, which is not supported")
 
 
 def _boolean(known: Attributes, cursor: Cursor) -> Attribute:

@@ -6,7 +6,7 @@ The file has no identifier. It is recognized by its structure: a table that has 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tfconvert.importers.stablehlo.bytecode import MAGIC
@@ -108,21 +108,21 @@ def _paths(tree: _Table | None) -> list[Path]:
     """Returns the paths of a tree's leaves: keys of dictionaries, and numbers in all other containers."""
     paths: list[Path] = []
     pending: list[tuple[_Table, Path]] = [] if tree is None else [(tree, ())]
-    visited = 0
+    nodes = 0
     while pending:
         node, path = pending.pop()
-        visited += 1
-        if visited > _MAX_NODES or len(path) > _MAX_DEPTH:
-            raise _malformed("the tree of arguments or results is too large")
         kind = node.number(_KIND, "<B")
         if kind == _LEAF:
             paths.append(path)
         elif kind != _NONE:
             children = list(node.tables(_CHILDREN))
-            keys: list[str] | range = node.strings(_NAMES) if kind == _DICTIONARY else range(len(children))
+            nodes += len(children)
+            if nodes > _MAX_NODES or len(path) > _MAX_DEPTH:
+                raise _malformed("the tree of arguments or results is too large")
+            keys: Sequence[str | int] = node.strings(_NAMES) if kind == _DICTIONARY else range(len(children))
             if len(keys) != len(children):
                 raise _malformed("a dictionary of the file has another number of keys than of values")
-            pending += [(child, (*path, key)) for child, key in zip(children, keys, strict=True)][::-1]
+            pending += reversed([(child, (*path, key)) for child, key in zip(children, keys, strict=True)])
     return paths
 
 

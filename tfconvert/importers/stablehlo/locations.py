@@ -91,9 +91,9 @@ class Locations:
 
     def _new(self, index: int) -> Location:
         file = self._file
-        entry = file.attributes.at(index)
+        start, end = file.attributes.place(index)
         # The code of the unknown location is one byte, and all of it.
-        if entry.end - entry.start == 1 and file.data[entry.start] == 2 * _UNKNOWN + 1:
+        if end - start == 1 and file.data[start] == 2 * _UNKNOWN + 1:
             return UNKNOWN_LOC
         return ArtifactLoc(file, index)
 

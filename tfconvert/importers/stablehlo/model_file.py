@@ -10,9 +10,12 @@ from tfconvert.importers.stablehlo.interface import export_main
 from tfconvert.importers.stablehlo.jax_export import is_export, read_export
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.sources import bytes_of
-from tfconvert.schema.files import LARGEST, InputFile, read_file
+from tfconvert.schema.files import LARGEST, InputFile
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.selection import Selection
+
+# The largest file that is kept in memory with its module.
+_KEPT = 1 << 20
 
 # The first bytes that are read of a file to find out what it is.
 _HEAD = 4
@@ -48,11 +51,13 @@ def import_stablehlo(path: Path, selection: Selection) -> ModuleOp:
         ConversionError: The file can't be read (`unreadable-file`), or its contents can't be imported.
     """
     try:
-        data = memoryview(read_file(path))
+        file = InputFile(path)
+        data = bytes_of(file, 0, file.size).data
     except OSError as problem:
         raise error("unreadable-file", f"can't read {path}: {problem.strerror}") from problem
     if is_artifact(data):
-        return export_main(import_artifact(data, str(path)), selection)
+        place = (file, 0) if file.size > _KEPT else None
+        return export_main(import_artifact(data, str(path), place), selection)
     exported = read_export(data, str(path))
     module = import_artifact(exported.module, str(path))
     return export_main(module, selection, exported.platforms, exported.arguments, exported.results)

@@ -34,6 +34,9 @@ _MAX_DEPTH = 100
 # The bits of what an op has.
 _ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USE_LISTS, _PROPERTIES = (1 << bit for bit in range(7))
 
+# How many attributes ops may have for each byte of the artifact, and how many in any case.
+_ATTRIBUTES_BY_BYTE, _FREE_ATTRIBUTES = 4, 10_000
+
 _FUNCTION = ("arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility")
 
 
@@ -128,6 +131,8 @@ class OpReader:
             "builtin.module": self._module,
         }
         self._properties: dict[tuple[int, int], Mapping[str, Attribute]] = {}
+        # Each op has a copy of its attributes, though the artifact may have them once.
+        self._attributes_left = _ATTRIBUTES_BY_BYTE * len(file.data) + _FREE_ATTRIBUTES
         self._depth = 0
         self._is_in_function = False
 
@@ -141,6 +146,8 @@ class OpReader:
             raise malformed("the artifact is not one module")
         if not self._is_kept:
             self._locations.decode()
+        # These methods are a circle of references, which would keep the artifact in memory for a while.
+        self._special, self._builders = {}, []
         return ops[0]
 
     def _op(self, cursor: Cursor, scope: _Scope, add: Callable[[Operation], object]) -> None:
@@ -171,6 +178,9 @@ class OpReader:
         found = self._known.attribute(index)
         if not isinstance(found, DictionaryAttr):
             raise malformed("the attributes of an op are not a dictionary")
+        self._attributes_left -= len(found.data)
+        if self._attributes_left < 0:
+            raise malformed("ops share so many attributes that copies for each op are too large")
         return found.data
 
     def _operands(self, cursor: Cursor, scope: _Scope) -> list[Value]:

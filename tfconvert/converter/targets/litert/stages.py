@@ -107,4 +107,5 @@ STAGES: Sequence[Stage] = (
     Stage("separate-outputs", "any pass before would remove copies, and quantizing would round them"),
     Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
     Stage("sparse-weights", "weights are final, and checked while they are whole", only_with="sparse_weights"),
+    Stage("order-operators", "every pass before may add operators, or change the sizes of their results"),
 )

@@ -55,7 +55,7 @@ _MODULES = (
     ),
     LazyModule("sparse", "SparseReshape SparseToDense", "sparse tensors"),
     LazyModule("strided_update", "TensorStridedSliceUpdate", "strided update"),
-    LazyModule("signal", "Complex IRFFT IRFFT2D RFFT RFFT2D", "signal"),
+    LazyModule("signal", "Complex RFFT2D", "signal"),
     LazyModule("random", "Multinomial RandomStandardNormal RandomUniform", "random"),
     LazyModule("binning", "Bincount Bucketize DenseBincount", "counting"),
     LazyModule("resampling", "CropAndResize ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"),

@@ -1,0 +1,100 @@
+"""Pass `order-operators`: puts operators into an order in which the runtime needs less memory for their results.
+
+The runtime executes operators in the order of the file, and plans its arena for it. Of a few orders the one with the
+smallest arena is kept, or the program's if none is smaller. Open sizes count as 1. Each function is ordered for itself.
+Operators with effects keep their order; functions that use variables, and the images of files, stay as they are.
+
+Before:
+
+    func.func @main(%x: tensor<256xf32>) -> tensor<16xf32> {
+      %size = "tfl.pseudo_const"() <{value = dense<4096> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %axis = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %begin = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %few = "tfl.pseudo_const"() <{value = dense<16> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %times = "tfl.pseudo_const"() <{value = dense<16> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %0 = "tfl.tile"(%x, %times) : (tensor<256xf32>, tensor<1xi32>) -> tensor<4096xf32>
+      %1 = "tfl.sin"(%x) : (tensor<256xf32>) -> tensor<256xf32>
+      %2 = "tfl.tile"(%1, %times) : (tensor<256xf32>, tensor<1xi32>) -> tensor<4096xf32>
+      %3 = "tfl.slice"(%0, %begin, %few) : (tensor<4096xf32>, tensor<1xi32>, tensor<1xi32>) -> tensor<16xf32>
+      %4 = "tfl.slice"(%2, %begin, %few) : (tensor<4096xf32>, tensor<1xi32>, tensor<1xi32>) -> tensor<16xf32>
+      %5 = "tfl.mul"(%3, %4) <{fused_activation_function = "NONE"}> : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+      func.return %5 : tensor<16xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<256xf32>) -> tensor<16xf32> {
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.schema.dialects import tfl, tfl_file, types
+from tfconvert.schema.dialects.func import FuncOp, functions_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+
+_ORDERED = "functions"
+
+_HANDLES = types.ResourceType | types.VariantType
+
+
+class OrderOperators:
+    """Orders the operators of each function so that they need less memory."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "order-operators"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Rewrites every function; returns how many have another order."""
+        if tfl_file.is_image(module):
+            return NOTHING_DONE
+        functions = [function for function in functions_of(module).values() if not function.is_declaration]
+        return PassResult.of({_ORDERED: sum(map(_order, functions))})
+
+
+def _order(function: FuncOp) -> bool:
+    operators = [op for op in function.body.block.ops if not (isinstance(op, tfl.TFLOp) and op.op_name in tfl.BESIDE)]
+    terminator = operators.pop()
+    if not _has_choice(operators) or any(op.regions or _uses_handles(op) for op in operators):
+        return False
+    # Here, since in most networks only few functions, or none, can have another order.
+    from tfconvert.converter.targets.litert.operator_order import best_order, schedule_of
+
+    order = best_order(schedule_of(function.body.block.args, operators, terminator.operands))
+    if order is None:
+        return False
+    is_placed = set()
+    for number in order:
+        op = operators[number]
+        for value in op.operands:
+            constant = value.owner
+            if isinstance(constant, tfl.TFLOp) and constant.op_name in tfl.BESIDE and constant not in is_placed:
+                is_placed.add(constant)
+                _move(constant, terminator)
+        _move(op, terminator)
+    return True
+
+
+def _move(op: Operation, terminator: Operation) -> None:
+    block = terminator.parent
+    assert block is not None
+    op.detach()
+    block.insert_op_before(op, terminator)
+
+
+def _has_choice(operators: Sequence[Operation]) -> bool:
+    """Returns whether an operator doesn't need the one before it, so that another order may be possible."""
+    return any(
+        all(value.owner is not before for value in op.operands)
+        for before, op in zip(operators, operators[1:], strict=False)
+    )
+
+
+def _uses_handles(op: Operation) -> bool:
+    return any(isinstance(types.element_of(value.type), _HANDLES) for value in (*op.operands, *op.results))
