@@ -326,6 +326,7 @@ def sliced(raised: RaisedOp, x: EmittedTensor, places: Sequence[Places], sizes: 
             windows[each.axis] = Window(start, -1 if start == each.known_last and each.size < 0 else size)
         else:
             computed.append(each)
+    computed.sort(key=lambda each: each.axis)
     axes = [each.axis for each in computed]
     is_leading = axes == list(range(len(axes))) or len(axes) == 1
     if {each.length for each in computed} == {1} and is_leading and _is_gathered(x):

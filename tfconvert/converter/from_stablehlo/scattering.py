@@ -146,6 +146,7 @@ class _Scatter:
                 continue
             start = int(array.min())
             if not 0 <= start <= each.size - each.length:
+                need(not -each.length < start < each.size, _PARTS)
                 return self.x
             begins[each.axis] = start
         covered = [
