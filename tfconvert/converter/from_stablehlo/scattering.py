@@ -160,7 +160,8 @@ class _Scatter:
             for begin, size, own in zip(begins, covered, sizes, strict=True)
         ]
         need(min((size for size, own in zip(covered, sizes, strict=True) if size != own), default=0) >= 0, "its size")
-        region = self.x if self.name == _SET and not left else cut(self.x, windows)
+        is_one = not left and not self.batching and math.prod(self.batch) == 1
+        region = self.x if self.name == _SET and is_one else cut(self.x, windows)
         moved = [Places(raised, region, each.axis, each.length, each.index) for each in left]
         found = self._scattered(region, moved)
         return self.x.op("XlaDynamicUpdateSlice", self.x, found, begins)  # type: ignore[no-any-return]
@@ -275,8 +276,11 @@ class _Scatter:
         assert total is not None
         if inside is not None:
             total = inside.where(total, -1)
-        shape = [_product((*self.batch, *[self.lengths[axis] for axis in windows]))]
-        return total if total.rank == 1 else raised.reshaped(total, shape)
+        shape = [*self.batch, *[self.lengths[axis] for axis in windows]]
+        if min(shape, default=0) >= 0 and list(raised.sizes(total)) != shape:
+            # Rows of batches alone don't have the dimensions of the indices that were equal.
+            total = total.op("BroadcastTo", total, shape)
+        return total if len(shape) == 1 else raised.reshaped(total, [_product(shape)])
 
     def _spread(self, index: EmittedTensor, axis: int, windows: Sequence[int]) -> EmittedTensor:
         """Returns the indices along an axis of each place of the windows, which are further dimensions."""
