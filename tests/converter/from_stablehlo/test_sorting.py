@@ -27,8 +27,9 @@ CANONICAL = """
 
 def _compare(name: str, direction: str, one: str, other: str, element: str) -> str:
     return f"""
-      {name} = "stablehlo.compare"({one}, {other}) <{{
-          comparison_direction = #stablehlo<comparison_direction {direction}>}}> : ({element}, {element}) -> tensor<i1>"""
+      {name} = "stablehlo.compare"({one}, {other})
+          <{{comparison_direction = #stablehlo<comparison_direction {direction}>}}>
+          : ({element}, {element}) -> tensor<i1>"""
 
 
 def _comparator(direction: str, element: str) -> str:
@@ -126,7 +127,7 @@ def test_a_comparator_that_is_not_known_is_refused() -> None:
       %n = "stablehlo.negate"(%l0) : (tensor<f32>) -> tensor<f32>""" + _compare(
         "%less", "LT", "%n", "%r0", "tensor<f32>"
     )
-    with pytest.raises(Exception, match=r"stablehlo\.sort can't be converted: its comparator is none of those"):
+    with pytest.raises(Exception, match=r"stablehlo\.sort can't be converted: its comparator isn't a known one"):
         convert(_sort([TIES], body))
 
 

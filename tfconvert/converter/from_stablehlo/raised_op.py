@@ -69,9 +69,12 @@ class RaisedOp:
             shape: The same, a vector of integers.
         """
         sizes = tuple(sizes)
-        while self.sizes(tensor) != sizes and (source := self._before_reshape(tensor, sizes)) is not tensor:
-            tensor = source
         own = self.sizes(tensor)
+        while own != sizes and isinstance(owner := tensor.value.owner, Operation) and owner.name in _RESHAPES:
+            source = self.tensor(owner.operands[0])
+            if not all(size >= 0 or size in self.sizes(source) for size in sizes):
+                break
+            tensor, own = source, self.sizes(source)
         if own == sizes:
             return tensor
         found = self._reshaped(tensor, own, sizes, shape)
