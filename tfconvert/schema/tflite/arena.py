@@ -119,7 +119,7 @@ class Schedule(NamedTuple):
             ),
         )
         spans = [last[tensor] - first[tensor] for tensor in order]
-        work = sum([span if span <= _SHORT else len(order) for span in spans])
+        work = sum([span if span <= _SHORT else span + len(order) for span in spans])
         return None if work > _MAX_WORK * len(order) + _FREE_WORK else _placed(self.sizes, first, last, order)
 
 
