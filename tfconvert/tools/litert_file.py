@@ -26,6 +26,7 @@ _CALLS = (
     "decomposition_subgraph_index",
 )
 
+
 def called_subgraphs(subgraph: View) -> set[int]:
     """Returns the indices of the subgraphs that a subgraph's operators call."""
     called = set()

@@ -138,10 +138,7 @@ def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool]) -> Schedu
     steps = [
         Step(
             _indices(get(each, "inputs"), sizes),
-            [
-                *_indices(get(each, "outputs"), sizes),
-                *_indices(get(each, "intermediates"), sizes),
-            ],
+            [*_indices(get(each, "outputs"), sizes), *_indices(get(each, "intermediates"), sizes)],
         )
         for each in get(subgraph, "operators") or ()
     ]
@@ -169,17 +166,19 @@ def _placed(sizes: Sequence[int], first: Sequence[int], last: Sequence[int], ord
     short: list[list[_Placed]] = [[] for _ in range(max(last, default=0) + 1)]  # By the operators that they live at.
     for tensor in order:
         size, begin, end = sizes[tensor], first[tensor], last[tensor]
-        others = {each for each in long if each[2] <= end and begin <= each[3]}
-        for number in range(begin, end + 1):
-            others.update(short[number])
-        place = _gap(sorted(others), size)
-        placed = (place, place + size, begin, end)
-        arena = max(arena, place + size)
+        others = [each for each in long if each[2] <= end and begin <= each[3]]
+        now = short[begin : end + 1]
+        for each in now:
+            if each:
+                others += each
+        start = _gap(sorted(others), size) if others else 0  # One that lives longer may be there several times.
+        arena = max(arena, start + size)
+        placed = (start, start + size, begin, end)
         if end - begin > _SHORT:
             long.append(placed)
         else:
-            for number in range(begin, end + 1):
-                short[number].append(placed)
+            for each in now:
+                each.append(placed)
     return arena
 
 

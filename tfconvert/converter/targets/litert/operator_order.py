@@ -48,10 +48,7 @@ def schedule_of(inputs: Sequence[Value], operators: Sequence[Operation], outputs
             sizes.append(0)
         steps.append(Step(operands, results))
     return Schedule(
-        sizes,
-        steps,
-        [numbers[value] for value in inputs],
-        [numbers[value] for value in outputs if value in numbers],
+        sizes, steps, [numbers[value] for value in inputs], [numbers[value] for value in outputs if value in numbers]
     )
 
 
