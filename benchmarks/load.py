@@ -60,7 +60,7 @@ def server_of_its_own(folder: Path, cores: int) -> Iterator[tuple[str, int]]:
         str(cores),
     ]
     # Everybody here is one owner.
-    settings = {"TFCONVERT_SERVICE_PER_MINUTE": "1000000", "TFCONVERT_SERVICE_MOST_ACTIVE": "1000"}
+    settings = {"TFCONVERT_SERVICE_PER_MINUTE": "1000000", "TFCONVERT_SERVICE_MAX_ACTIVE": "1000"}
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env={**child_environment(), **settings})
     assert process.stdout is not None

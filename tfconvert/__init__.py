@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import tfconvert.patterns as patterns
     from tfconvert.api import Model, convert
     from tfconvert.client.client import AsyncClient, Client
+    from tfconvert.compat.converter import RepresentativeDataset, TargetSpec
     from tfconvert.compat.enumerators import OpsSet, Optimize
     from tfconvert.compat.interpreter import Interpreter
-    from tfconvert.compat.target import RepresentativeDataset, TargetSpec
     from tfconvert.compat.tflite_converter import TFLiteConverter
     from tfconvert.converter.targets.iree.runtime import Program, load
     from tfconvert.importers.source import Source
@@ -66,47 +66,35 @@ __all__ = [
     "supported_ops",
 ]
 
-_HOMES = {
-    "AsyncClient": "tfconvert.client.client",
-    "Client": "tfconvert.client.client",
-    "ConversionError": "tfconvert.schema.diagnostics",
-    "Diagnostic": "tfconvert.schema.diagnostics",
-    "Interpreter": "tfconvert.compat.interpreter",
-    "Iree": "tfconvert.settings.targets",
-    "Limits": "tfconvert.schema.limits",
-    "LiteRT": "tfconvert.settings.targets",
-    "Model": "tfconvert.api",
-    "OpsSet": "tfconvert.compat.enumerators",
-    "Optimize": "tfconvert.compat.enumerators",
-    "Program": "tfconvert.converter.targets.iree.runtime",
-    "Quantize": "tfconvert.settings.quantization",
-    "RepresentativeDataset": "tfconvert.compat.target",
-    "Source": "tfconvert.importers.source",
-    "StableHLO": "tfconvert.settings.targets",
-    "TFLiteConverter": "tfconvert.compat.tflite_converter",
-    "TargetSpec": "tfconvert.compat.target",
-    "Verify": "tfconvert.settings.verify_options",
-    "client": "tfconvert.client",
-    "compat": "tfconvert.compat",
-    "composites": "tfconvert.composites",
-    "convert": "tfconvert.api",
-    "experimental": "tfconvert.experimental",
-    "load": "tfconvert.converter.targets.iree.runtime",
-    "patterns": "tfconvert.patterns",
-    "supported_ops": "tfconvert.tools.op_support",
+# The public names of each module.
+_NAMES = {
+    "tfconvert.api": ("Model", "convert"),
+    "tfconvert.client.client": ("AsyncClient", "Client"),
+    "tfconvert.compat.converter": ("RepresentativeDataset", "TargetSpec"),
+    "tfconvert.compat.enumerators": ("OpsSet", "Optimize"),
+    "tfconvert.compat.interpreter": ("Interpreter",),
+    "tfconvert.compat.tflite_converter": ("TFLiteConverter",),
+    "tfconvert.converter.targets.iree.runtime": ("Program", "load"),
+    "tfconvert.importers.source": ("Source",),
+    "tfconvert.schema.diagnostics": ("ConversionError", "Diagnostic"),
+    "tfconvert.schema.limits": ("Limits",),
+    "tfconvert.settings.quantization": ("Quantize",),
+    "tfconvert.settings.targets": ("Iree", "LiteRT", "StableHLO"),
+    "tfconvert.settings.verify_options": ("Verify",),
+    "tfconvert.tools.op_support": ("supported_ops",),
 }
-# Names that represent a whole module.
-_MODULES = frozenset(("client", "compat", "composites", "experimental", "patterns"))
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+_MODULES = ("client", "compat", "composites", "experimental", "patterns")
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'tfconvert' has no attribute {name!r}")
     from importlib import import_module
 
-    value = import_module(home) if name in _MODULES else getattr(import_module(home), name)
-    globals()[name] = value
+    if name in _MODULES:
+        return import_module(f"tfconvert.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tfconvert' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value
 
 

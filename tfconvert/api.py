@@ -30,13 +30,13 @@ class Model:
     """A converted model; it doesn't change any more.
 
     Weights are still where they were, in the source's files: saving copies them straight to the new file. Those of a
-    model in memory were written to a temporary folder, which is removed when this object is dropped.
+    model in memory were written to a temporary directory, which is removed when this object is dropped.
 
     Attributes:
         report: The report of the conversion.
     """
 
-    # The source last, so that mapped files are closed before a temporary folder is removed.
+    # The source last, so that mapped files are closed before a temporary directory is removed.
     __slots__ = ("_file", "_form", "_report", "_source")
 
     def __init__(self, file: ConvertedFile, report: Report, source: Source, form: Form) -> None:
@@ -52,22 +52,22 @@ class Model:
 
     @property
     def parts(self) -> Parts:
-        """The files of the result: how each is written, by the ending that replaces that of the result's name."""
+        """The files of the result: how each is written, by the extension that replaces that of the result's name."""
         return self._file.parts
 
     def save(self, path: str | os.PathLike[str] | BinaryIO, *, array_name: str | None = None) -> None:
         """Writes the result, and what is beside it; each file appears whole or not at all.
 
         Args:
-            path: Its path, whose ending must not be another target's; or a file that is open for binary writing, or
-                anything with such a `write`, which gets the weights a block at a time. With the ending of C or C++
+            path: Its path, whose extension must not be another target's; or a file that is open for binary writing, or
+                anything with such a `write`, which gets the weights a block at a time. With the extension of C or C++
                 source (`.cc`, `.c`, `.cpp`) the model becomes an array there, and a header beside it declares the
                 array; with that of a header, all is in the header.
-            array_name: The array's name; by default `g_` and the file's name without its ending.
+            array_name: The array's name; by default `g_` and the file's name without its extension.
 
         Raises:
             ConversionError: The file can't be written (`output-not-writable`) or is one of the model's own
-                (`output-over-input`), or a weight's checksum is wrong (`bad-checksum`); or the ending is another
+                (`output-over-input`), or a weight's checksum is wrong (`bad-checksum`); or the extension is another
                 target's, or there are files beside the result, which need a path (`wrong-option`).
         """
         diagnosed(lambda: self._save(path, array_name))
@@ -88,7 +88,7 @@ class Model:
 
     def __bytes__(self) -> bytes:
         stream = io.BytesIO()
-        # A text can be read by itself, whoever has what its arguments are; nothing else is of use in part.
+        # Text is of use without the files beside it; nothing else is.
         write = self.parts[""] if self._form == Form("stablehlo") else only_part(self.parts)
         diagnosed(lambda: write(stream))
         return stream.getvalue()
@@ -120,7 +120,7 @@ def convert(
     """Converts a TensorFlow model to LiteRT, to StableHLO, or to a program of IREE.
 
     Args:
-        model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), a
+        model: A SavedModel directory, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), a
             Keras file (`.keras`, `.h5`), or MLIR text (`.mlir`); or, in memory, a Keras model, TensorFlow functions, a
             `tf.Module`, what `tf.saved_model.load` returned, or a SavedModel or GraphDef message. A
             `tfconvert.Source` of any of them says more about what to import: tags, the order of inputs, ...

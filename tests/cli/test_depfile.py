@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tfconvert.cli.depfile import depfile_text
+from tfconvert.cli.convert_job import depfile_text
 from tfconvert.schema.diagnostics import ConversionError
 
 ODD = r"a model $(x) #1: b\c"

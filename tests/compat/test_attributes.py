@@ -15,7 +15,7 @@ import tfconvert
 from tfconvert.compat import attributes, table, v1
 from tfconvert.compat.attributes import ROWS, TARGET_ROWS, V1_ROWS
 from tfconvert.compat.row import Row
-from tfconvert.compat.surface import NAMES
+from tfconvert.compat.table import NAMES
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.quantization import Quantize
 

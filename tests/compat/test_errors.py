@@ -12,8 +12,7 @@ import pytest
 
 import tfconvert
 from tfconvert.compat import attributes, v1
-from tfconvert.compat.attributes import ROWS, V1_ROWS
-from tfconvert.compat.origin import origin
+from tfconvert.compat.attributes import ROWS, V1_ROWS, origin
 from tfconvert.compat.row import Row
 from tfconvert.schema.diagnostics import ConversionError
 

@@ -20,7 +20,7 @@ import tfconvert
 from tests.hardening.bounded import run_bounded
 from tests.hardening.graphs import BOOL, FLOAT, INT, INT64, STRING, add, call, const, function, graph, splat
 from tests.support.run_text import parse
-from tfconvert.cli.options import LimitOption
+from tfconvert.cli.options import LIMIT
 from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation import pass_check
 from tfconvert.schema.limits import Limits, limited
@@ -396,4 +396,4 @@ def test_limits_on_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["constant-bytes", "constant-bytes=", "constant-bytes=-1", "nothing=1", "=1"])
 def test_invalid_limits(value: str) -> None:
     with pytest.raises(click.BadParameter, match="is not"):
-        LimitOption().convert(value, None, None)
+        LIMIT.convert(value, None, None)

@@ -37,7 +37,7 @@ class Server:
         self._command = [*wrapper, sys.executable, "-m", "tfconvert", "serve", "--port", "0", "--data", str(data)]
         if database:
             self._command += ["--database", database]
-        given = {"WORKERS": 2, "MOST_ACTIVE": 10_000, "PER_MINUTE": 1_000_000, "GRACE": 5, **settings}
+        given = {"WORKERS": 2, "MAX_ACTIVE": 10_000, "PER_MINUTE": 1_000_000, "GRACE": 5, **settings}
         self._environment = {f"TFCONVERT_SERVICE_{name}": str(value) for name, value in given.items()}
         self._process: subprocess.Popen[str] | None = None
         self.url = ""

@@ -21,7 +21,7 @@ _EACH = 25
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Serving:
     folder = tmp_path_factory.mktemp("service")
-    return Serving(folder, per_minute=0, most_queued=50, most_upload=1 << 16, idle=2.0, roots=(str(folder / "models"),))
+    return Serving(folder, per_minute=0, max_queued=50, max_upload=1 << 16, idle=2.0, roots=(str(folder / "models"),))
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ SERVER = "TFCONVERT_TEST_POSTGRESQL"
 @pytest.fixture
 def config(tmp_path: Path) -> ServiceConfig:
     url = _new_database(os.environ[SERVER]) if SERVER in os.environ else ""
-    return ServiceConfig(tmp_path / "data", url, workers=2, most_active=8, most_queued=10, seconds=60)
+    return ServiceConfig(tmp_path / "data", url, workers=2, max_active=8, max_queued=10, seconds=60)
 
 
 def _new_database(server: str) -> str:

@@ -13,7 +13,7 @@ from tfconvert.service.http.service import RateLimiter
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Serving:
-    return Serving(tmp_path_factory.mktemp("shared"), most_upload=100_000, idle=0.2, per_minute=0)
+    return Serving(tmp_path_factory.mktemp("shared"), max_upload=100_000, idle=0.2, per_minute=0)
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_administrators_keep_tokens(server: Serving) -> None:
         {"name": ""},
         {"name": "a b"},
         {"name": "x", "role": "root"},
-        {"name": "x", "most_active": 0},
+        {"name": "x", "max_active": 0},
         {"name": "x", "per_minute": 1 << 70},
         {"name": "x", "more": 1},
         [],
@@ -140,7 +140,7 @@ def test_administrators_keep_tokens(server: Serving) -> None:
 
 
 def test_tokens_have_limits_of_their_own(server: Serving) -> None:
-    few = server.token("few", most_active=1, per_minute=4)
+    few = server.token("few", max_active=1, per_minute=4)
     server.submitted(headers=few)
     assert refusal(server.submit(options={"batch": 2}, headers=few)) == (429, "too-many-jobs")
     statuses = [server.client.get("/v1/jobs", headers=few).status_code for _ in range(3)]

@@ -22,12 +22,12 @@ PART = b'--b\r\nContent-Disposition: form-data; name="model"; filename="m.mlir"\
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Serving:
-    return Serving(tmp_path_factory.mktemp("shared"), most_upload=100_000, idle=0.2, per_minute=0)
+    return Serving(tmp_path_factory.mktemp("shared"), max_upload=100_000, idle=0.2, per_minute=0)
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Serving:
-    return Serving(tmp_path / "data", most_upload=100_000, idle=0.2, per_minute=0)
+    return Serving(tmp_path / "data", max_upload=100_000, idle=0.2, per_minute=0)
 
 
 def send(server: Serving, body: bytes, content_type: str = FORM) -> Any:
@@ -160,7 +160,7 @@ def test_a_client_that_leaves_leaves_nothing(server: Serving) -> None:
 
 
 def test_uploads_of_an_owner_are_counted(tmp_path: Path) -> None:
-    server = Serving(tmp_path, most_active=2, idle=5.0)
+    server = Serving(tmp_path, max_active=2, idle=5.0)
 
     async def several() -> list[tuple[int, bytes]]:
         first = {"type": "http.request", "body": PART, "more_body": True}

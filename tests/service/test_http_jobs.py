@@ -14,12 +14,12 @@ from tests.service.serving import MADE, Serving, packed, refusal
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Serving:
-    return Serving(tmp_path_factory.mktemp("shared"), most_upload=100_000, idle=0.2, per_minute=0)
+    return Serving(tmp_path_factory.mktemp("shared"), max_upload=100_000, idle=0.2, per_minute=0)
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Serving:
-    return Serving(tmp_path / "data", roots=(str(tmp_path / "models"),), most_upload=100_000)
+    return Serving(tmp_path / "data", roots=(str(tmp_path / "models"),), max_upload=100_000)
 
 
 def test_a_submission_is_a_job(server: Serving) -> None:
@@ -240,12 +240,12 @@ def test_events_are_sent_and_end(server: Serving) -> None:
 
 
 def test_the_queue_is_bounded(tmp_path: Path) -> None:
-    server = Serving(tmp_path, most_queued=2)
+    server = Serving(tmp_path, max_queued=2)
     for number in (1, 2):
         server.submitted(options={"batch": number})
     response = server.submit(options={"batch": 3})
     assert refusal(response) == (429, "queue-full")
     assert int(response.headers["Retry-After"]) > 0
-    server = Serving(tmp_path / "other", most_active=1)
+    server = Serving(tmp_path / "other", max_active=1)
     server.submitted()
     assert refusal(server.submit(options={"batch": 3})) == (429, "too-many-jobs")

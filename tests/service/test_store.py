@@ -123,15 +123,15 @@ def test_there_is_back_pressure(store: JobStore, config: ServiceConfig, submissi
             store.submit(submission(owner=owner))
         return caught.value.code
 
-    for _ in range(config.most_active):
+    for _ in range(config.max_active):
         store.submit(submission())
     assert code("me") == "too-many-jobs"
-    _, token = TokenStore(store.database).create("ci", most_active=1)
+    _, token = TokenStore(store.database).create("ci", max_active=1)
     store.submit(submission(owner=token.id))
     assert code(token.id) == "too-many-jobs"
     store.submit(submission(owner="you"))
     assert code("others") == "queue-full"
-    assert store.counts()[JobState.QUEUED] == config.most_queued
+    assert store.counts()[JobState.QUEUED] == config.max_queued
 
 
 def test_uploads_must_exist(store: JobStore, folders: Folders, submission: Submit) -> None:

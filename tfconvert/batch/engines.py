@@ -107,9 +107,6 @@ def report_of(output: str) -> str:
     return f"{output.removesuffix('.tflite')}.report.json"
 
 
-ENGINES = ("local", "ray")
-
-
 def cores() -> int:
     """Returns the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

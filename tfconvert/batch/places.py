@@ -63,7 +63,7 @@ def beside(place: str, ending: str) -> str:
 
     Args:
         place: The result's path or URL.
-        ending: The ending; empty for the result itself.
+        ending: The extension; empty for the result itself.
     """
     if not ending:
         return place

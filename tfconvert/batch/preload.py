@@ -149,34 +149,21 @@ def _network(body: _Body, value: str) -> str:
 def _block(body: _Body, value: str, *, is_gated: bool) -> str:
     """Adds an inverted bottleneck, with hard swishes and a gate by its channels if `is_gated`."""
     begin = value
-    value = body.add(
-        "Conv2D",
-        value,
-        body.floats(1, 1, _CHANNELS, _CHANNELS),
-        result="output",
-        use_cudnn_on_gpu=True,
-        **_STRIDES,
-        **_FORMAT,
-    )
-    value = _activation(body, _normalized(body, value), is_gated=is_gated)
+    value = _activation(body, _normalized(body, _convolution(body, value)), is_gated=is_gated)
     value = body.add(
         "DepthwiseConv2dNative", value, body.floats(3, 3, _CHANNELS, 1), result="output", **_STRIDES, **_FORMAT
     )
     value = _activation(body, _normalized(body, value), is_gated=is_gated)
     if is_gated:
         gate = body.add("Mean", value, body.whole(1, 2), result="output", Tidx=pb.DT_INT32, keep_dims=True)
-        gate = body.add(
-            "Conv2D",
-            gate,
-            body.floats(1, 1, _CHANNELS, _CHANNELS),
-            result="output",
-            use_cudnn_on_gpu=True,
-            **_STRIDES,
-            **_FORMAT,
-        )
-        gate = body.add("BiasAdd", gate, body.floats(_CHANNELS), result="output", **_FORMAT)
+        gate = body.add("BiasAdd", _convolution(body, gate), body.floats(_CHANNELS), result="output", **_FORMAT)
         value = body.add("Mul", value, body.add("Sigmoid", gate, result="y"), result="z")
     return body.add("AddV2", begin, value, result="z")
+
+
+def _convolution(body: _Body, value: str) -> str:
+    weights = body.floats(1, 1, _CHANNELS, _CHANNELS)
+    return body.add("Conv2D", value, weights, result="output", use_cudnn_on_gpu=True, **_STRIDES, **_FORMAT)
 
 
 def _normalized(body: _Body, value: str) -> str:

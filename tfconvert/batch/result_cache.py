@@ -66,7 +66,7 @@ class Found(NamedTuple):
     """A result that is in the cache; a context manager, which closes its files.
 
     Attributes:
-        streams: Its files, open and checked, by their endings.
+        streams: Its files, open and checked, by their extensions.
         report: The report of the conversion that made it.
     """
 
@@ -95,7 +95,7 @@ class CacheEntry(NamedTuple):
     """The place of a result.
 
     Attributes:
-        file: The result's own file; those beside it have other endings.
+        file: The result's own file; those beside it have other extensions.
         note: What is known about them.
     """
 

@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         problem: The error, as `ConversionError.to_dict` returns it, or `None`.
-        summary: The size of the result, its operators and how long the conversion took, the endings of the files
+        summary: The size of the result, its operators and how long the conversion took, the extensions of the files
             beside it (`beside`), and whether it was cached; empty after a failure.
         seconds: Wall time, including the overhead.
         peak: The peak memory of the process, in bytes; 0 if unknown.

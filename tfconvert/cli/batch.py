@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.cli.batch_summary import AS_JSON, CACHE_DIR, JOBS, Results, count_failed, print_summary, progress_bar
-from tfconvert.cli.options import CONTEXT, show
+from tfconvert.cli.options import CONTEXT, Syntax, show
 from tfconvert.cli.streams import say
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -42,27 +42,22 @@ A manifest:
 _OF_BUILD = ("depfile", "model_explorer", "write_through_links", "input_stats", "server", "token_file")
 
 
-class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`NAME=VALUE`: a setting; the value is a string if the setting accepts it, else JSON."""
+def _setting(text: str) -> tuple[str, Any]:
+    """Returns the name and the value of `NAME=VALUE`; the value is a string if the setting accepts it, else JSON."""
+    import json
 
-    name = "NAME=VALUE"
+    from tfconvert.settings.data import SETTINGS
+    from tfconvert.settings.setting import is_valid
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
-        """Parses one value."""
-        import json
-
-        from tfconvert.settings.data import SETTINGS
-        from tfconvert.settings.setting import is_valid
-
-        name, equals, text = str(value).partition("=")
-        if not equals or not name:
-            self.fail(f"{value!r} is not NAME=VALUE, as in quantize=dynamic", param, ctx)
-        if name in SETTINGS and is_valid(text, SETTINGS[name].schema):
-            return name, text  # Also one that looks like a number, as a release does.
-        try:
-            return name, json.loads(text)
-        except ValueError:
-            return name, text
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError
+    if name in SETTINGS and is_valid(value, SETTINGS[name].schema):
+        return name, value  # Also one that looks like a number, as a release does.
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 @click.command("batch", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
@@ -86,7 +81,7 @@ class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
 @click.option(
     "--set",
     "settings",
-    type=SettingOption(),
+    type=Syntax("NAME=VALUE", "quantize=dynamic", _setting),
     multiple=True,
     help="A setting of all models, an argument of tfconvert.convert; repeatable.",
 )

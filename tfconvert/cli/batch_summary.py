@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from tfconvert.cli.json_output import to_json
+from tfconvert.cli.options import json_option
 from tfconvert.cli.streams import can_redraw, say
 from tfconvert.report.report import size_text
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 Results = Sequence[tuple["Entry", "Outcome", bool]]
 """Entries with their outcomes, and whether an earlier run had converted them."""
-
-Function = Callable[..., Any]
 
 JOBS = click.option(
     "-j",
@@ -34,7 +33,7 @@ CACHE_DIR = click.option(
     type=click.Path(),
     help="Cache results here by the contents of all inputs; cache_dir of an entry overrides it.",
 )
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+AS_JSON = json_option("Print the summary as JSON.")
 
 
 def progress_bar(length: int, *, is_hidden: bool) -> Any:

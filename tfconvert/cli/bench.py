@@ -1,4 +1,4 @@
-"""The verb `bench`: measures a .tflite file in LiteRT."""
+"""The command `bench`: measures a .tflite file in LiteRT."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tfconvert.cli.options import CONTEXT, ShapeOption, show
+from tfconvert.cli.options import CONTEXT, SHAPE, json_option, show
 from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Examples:
     type=click.IntRange(min=1),
     default=50,
     show_default=True,
-    help="How many runs to measure, after three that are not.",
+    help="The number of measured runs, after three that are not measured.",
 )
 @click.option(
     "--threads",
@@ -40,17 +40,17 @@ Examples:
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="How many threads LiteRT may use.",
+    help="The number of threads of LiteRT.",
 )
 @click.option(
     "--input-shape",
     "shapes",
-    type=ShapeOption(),
+    type=SHAPE,
     multiple=True,
-    help="The shape of an input; repeatable. Default: the file's, 1 where a size is open.",
+    help="The shape of an input; repeatable. Default: the file's, 1 where a size is dynamic.",
 )
 @click.option("--whole", is_flag=True, help="Measure the file as a whole only, not each operator.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@json_option("Print everything as JSON.")
 def bench(
     file: str, runs: int, threads: int, shapes: tuple[tuple[str, list[int]], ...], whole: bool, as_json: bool
 ) -> None:

@@ -17,9 +17,8 @@ import click
 from tfconvert.cli.batch_summary import AS_JSON, CACHE_DIR, JOBS, count_failed, print_summary, progress_bar
 from tfconvert.cli.failure import show_failure
 from tfconvert.cli.options import CONTEXT, show
-from tfconvert.cli.output_options import to_output
+from tfconvert.cli.output_options import to_output, to_server
 from tfconvert.cli.progress import Progress, with_progress
-from tfconvert.cli.server_options import to_server
 from tfconvert.cli.streams import say
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 

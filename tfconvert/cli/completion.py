@@ -30,7 +30,7 @@ Examples:
 @click.command("completion", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
-    """Print the script by which SHELL completes verbs, options and files.
+    """Print the script by which SHELL completes commands, options and files.
 
     It takes effect in new shells; bash needs to be 4.4 or later.
     """
@@ -43,14 +43,14 @@ def completion(shell: str) -> None:
 
 
 def complete_model(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Completes the command's first word: a verb, or the path of a model."""
+    """Completes the first argument: a command, or the path of a model."""
     from click.shell_completion import CompletionItem
 
     command = context.command
-    verbs = command.commands if isinstance(command, click.Group) else {}
+    commands = command.commands if isinstance(command, click.Group) else {}
     found = [
-        CompletionItem(name, help=verb.get_short_help_str())
-        for name, verb in verbs.items()
+        CompletionItem(name, help=each.get_short_help_str())
+        for name, each in commands.items()
         if name.startswith(incomplete)
     ]
     if not found:
@@ -70,6 +70,6 @@ def complete_passes(context: click.Context, parameter: click.Parameter, incomple
 
 
 def _entries(prefix: str) -> Sequence[str]:
-    """Returns the files and folders here whose names begin with a text."""
+    """Returns the files and directories here whose names begin with a text."""
     found = (path for path in Path().iterdir() if path.name.startswith(prefix) and not path.name.startswith("."))
     return sorted(f"{path.name}/" if path.is_dir() else path.name for path in found)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tfconvert.api import Model, convert_source
 from tfconvert.cli.output_options import Output
-from tfconvert.exporters.output_file import Parts, descriptor_of, is_c_source, only_part, places_of, write_parts
+from tfconvert.exporters.output_file import (
+    Parts,
+    descriptor_of,
+    is_c_source,
+    only_part,
+    places_of,
+    write_parts,
+    write_whole,
+)
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report, StageTime
 from tfconvert.schema.diagnostics import error
@@ -18,7 +27,7 @@ from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
     from tfconvert.batch.result_cache import CachedReport
-    from tfconvert.cli.server_options import ServerAddress
+    from tfconvert.cli.output_options import ServerAddress
     from tfconvert.exporters.c_array import CArray
 
 
@@ -47,8 +56,6 @@ class ConvertCommand(NamedTuple):
         if isinstance(report, Report) and self.server is None:
             self._show(report)
         if self.output.depfile is not None:
-            from tfconvert.cli.depfile import write_depfile
-
             write_depfile(self.output.depfile, self.output.file, self.inputs())
         return report
 
@@ -137,3 +144,31 @@ def _is_terminal(descriptor: int) -> bool:
         return os.isatty(descriptor)
     except OSError:
         return False
+
+
+# Characters that both programs take as the end of a name; backslashes before it count, those elsewhere don't.
+_BACKSLASHES = re.compile(r"(\\*)([ \t#:])")
+
+
+def depfile_text(output: str, inputs: Iterable[str | os.PathLike[str]]) -> str:
+    """Returns a rule that an output depends on inputs; each input has an empty rule, so that it may vanish.
+
+    Args:
+        output: The file that is made, as the build system names it.
+        inputs: The files that were read.
+    """
+    names = [_escaped(os.fspath(each)) for each in dict.fromkeys(inputs)]
+    rule = " \\\n  ".join([f"{_escaped(output)}:", *names])
+    return "\n".join([rule, *(f"\n{name}:" for name in names if "%" not in name), ""])
+
+
+def write_depfile(path: str, output: str, inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """Writes the rule; see `depfile_text`."""
+    content = depfile_text(output, inputs).encode("utf-8", "surrogateescape")
+    write_whole(path, lambda stream: stream.writelines([content]))
+
+
+def _escaped(name: str) -> str:
+    if "\n" in name:
+        raise error("wrong-option", f"--depfile can't express {name!r}", hint="rename the file")
+    return _BACKSLASHES.sub(lambda match: f"{match[1] * 2}\\{match[2]}", name.replace("$", "$$"))

@@ -1,4 +1,4 @@
-"""The verb `diff`: compares two .tflite files."""
+"""The command `diff`: compares two .tflite files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tfconvert.cli.options import CONTEXT, show
+from tfconvert.cli.options import CONTEXT, json_option, show
 from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ Examples:
     "--data",
     metavar="PATH",
     multiple=True,
-    help="Inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones.",
+    help="Inputs in files (.npz, .npy) or directories of them; repeatable. Default: random ones.",
 )
 @click.option("--latency", is_flag=True, help="Measure both in LiteRT, in turns.")
-@click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
+@json_option("Print the differences as JSON.")
 def diff(first: str, second: str, data: tuple[str, ...], latency: bool, as_json: bool) -> None:
     """Compare the .tflite files A and B.
 

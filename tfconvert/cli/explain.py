@@ -19,7 +19,7 @@ Examples:
 @click.command("explain", context_settings=CONTEXT, epilog=_EXAMPLES)
 @click.argument("code", required=False)
 def explain(code: str | None) -> None:
-    """Tell what the CODE of an error means, why it happens and what to do.
+    """Explain the CODE of an error: its meaning, its cause and what to do.
 
     Exit status: 0, or 2 if there is no such code.
     """

@@ -36,11 +36,11 @@ def tell_more(code: str) -> None:
     say(f"tfconvert explain {code} tells more", sys.stderr)
 
 
-class Door:
-    """A context from which an unexpected exception comes out as a message and an exit status.
+class ErrorGuard:
+    """A context that turns an unexpected exception into a message and an exit status.
 
     Args:
-        debug: Whether it comes out as it is, with its traceback.
+        debug: Whether the exception is raised as it is, with its traceback.
     """
 
     __slots__ = ("_debug",)
@@ -49,7 +49,7 @@ class Door:
         self._debug = debug
 
     def __enter__(self) -> None:
-        """Does nothing."""
+        pass
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
@@ -65,8 +65,8 @@ class Door:
             sys.exit(1 if is_full(problem) or isinstance(problem, MemoryError | RecursionError) else BUG)
 
 
-class Documented:
-    """A context within which something unexpected is printed as a JSON document, too, before it reaches the door.
+class JsonErrors:
+    """A context that also prints something unexpected as a JSON document, before it reaches the guard.
 
     Args:
         as_json: Whether documents are wanted.
@@ -80,7 +80,7 @@ class Documented:
         self._stream = stream
 
     def __enter__(self) -> None:
-        """Does nothing."""
+        pass
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
@@ -93,14 +93,14 @@ class Documented:
 
 
 def unexpected(problem: Exception) -> Diagnostic:
-    """Returns the diagnostic of an exception that nothing foresaw, or that tells that something is used up."""
+    """Returns the diagnostic of an unexpected exception, or of one about an exhausted resource."""
     if isinstance(problem, MemoryError | RecursionError):
         return exhausted(problem)
     if is_full(problem):
         return Diagnostic(
             "output-not-writable",
             f"can't write to standard output: {problem.strerror}",
-            hint="check that the disk has room, and that the program that reads it goes on",
+            hint="check that the disk has space left, and that the program that reads it is still running",
         )
     stage = next((note for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
     what = " ".join(f"{type(problem).__name__}: {problem}".split()).removesuffix(":")
@@ -114,6 +114,6 @@ def _hint() -> str:
     python = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     versions = f"tfconvert {version('tfconvert')}, {python}"
     return (
-        f"this is a mistake in tfconvert, not in the model: please report it with this line ({versions}), the model "
+        f"this is a bug in tfconvert, not in the model: please report it with this line ({versions}), the model "
         f"if you can, and what the same command prints with {DEBUG}"
     )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfconvert.cli.failure import Documented
-from tfconvert.cli.options import CONTEXT, MemoryOption, options_of, show, to_source, utf8
+from tfconvert.cli.failure import JsonErrors
+from tfconvert.cli.options import CONTEXT, MEMORY, json_option, options_of, show, to_source, utf8
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
@@ -34,20 +34,20 @@ Examples:
 @options_of(LiteRT, "allow_custom_ops", "recurrent")
 @click.option(
     "--memory",
-    type=MemoryOption(),
+    type=MEMORY,
     multiple=True,
     is_flag=False,
     flag_value="",
-    help="Tell instead what running the model takes, for inputs of these shapes (repeatable), or as formulas "
-    "of open sizes: memory, operations, products and convolutions.",
+    help="Print the memory, operations, products and convolutions of a run instead, for inputs of these shapes "
+    "(repeatable), or as formulas of dynamic sizes.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @click.option("-v", "--verbose", is_flag=True, help="List all ops.")
 def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, verbose: bool, **settings: Any) -> None:
-    """Tell what is in MODEL, whether it will convert, and what that will give.
+    """Describe MODEL, whether it will convert, and the result.
 
-    MODEL is anything that can be converted, or a .tflite file. To find out, a conversion is run, but for reading and
-    writing the weights: the sizes and operators of the result are those that it will have.
+    MODEL is anything that can be converted, or a .tflite file. The command runs a conversion without reading and
+    writing the weights, so the sizes and operators of the result are exact.
 
     Exit status: 0 if the model will convert (or is a .tflite file), 1 if it won't or can't be read, 2 if the command
     line is wrong.
@@ -57,7 +57,7 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
     from tfconvert.tools.inspection import to_text
 
     try:
-        with Documented(as_json, sys.stdout):
+        with JsonErrors(as_json, sys.stdout):
             source, options = to_source(model, {**settings, "target": StableHLO.name if memory else None})
             if memory:
                 _memory(source, options, dict(memory), as_json=as_json, verbose=verbose)

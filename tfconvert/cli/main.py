@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tfconvert.cli.completion import complete_model
-from tfconvert.cli.failure import DEBUG, INTERRUPTED, Documented, Door, show_failure
-from tfconvert.cli.options import CONTEXT, StatsOption, setting_options, show, to_settings
-from tfconvert.cli.output_options import OUTPUT_SETTINGS, Output, output_options, to_output
+from tfconvert.cli.failure import DEBUG, INTERRUPTED, ErrorGuard, JsonErrors, show_failure
+from tfconvert.cli.options import CONTEXT, STATS, json_option, setting_options, show, to_settings
+from tfconvert.cli.output_options import (
+    OUTPUT_SETTINGS,
+    SERVER_SETTINGS,
+    Output,
+    ServerAddress,
+    output_options,
+    server_options,
+    to_output,
+    to_server,
+)
 from tfconvert.cli.progress import Progress, with_progress
-from tfconvert.cli.server_options import SERVER_SETTINGS, ServerAddress, server_options, to_server
 from tfconvert.cli.streams import say
-from tfconvert.cli.verbs import Verbs
 from tfconvert.converter.targets.output_form import form_of
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -52,8 +60,38 @@ Examples:
   tfconvert opt saved_model/ --pipeline tf-standard
   tfconvert explain unsupported-op
 
-A model whose name is a verb's is passed with its folder: ./opt
+A model whose name is a command's is passed with its directory: ./opt
 """
+
+
+# The command `bench` is the object of that name in the module of that name beside this one.
+_NAMES = ("batch", "bench", "build", "completion", "diff", "explain", "inspect", "ops", "opt", "serve", "verify")
+
+
+class Commands(MutableMapping[str, click.Command]):
+    """The commands of the group by name; each is loaded when it is called, or listed."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._loaded and name in _NAMES:
+            found = getattr(import_module(f"{__package__}.{name}"), name)
+            assert isinstance(found, click.Command)
+            self._loaded[name] = found
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("commands are not removed")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({*_NAMES, *self._loaded}))
+
+    def __len__(self) -> int:
+        return len({*_NAMES, *self._loaded})
 
 
 # The beginning of a flag of `tflite_convert`; own ones have no underscores.
@@ -61,22 +99,22 @@ _LIKE_OFFICIAL = re.compile("--[a-z0-9]+_")
 
 
 class MainCommand(click.Group):
-    """A command with a job of its own, which gives way to a verb if the first argument is a verb's name."""
+    """A command that converts, unless its first argument is the name of another command."""
 
     def main(self, args: Sequence[str] | None = None, *positional: Any, **extra: Any) -> Any:
         """Runs the command line; nothing unexpected is seen as a traceback, unless that is asked for."""
         given = list(sys.argv[1:] if args is None else args)
         rest = [argument for argument in given if argument != DEBUG]
-        with Door(debug=rest != given):
+        with ErrorGuard(debug=rest != given):
             return super().main(rest, *positional, **extra)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Returns the context of the verb that is called, or of the main job."""
-        verb = self.commands.get(args[0]) if args else None
-        if verb is not None:
-            return verb.make_context(f"{info_name} {verb.name}", args[1:], parent, **extra)
+        """Returns the context of the command that is called."""
+        command = self.commands.get(args[0]) if args else None
+        if command is not None:
+            return command.make_context(f"{info_name} {command.name}", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -90,14 +128,14 @@ class MainCommand(click.Group):
         return click.Command.parse_args(self, ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the verb or the main job; an interrupt ends the process with the status that shells give it."""
+        """Runs the command; an interrupt ends the process with the status that shells give it."""
         try:
             return ctx.command.invoke(ctx) if ctx.command is not self else click.Command.invoke(self, ctx)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Returns the main job's arguments; the verbs have a section of their own."""
+        """Returns the main job's arguments; the other commands have a section of their own."""
         return click.Command.collect_usage_pieces(self, ctx)
 
 
@@ -111,18 +149,18 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
         context.exit()
 
 
-@click.group(cls=MainCommand, context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True, commands=Verbs())
+@click.group(cls=MainCommand, context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True, commands=Commands())
 @click.argument("model", shell_complete=complete_model)
 @output_options
 @setting_options
 @click.option(
     "--input-stats",
-    type=StatsOption(),
+    type=STATS,
     multiple=True,
     help="Frozen graphs trained for integers: an input's mean and standard deviation; repeatable.",
 )
 @server_options
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@json_option("Print the report as JSON.")
 @click.option(
     "-q", "--quiet", is_flag=True, help="Print nothing but errors, and that a quantized model differs too much."
 )
@@ -137,10 +175,11 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
     help="Show the versions of tfconvert and of what it runs on, and exit.",
 )
 def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
-    """Convert a TensorFlow MODEL to a LiteRT file.
+    """Convert a TensorFlow or JAX MODEL to a LiteRT file.
 
-    MODEL is a SavedModel folder, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras file
-    (.keras, .h5; needs the tensorflow extra) or MLIR text (.mlir).
+    MODEL is a SavedModel directory, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras
+    file (.keras, .h5; needs the tensorflow extra), a file of jax.export, a StableHLO artifact (.mlirbc) or MLIR text
+    (.mlir).
 
     With -o - or -o /dev/stdout the report goes to the error stream.
 
@@ -161,7 +200,7 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     try:
         if settings["input_stats"]:
             source = with_stats(source, dict(settings["input_stats"]), options.quantize)
-        with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
+        with JsonErrors(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
             report = _job(source, output, progress, options, server).run()
     except ConversionError as problem:
         _print_error(problem, output, as_json)
@@ -177,7 +216,7 @@ def _split(model: str, file: str, data: Mapping[str, Any]) -> tuple[Source, Opti
     try:
         form = form_of(file, data)
     except ConversionError:
-        Source(model).check_output(file)  # A file that is read has an ending of no result, and that is worse.
+        Source(model).check_output(file)  # A file that is read has an extension of no result, and that is worse.
         raise
     selection, options = from_data({**data, **form.settings})
     return Source(model, **selection), options

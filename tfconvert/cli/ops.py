@@ -1,4 +1,4 @@
-"""The verb `ops`: the table of support."""
+"""The command `ops`: the table of support."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from tfconvert.cli.options import CONTEXT, show
+from tfconvert.cli.options import CONTEXT, json_option, show
 from tfconvert.schema.diagnostics import ERROR, Diagnostic
 from tfconvert.settings.targets import TARGETS
 
@@ -27,7 +27,7 @@ Examples:
 @click.command("ops", context_settings=CONTEXT, epilog=_EXAMPLES)
 @click.argument("pattern", required=False)
 @click.option("--target", type=click.Choice(TARGETS), default=TARGETS[0], show_default=True, help="What ops become.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the page of the docs.")
 def ops(pattern: str | None, target: str, as_json: bool, as_markdown: bool) -> None:
     """List TensorFlow's ops with what becomes of each.

@@ -1,4 +1,4 @@
-"""The verb `opt`: prints a model as MLIR, before and after passes."""
+"""The command `opt`: prints a model as MLIR, before and after passes."""
 
 from __future__ import annotations
 
@@ -95,8 +95,9 @@ Examples:
 def opt(model: str | None, output_file: str | None, list_passes: bool, **settings: Any) -> None:
     """Print a model as MLIR, after the requested passes.
 
-    INPUT is MLIR text (.mlir, or - for standard input), a SavedModel folder, a GraphDef, a MetaGraph or a .tflite
-    file. The output of --print-ir-... and --time-passes goes to the error stream.
+    INPUT is MLIR text (.mlir, or - for standard input), a SavedModel directory, a GraphDef, a MetaGraph, a StableHLO
+    artifact, a file of jax.export or a .tflite file. The output of --print-ir-... and --time-passes goes to the error
+    stream.
 
     Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong, 3 after an
     internal error.

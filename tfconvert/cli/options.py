@@ -29,151 +29,115 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _COLOURS = {ERROR: "red", WARNING: "magenta"}
 
 
-class ShapeOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`NAME=1,224,224,3`: an input's shape; `NAME=` is a scalar, -1 leaves a dimension as it is."""
+class Syntax(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """The syntax of an option's value.
 
-    name = "NAME=DIMS"
+    Args:
+        name: The form of a value, as help shows it.
+        example: A value, for error messages.
+        parse: Returns what a string means, and raises a `ValueError` if it means nothing.
+    """
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[int]]:
-        """Parses one value."""
-        name, equals, dims = str(value).rpartition("=")
-        try:
-            shape = [int(dim) for dim in dims.split(",")] if dims.strip() else []
-        except ValueError:
-            shape, equals = [], ""
-        if not equals or not name or any(dim < -1 for dim in shape):
-            self.fail(f"{value!r} is not NAME=DIMS, as in image=1,224,224,3", param, ctx)
-        return name, shape
-
-
-class MemoryOption(ShapeOption):
-    """As `ShapeOption`, but the value may be left out."""
-
-    name = "[NAME=DIMS]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[int]]:
-        return super().convert(value, param, ctx) if value else ("", [])
-
-
-class RenameOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`OLD=NEW`: a name of the model's, and the one that it gets."""
-
-    name = "OLD=NEW"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Parses one value."""
-        old, _, new = str(value).rpartition("=")
-        if not old or not new:
-            self.fail(f"{value!r} is not OLD=NEW, as in output_0=scores", param, ctx)
-        return old, new
-
-
-class StatsOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`INPUT=MEAN,STD`: the integer for 0 in an input, and the number of integers per 1."""
-
-    name = "INPUT=MEAN,STD"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, tuple[float, float]]:
-        """Parses one value."""
-        name, _, numbers = str(value).rpartition("=")
-        try:
-            mean, std = map(float, numbers.split(","))
-        except ValueError:
-            name, mean, std = "", 0, 0
-        if not name:
-            self.fail(f"{value!r} is not INPUT=MEAN,STD, as in x=127.5,127.5", param, ctx)
-        return name, (mean, std)
-
-
-class LimitOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`NAME=VALUE`: one of the `Limits`, its name with dashes, and a number."""
-
-    name = "NAME=N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """Parses one value."""
-        name, _, number = str(value).partition("=")
-        field = name.strip().replace("-", "_")
-        if field not in Limits._fields:
-            self.fail(
-                f"{name!r} is not one of {', '.join(each.replace('_', '-') for each in Limits._fields)}", param, ctx
-            )
-        if not number.isascii() or not number.isdigit() or len(number) > 18:
-            self.fail(f"{value!r} is not NAME=N, as in constant-bytes=4294967296", param, ctx)
-        return field, int(number)
-
-
-class IoOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`TYPE`, or `TYPE,TYPE` for inputs and for outputs."""
-
-    name = "TYPE[,TYPE]"
+    def __init__(self, name: str, example: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._example = example
+        self._parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parses one value."""
-        ends = str(value).split(",")
-        if len(ends) > 2 or not set(ends) <= set(get_args(Io)):
-            self.fail(f"{value!r} is not one of {', '.join(get_args(Io))}, or two of them with a comma", param, ctx)
-        return ends[0] if len(ends) == 1 else tuple(ends)
-
-
-class RangeOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`LOW,HIGH`: two numbers."""
-
-    name = "LOW,HIGH"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
-        """Parses one value."""
         try:
-            low, high = map(float, str(value).split(","))
+            return self._parse(str(value))
         except ValueError:
-            self.fail(f"{value!r} is not LOW,HIGH, as in 0,6", param, ctx)
-        return low, high
+            self.fail(f"{value!r} is not {self.name}, as in {self._example}", param, ctx)
 
 
-class ShareOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`90%` or `0.9`: a share."""
-
-    name = "SHARE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parses one value."""
-        text = str(value).strip()
-        try:
-            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            share = -1
-        if not 0 <= share <= 1:
-            self.fail(f"{value!r} is not a share, as in 90% or 0.9", param, ctx)
-        return share
+def _shape(text: str) -> tuple[str, list[int]]:
+    name, dims = _named(text)
+    shape = [int(dim) for dim in dims.split(",")] if dims.strip() else []
+    if any(dim < -1 for dim in shape):
+        raise ValueError
+    return name, shape
 
 
-class Normalization(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`MEAN,STD` or `INPUT=MEAN,STD`: a program subtracts MEAN from each value and divides by STD."""
+def _named(text: str) -> tuple[str, str]:
+    name, _, value = text.rpartition("=")
+    if not name:
+        raise ValueError
+    return name, value
 
-    name = "[INPUT=]MEAN,STD"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[float]]:
-        """Parses one value."""
-        name, _, text = str(value).rpartition("=")
-        try:
-            mean, std = map(float, text.split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not [INPUT=]MEAN,STD, as in 127.5,127.5", param, ctx)
-        return name, [mean, std]
+def _pair(text: str) -> tuple[float, float]:
+    first, second = map(float, text.split(","))
+    return first, second
 
+
+def _rename(text: str) -> tuple[str, str]:
+    old, new = _named(text)
+    if not new:
+        raise ValueError
+    return old, new
+
+
+def _stats(text: str) -> tuple[str, tuple[float, float]]:
+    name, numbers = _named(text)
+    return name, _pair(numbers)
+
+
+def _limit(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    field = name.strip().replace("-", "_")
+    if field not in Limits._fields:
+        known = ", ".join(each.replace("_", "-") for each in Limits._fields)
+        raise click.BadParameter(f"{name!r} is not one of {known}")
+    if not number.isascii() or not number.isdigit() or len(number) > 18:
+        raise ValueError
+    return field, int(number)
+
+
+def _io(text: str) -> Any:
+    ends = text.split(",")
+    if len(ends) > 2 or not set(ends) <= set(get_args(Io)):
+        raise click.BadParameter(f"{text!r} is not one of {', '.join(get_args(Io))}, or two of them with a comma")
+    return ends[0] if len(ends) == 1 else tuple(ends)
+
+
+def _share(text: str) -> float:
+    number = text.strip()
+    try:
+        share = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        share = -1
+    if not 0 <= share <= 1:
+        raise click.BadParameter(f"{text!r} is not a share, as in 90% or 0.9")
+    return share
+
+
+def _normalization(text: str) -> tuple[str, list[float]]:
+    name, _, numbers = text.rpartition("=")
+    return name, [*_pair(numbers)]
+
+
+SHAPE = Syntax("NAME=DIMS", "image=1,224,224,3", _shape)
+"""An input's shape; `NAME=` is a scalar, -1 leaves a dimension as it is."""
+
+MEMORY = Syntax("[NAME=DIMS]", "image=1,224,224,3", lambda text: _shape(text) if text else ("", []))
+"""As `SHAPE`, but the value may be left out."""
+
+STATS = Syntax("INPUT=MEAN,STD", "x=127.5,127.5", _stats)
+"""The integer for 0 in an input, and the number of integers per 1."""
+
+LIMIT = Syntax("NAME=N", "constant-bytes=4294967296", _limit)
+"""One of the `Limits`, its name with dashes, and a number."""
 
 Function = Callable[..., Any]
 
 # Settings whose values have a syntax of their own.
-_SYNTAX: Mapping[str, Callable[[], Any]] = {
-    "input_shapes": ShapeOption,
-    "rename": RenameOption,
-    "limits": LimitOption,
-    "io": IoOption,
-    "default_range": RangeOption,
-    "min_agreement": ShareOption,
+_SYNTAX: Mapping[str, Syntax] = {
+    "input_shapes": SHAPE,
+    "rename": Syntax("OLD=NEW", "output_0=scores", _rename),
+    "limits": LIMIT,
+    "io": Syntax("TYPE[,TYPE]", "int8", _io),
+    "default_range": Syntax("LOW,HIGH", "0,6", _pair),
+    "min_agreement": Syntax("SHARE", "90%", _share),
 }
 _PATHS = ("FILE", "DIR", "PATH", "FILE.py")
 _GROUPS = {StableHLO: "StableHLO: ", Iree: "IREE: "}
@@ -186,7 +150,7 @@ _OTHERS: Mapping[Any, tuple[Function, ...]] = {
         click.option(
             "--target",
             type=click.Choice(SETTINGS["target"].schema["enum"]),
-            help=f"{SETTINGS['target'].text} Default: by the ending of -o, else litert.",
+            help=f"{SETTINGS['target'].text} Default: by the extension of -o, else litert.",
         ),
     ),
     LiteRT: (
@@ -198,7 +162,7 @@ _OTHERS: Mapping[Any, tuple[Function, ...]] = {
         ),
         click.option(
             "--metadata-normalization",
-            type=Normalization(),
+            type=Syntax("[INPUT=]MEAN,STD", "127.5,127.5", _normalization),
             multiple=True,
             help="Store how programs are to normalize an input, (x - MEAN) / STD. Repeatable.",
         ),
@@ -210,30 +174,36 @@ _OTHERS: Mapping[Any, tuple[Function, ...]] = {
 }
 
 
-def setting_options(function: Function) -> Function:
-    """Adds the flags of all settings."""
-    for cls in reversed(_CLASSES):
-        for option in reversed(_OTHERS.get(cls, ())):
+def adding(*options: Function) -> Function:
+    """Returns a decorator that adds options, in the order in which help shows them."""
+
+    def add(function: Function) -> Function:
+        for option in reversed(options):
             function = option(function)
-        function = options_of(cls)(function)
-    return function
+        return function
+
+    return add
 
 
-def options_of(cls: Any, *names: str) -> Callable[[Function], Function]:
-    """Returns a decorator that adds the flags of settings, in the order in which help shows them.
+def json_option(text: str = "Print JSON.") -> Function:
+    """Returns the decorator that adds `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def options_of(cls: Any, *names: str) -> Function:
+    """Returns a decorator that adds the flags of settings.
 
     Args:
         cls: Their class.
         names: Those of its settings; all by default.
     """
     rows = [row for row in settings_of(cls).values() if row.flag and (not names or row.name in names)]
+    return adding(*(_option(row, _GROUPS.get(cls, "")) for row in rows))
 
-    def add(function: Function) -> Function:
-        for row in reversed(rows):
-            function = _option(row, _GROUPS.get(cls, ""))(function)
-        return function
 
-    return add
+def setting_options(function: Function) -> Function:
+    """Adds the flags of all settings."""
+    return adding(*(adding(options_of(cls), *_OTHERS.get(cls, ())) for cls in _CLASSES))(function)  # type: ignore[no-any-return]
 
 
 def _option(row: Setting, group: str) -> Function:
@@ -244,7 +214,7 @@ def _option(row: Setting, group: str) -> Function:
         return click.option(row.flag, is_flag=True, help=shown)
     settings: dict[str, Any] = {"metavar": row.metavar or None}
     if row.name in _SYNTAX:
-        settings["type"] = _SYNTAX[row.name]()
+        settings["type"] = _SYNTAX[row.name]
     elif choices is not None:
         settings["type"] = click.Choice([str(each) for each in choices])
     elif kind == "integer":

@@ -1,28 +1,30 @@
-"""Options of the command that say where the result goes, and in which form."""
+"""Options of the command: where the result goes, in which form, and which server makes it."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import click
 
+from tfconvert.cli.options import adding
 from tfconvert.exporters.output_file import descriptor_of
+from tfconvert.schema.diagnostics import error
 
 STANDARD_OUTPUT = "/dev/stdout"
 """The file that `-` represents; systems without it have the same meaning."""
 
-_OPTIONS = (
+output_options = adding(
     click.option(
         "-o",
         "--output-file",
         metavar="FILE",
         required=True,
         type=click.Path(),
-        help="The file to write; its ending chooses the target: .tflite; .mlir, .mlirbc; .vmfb. "
+        help="The file to write; its extension chooses the target: .tflite; .mlir, .mlirbc; .vmfb. "
         "-: standard output; .cc, .c, .h: a C array for microcontrollers.",
     ),
     click.option("--array-name", metavar="NAME", help="C arrays: the array's name. Default: g_ and the file's name."),
@@ -40,16 +42,13 @@ _OPTIONS = (
         help="Write the graphs before and after for Google's Model Explorer (JSON).",
     ),
     click.option(
-        "--cache-dir",
-        metavar="DIR",
-        type=click.Path(),
-        help="Keep results here by the contents of what they are made from.",
+        "--cache-dir", metavar="DIR", type=click.Path(), help="Cache results here by the contents of all inputs."
     ),
     click.option(
         "--write-through-links",
         "through_links",
         is_flag=True,
-        help="Write to what an output that is a link leads to. Default: replace the link.",
+        help="Write to the target of an output that is a link. Default: replace the link.",
     ),
 )
 
@@ -57,8 +56,6 @@ _WRITTEN = frozenset({"file", "depfile", "page", "explorer"})
 
 OUTPUT_SETTINGS = ("output_file", "array_name", "depfile", "cache_dir", "page", "explorer", "through_links")
 """The parameters that `output_options` adds to a command."""
-
-Function = Callable[..., Any]
 
 
 class Output(NamedTuple):
@@ -96,13 +93,6 @@ class Output(NamedTuple):
         return sys.stderr if descriptor_of(self.file) == 1 else sys.stdout
 
 
-def output_options(function: Function) -> Function:
-    """Adds the options that say where the result goes, in the order in which help shows them."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
 def to_output(values: Mapping[str, Any]) -> Output:
     """Returns where the result goes according to the parameters `OUTPUT_SETTINGS`."""
     paths = {name: values[name] for name in OUTPUT_SETTINGS if name != "through_links"}
@@ -116,3 +106,58 @@ def to_output(values: Mapping[str, Any]) -> Output:
 def _target(path: str) -> str:
     """Returns the target of a link, and any other path as it is."""
     return os.path.realpath(path) if Path(path).is_symlink() and descriptor_of(path) is None else path
+
+
+server_options = adding(
+    click.option("--server", metavar="URL", help="Send the model to a server (tfconvert serve), which converts it."),
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        type=click.Path(),
+        help="The token for the server. Default: the variable TFCONVERT_TOKEN.",
+    ),
+)
+
+SERVER_SETTINGS = ("server", "token_file")
+"""The parameters that `server_options` adds to a command."""
+
+
+class ServerAddress(NamedTuple):
+    """A server that converts.
+
+    Attributes:
+        url: Where it is.
+        token: The token that it requires; empty for none.
+    """
+
+    url: str
+    token: str
+
+
+def to_server(values: Mapping[str, Any], output: Output) -> ServerAddress | None:
+    """Returns the server to convert on according to the parameters `SERVER_SETTINGS`, `None` for this machine.
+
+    Args:
+        values: The parameters.
+        output: Where the result goes.
+
+    Raises:
+        UsageError: Other options don't go with a server, or a token has no server.
+        ConversionError: The token can't be read (`unreadable-file`).
+    """
+    url, file = values["server"], values["token_file"]
+    if not url:
+        if file:
+            raise click.UsageError("--token-file goes with --server")
+        return None
+    for name, value in (("--cache-dir", output.cache_dir), ("--model-explorer", output.explorer)):
+        if value is not None:
+            raise click.UsageError(f"{name} does not go with --server")
+    return ServerAddress(url, os.environ.get("TFCONVERT_TOKEN", "") if file is None else _read(file))
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise error("unreadable-file", f"can't read the token in {file}: {problem}") from None

@@ -1,4 +1,4 @@
-"""A conversion on a server, as the command has it done: the same settings, files, report and errors as here."""
+"""A conversion on a server, with the same settings, files, report and errors as on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tfconvert.batch.places import is_url
 from tfconvert.batch.result_cache import copy_file
-from tfconvert.cli.server_options import ServerAddress
+from tfconvert.cli.output_options import ServerAddress
 from tfconvert.client.client import Client, Job
 from tfconvert.client.remote_report import to_report
 from tfconvert.converter.targets.output_form import Form

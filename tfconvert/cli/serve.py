@@ -1,4 +1,4 @@
-"""The verb `serve`: runs the conversion service, and keeps its tokens."""
+"""The command `serve`: runs the conversion service, and manages its tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.cli.failure import show_failure
-from tfconvert.cli.options import CONTEXT
+from tfconvert.cli.options import CONTEXT, adding, json_option
 from tfconvert.cli.streams import say
 from tfconvert.schema.diagnostics import ConversionError, error
 
@@ -31,31 +31,23 @@ Examples:
 _ROLES = ("admin", "user", "reader")
 
 # The options that say which server it is.
-_PLACE = (
+_place_options = adding(
     click.option(
         "--config",
         "path",
         metavar="FILE",
         type=click.Path(),
         default="",
-        help="Settings by their names, as TOML; those of the command line come before them.",
+        help="A TOML file of settings; those of the command line take precedence.",
     ),
     click.option(
         "--data",
         metavar="DIR",
         type=click.Path(path_type=Path),
-        help="The folder of all that is kept. Default: ~/.local/share/tfconvert/service.",
+        help="The data directory. Default: ~/.local/share/tfconvert/service.",
     ),
-    click.option("--database", metavar="URL", help="A database for several servers. Default: a file in the folder."),
+    click.option("--database", metavar="URL", help="A database for several servers. Default: a file in the directory."),
 )
-
-Function = Callable[..., Any]
-
-
-def _place_options(function: Function) -> Function:
-    for option in reversed(_PLACE):
-        function = option(function)
-    return function
 
 
 @click.group("serve", context_settings=CONTEXT, epilog=_EXAMPLES, invoke_without_command=True)
@@ -66,18 +58,12 @@ def _place_options(function: Function) -> Function:
     "--workers",
     metavar="N",
     type=click.IntRange(min=0),
-    help="How many jobs run at once; 0 to run none here. Default: one a core.",
+    help="The number of concurrent jobs; 0 to run none here. Default: one for each core.",
 )
 @click.option(
-    "--timeout",
-    "seconds",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    help="How long a job may take. Default: 600.",
+    "--timeout", "seconds", metavar="SECONDS", type=click.FloatRange(min=0), help="The timeout of a job. Default: 600."
 )
-@click.option(
-    "--memory", metavar="MB", type=click.IntRange(min=0), help="How much memory a job may have. Default: 8192."
-)
+@click.option("--memory", metavar="MB", type=click.IntRange(min=0), help="The maximum memory of a job. Default: 8192.")
 @click.option(
     "--root",
     "roots",
@@ -104,7 +90,7 @@ def _place_options(function: Function) -> Function:
     "--grace",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
-    help="How long running jobs may go on when the server is ended. Default: 30.",
+    help="The grace period of running jobs when the server stops. Default: 30.",
 )
 @click.option(
     "--admin-token",
@@ -119,11 +105,11 @@ def serve(
 ) -> None:
     """Run the conversion service: jobs over HTTP, and a page.
 
-    Other machines can reach it with --host; it then answers only those who have a token.
+    Other machines can reach it with --host; requests then need a token.
 
     Every setting, also those without an option, can be in the file of --config or in a variable TFCONVERT_SERVICE_NAME.
 
-    Exit status: 0 if it was ended by a signal, 1 if it can't start, 2 if the command line is wrong.
+    Exit status: 0 if a signal stopped it, 1 if it can't start, 2 if the command line is wrong.
     """
     context.obj = (path, data, database)
     if context.invoked_subcommand is not None:
@@ -150,20 +136,24 @@ def token() -> None:
     show_default=True,
     help="admin: all jobs, and tokens; user: own jobs; reader: look at own jobs.",
 )
-@click.option("--most-active", metavar="N", type=click.IntRange(min=1), help="Jobs that may wait or run.")
-@click.option("--per-minute", metavar="N", type=click.IntRange(min=1), help="Requests in a minute.")
+@click.option(
+    "--max-active", metavar="N", type=click.IntRange(min=1), help="The maximum number of queued and running jobs."
+)
+@click.option(
+    "--per-minute", metavar="N", type=click.IntRange(min=1), help="The maximum number of requests in a minute."
+)
 @_place_options
 @click.pass_context
 def create(
-    context: click.Context, /, name: str, role: str, most_active: int | None, per_minute: int | None, **place: Any
+    context: click.Context, /, name: str, role: str, max_active: int | None, per_minute: int | None, **place: Any
 ) -> None:
-    """Create a token and print it; it is stored nowhere, and shown only now."""
-    made, _ = _called(context, place, lambda tokens: tokens.create(name, _role(role), most_active, per_minute))
+    """Create a token and print it; it is not stored, so it can't be shown again."""
+    made, _ = _called(context, place, lambda tokens: tokens.create(name, _role(role), max_active, per_minute))
     say(made, sys.stdout)
 
 
 @token.command("list", context_settings=CONTEXT)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @_place_options
 @click.pass_context
 def list_tokens(context: click.Context, /, as_json: bool, **place: Any) -> None:
@@ -184,12 +174,12 @@ def list_tokens(context: click.Context, /, as_json: bool, **place: Any) -> None:
 @_place_options
 @click.pass_context
 def revoke(context: click.Context, /, name: str, **place: Any) -> None:
-    """Revoke a token: nobody gets in with it any more."""
+    """Revoke a token, which is no longer accepted."""
     _called(context, place, lambda tokens: tokens.revoke(name))
 
 
 def _called(context: click.Context, place: dict[str, Any], work: Callable[[TokenStore], Any]) -> Any:
-    """Does something with the tokens of the server that the options name, here or before the command's name."""
+    """Works with the tokens of the server that the options name, here or before the command's name."""
     before = context.obj
     named = (place["path"] or before[0], place["data"] or before[1], place["database"] or before[2])
     try:

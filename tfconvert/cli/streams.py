@@ -1,4 +1,4 @@
-"""The command's standard streams: text that may find its reader gone."""
+"""The command's standard streams, whose readers may be gone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def can_redraw(stream: TextIO | None) -> bool:
 
 
 def say(text: str, stream: TextIO | None) -> None:
-    """Prints a report; a reader that has left, or a full disk, doesn't make a failure of a file that was written.
+    """Prints a report; after the file was written, a missing reader or a full disk is not a failure.
 
     Args:
         text: The report.
@@ -44,12 +44,12 @@ def say(text: str, stream: TextIO | None) -> None:
 
 
 def is_full(problem: BaseException | None) -> TypeGuard[OSError]:
-    """Returns whether an exception tells that a stream takes no more, as that of a full disk or a closed pipe."""
+    """Returns whether an exception is about a full disk or a closed pipe."""
     return isinstance(problem, OSError) and problem.filename is None and problem.errno in _FULL
 
 
 def silence(stream: TextIO | None) -> None:
-    """Sends what is left in a stream's buffer nowhere, or else Python complains about it when it ends."""
+    """Discards the rest of a stream's buffer, about which Python would complain when it ends."""
     if stream is None:
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -91,7 +91,7 @@ def _model(flags: Mapping[str, str]) -> Iterator[str]:
     if "output_file" in flags:
         yield from ("-o", flags["output_file"])
         if ending_of(flags["output_file"]) not in ("", ".tflite"):
-            yield from ("--target", "litert")  # Scripts for TensorFlow's converter have chosen their own endings.
+            yield from ("--target", "litert")  # Scripts for TensorFlow's converter have chosen their own extensions.
     if models and models[0] != "graph_def_file":
         yield from ("--order", "official")
     if models:

@@ -1,4 +1,4 @@
-"""The verb `verify`: compares a .tflite file, whoever made it, with the model that it was made of."""
+"""The command `verify`: compares any .tflite file with the model that it was converted from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfconvert.cli.options import CONTEXT, options_of, show, to_source
+from tfconvert.cli.options import CONTEXT, json_option, options_of, show, to_source
 from tfconvert.schema.diagnostics import ConversionError, printable
 from tfconvert.schema.limits import limited
 from tfconvert.settings.options import Options
@@ -35,27 +35,27 @@ Examples:
     "model",
     metavar="MODEL",
     required=True,
-    help="The TensorFlow model: a SavedModel folder or whatever else can be converted.",
+    help="The TensorFlow model: a SavedModel directory or anything else that can be converted.",
 )
 @click.option(
     "--data",
     metavar="PATH",
     multiple=True,
-    help="Inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones that suit it.",
+    help="Inputs in files (.npz, .npy) or directories of them; repeatable. Default: random ones that suit it.",
 )
 @options_of(Verify, "min_snr", "min_agreement")
 @click.option(
     "--compare-layers", is_flag=True, help="Find the first operator whose result differs; quantized: list the layers."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@json_option("Print the outcome as JSON.")
 @options_of(Selection)
 @options_of(Options, "limits")
 def verify(file: str, model: str, data: tuple[str, ...], compare_layers: bool, as_json: bool, **settings: Any) -> None:
-    """Compare a .tflite FILE with the TensorFlow model that it was made of.
+    """Compare a .tflite FILE with the TensorFlow model that it was converted from.
 
     The file runs in LiteRT, the model in this package's reference executor; TensorFlow is not needed. Signatures,
     inputs and outputs are matched by their names, else by their order. A quantized file is fed and read by its scales,
-    and judged by how near it is.
+    and judged by its accuracy.
 
     Exit status: 0 if the results agree, 1 if they differ or LiteRT can't run the file, 2 if the command line or the
     data is wrong, or nothing can be compared.

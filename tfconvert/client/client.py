@@ -231,11 +231,11 @@ class AsyncJob:
         """Writes the result and the files beside it; each is written atomically.
 
         Args:
-            path: Its path, whose ending must not be another target's; or a seekable file that is open for binary
+            path: Its path, whose extension must not be another target's; or a seekable file that is open for binary
                 writing.
 
         Raises:
-            ConversionError: There is no result, or it can't be written (`output-not-writable`); or the ending is
+            ConversionError: There is no result, or it can't be written (`output-not-writable`); or the extension is
                 another target's, or there are files beside the result, which need a path (`wrong-option`).
         """
         job = self.info if self.info.has_ended else await self._client._job("GET", _path(self.id))  # noqa: SLF001
@@ -400,13 +400,8 @@ class Client(_Blocking[AsyncClient]):
             client.convert("saved_model", quantize="dynamic").save("model.tflite")
 
     Args:
-        url: The server's URL.
-        token: The token; by default the environment variable `TFCONVERT_TOKEN`, if it is set.
-        patience: How long to go on when the server is busy, or can't be reached.
-        transport: Carries requests instead of the network; a transport of `httpx`.
-
-    Raises:
-        ConversionError: The URL is wrong (`wrong-option`), or httpx isn't installed (`service-missing`).
+        url, token, patience: As for `AsyncClient`.
+        transport: Carries requests instead of the network; a transport of `httpx` that blocks.
     """
 
     def __init__(
@@ -427,13 +422,7 @@ class Client(_Blocking[AsyncClient]):
     close = _blocking(AsyncClient.close)
 
     def jobs(self, *, state: str = "", name: str = "", page: int = 50) -> Iterator[Job]:
-        """Yields jobs, the newest first.
-
-        Args:
-            state: Only jobs in this state; any by default.
-            name: Only jobs whose model's name contains this.
-            page: How many are requested at once.
-        """
+        """Yields jobs, the newest first; see `AsyncClient.jobs`."""
         found = self._wrapped.jobs(state=state, name=name, page=page)
         while (job := _run(anext(found, None))) is not None:
             yield Job(job)

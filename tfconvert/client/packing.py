@@ -134,7 +134,7 @@ def pack_model(path: str | os.PathLike[str]) -> Packed:
         raise error(
             "model-not-found",
             f"there is no model at {place}",
-            hint="name a SavedModel folder, or a file that tfconvert takes",
+            hint="name a SavedModel directory, or a file that tfconvert takes",
         )
     root = Path(os.path.commonpath([file.parent for file in files]))
     name = place.name if place.is_dir() else place.stem

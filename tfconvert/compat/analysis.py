@@ -42,7 +42,7 @@ class TensorRow(NamedTuple):
         number: Its own index there.
         name: Its name.
         kind: Its element type, as the format names it.
-        shape: Its shape; -1 where a dimension is open.
+        shape: Its shape; -1 where a dimension is dynamic.
         size: Bytes of the elements that the file has of it; 0 if it is computed.
     """
 

@@ -5,18 +5,45 @@ One table: it decides what `convert()` does with an attribute, what the tests ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 from tfconvert.compat.enumerators import OpsSet
-from tfconvert.compat.flex import flex
-from tfconvert.compat.origin import EXCLUDED
-from tfconvert.compat.quantization import SAMPLES, names, quantize
+from tfconvert.compat.quantization import FLEX, SAMPLES, names, quantize, supported_ops
 from tfconvert.compat.row import Mapped, Row, Values, refusal
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
 
 TARGET = "target_spec."
 """The prefix of the attributes of the target in the names of values."""
+
+EXCLUDED = "exclude_conversion_metadata"
+_USERS = "target_spec.experimental_select_user_tf_ops"
+_ALL = "_experimental_allow_all_select_tf_ops"
+
+_BUILTINS_TOO = Diagnostic(
+    "builtins-too",
+    "target_spec.supported_ops has SELECT_TF_OPS only; builtins are written nevertheless where there are any: every "
+    "runtime has them, and they are faster",
+    severity=NOTE,
+)
+
+
+def _flex(values: Values) -> Mapped:
+    """Maps what decides about ops that TensorFlow's own kernels compute.
+
+    Raises:
+        ConversionError: A value isn't known (`wrong-option`).
+    """
+    ops = supported_ops(values)
+    further = sorted(names(_USERS, values[_USERS]))
+    if FLEX not in ops:
+        return Mapped()
+    arguments: dict[str, Any] = {"allow_flex": True}
+    if values[_ALL]:
+        arguments["flex_ops"] = ("*",)
+    elif further:
+        arguments["flex_ops"] = tuple(further)
+    return Mapped(arguments, (_BUILTINS_TOO,) if ops == {FLEX} else ())
 
 
 def _custom_ops(values: Values) -> Mapped:
@@ -75,7 +102,7 @@ TARGET_ROWS: Sequence[Row] = (
         set(),
         "maps",
         "`flex_ops`, if `supported_ops` has `SELECT_TF_OPS`",
-        maps=flex,
+        maps=_flex,
     ),
     Row(
         "experimental_supported_backends",
@@ -114,7 +141,7 @@ SHARED_ROWS: Sequence[Row] = (
     Row(EXCLUDED, False, "maps", "the file gets no entry `CONVERSION_METADATA`; the one of the runtime stays"),
     _ignored("serialize_debug_metadata", False, _METADATA),
     _ignored("model_origin_framework", "UNSET", _METADATA),
-    _ignored("saved_model_dir", None, "`from_saved_model` takes the folder"),
+    _ignored("saved_model_dir", None, "`from_saved_model` takes the directory"),
     _ignored("unfold_batchmatmul", False, _CHOICE),
     _ignored("_experimental_disable_batchmatmul_unfold", False, _CHOICE),
     _ignored("_experimental_disable_fuse_mul_and_fc", False, _CHOICE),
@@ -146,7 +173,7 @@ SHARED_ROWS: Sequence[Row] = (
         False,
         "maps",
         '`flex_ops=["*"]`, if `supported_ops` has `SELECT_TF_OPS`',
-        maps=flex,
+        maps=_flex,
     ),
     _ignored("_experimental_sparsify_model", False, "`optimizations` has `EXPERIMENTAL_SPARSITY` for that"),
     _ignored("_experimental_use_buffer_offset", False, "buffers go behind the tables if the file is over 2 GB"),
@@ -242,6 +269,18 @@ V1_ROWS: Sequence[Row] = (
     ),
 )
 """The attributes of `compat.v1.TFLiteConverter`, beside `target_spec`."""
+
+
+def origin(values: Values, made: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Returns fields of the metadata, `None` if the file is to have none.
+
+    Args:
+        values: The values of all attributes.
+        made: Fields that the model's kind decides.
+    """
+    if values[EXCLUDED]:
+        return None
+    return {**made, "force_select_tf_ops": supported_ops(values) == {FLEX}}
 
 
 def targeted(rows: Iterable[Row]) -> list[Row]:

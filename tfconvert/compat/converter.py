@@ -2,25 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tfconvert.api import convert_source
 from tfconvert.compat import attributes
 from tfconvert.compat.analysis import gpu_warnings
+from tfconvert.compat.attributes import TARGET_ROWS, origin
 from tfconvert.compat.errors import as_of_the_class, in_its_words
-from tfconvert.compat.origin import origin
 from tfconvert.compat.quantization import by_name, names
-from tfconvert.compat.row import Row, Values
-from tfconvert.compat.settable import Settable, set_plainly
-from tfconvert.compat.target import TargetSpec
+from tfconvert.compat.row import Row, Settable, Values, set_plainly
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
 from tfconvert.settings.targets import LiteRT
+
+
+class TargetSpec(Settable):
+    """The hardware and operators that the result is for; its attributes are the rows `target_spec.*` of the table.
+
+    Args:
+        supported_ops: The sets of operators; `TFLITE_BUILTINS` by default.
+        supported_types: The element types of weights.
+        experimental_select_user_tf_ops: The user's own ops for TensorFlow's runtime.
+        experimental_supported_backends: The backends that the result must fit.
+    """
+
+    def __init__(
+        self,
+        supported_ops: Iterable[Any] | None = None,
+        supported_types: Iterable[Any] | None = None,
+        experimental_select_user_tf_ops: Iterable[str] | None = None,
+        experimental_supported_backends: Iterable[str] | None = None,
+    ) -> None:
+        super().__init__(TARGET_ROWS)
+        given = {
+            "supported_ops": supported_ops,
+            "supported_types": supported_types,
+            "experimental_select_user_tf_ops": experimental_select_user_tf_ops,
+            "experimental_supported_backends": experimental_supported_backends,
+        }
+        for name, value in given.items():
+            if value is not None:
+                setattr(self, name, value)
+
+
+class RepresentativeDataset:
+    """Samples as a function without arguments that returns them again for each call.
+
+    Args:
+        input_gen: The function.
+
+    Attributes:
+        input_gen: The same.
+    """
+
+    def __init__(self, input_gen: Callable[[], Iterable[Any]]) -> None:
+        self.input_gen = input_gen
 
 
 class Converter(Settable):

@@ -8,7 +8,7 @@ from tfconvert.converter.targets.litert import runtime
 
 
 class _Absent:
-    """Stands where LiteRT is not installed, so that whoever only lists names meets no error."""
+    """Replaces LiteRT's names where it is not installed, so that listing them is not an error."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         runtime.require()

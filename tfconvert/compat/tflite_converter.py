@@ -11,7 +11,7 @@ from tfconvert.compat.arguments import check_functions, path_of, signatures, tex
 from tfconvert.compat.attributes import ROWS
 from tfconvert.compat.converter import Converter
 from tfconvert.compat.errors import as_of_the_class
-from tfconvert.compat.settable import set_plainly
+from tfconvert.compat.row import set_plainly
 from tfconvert.importers.temporary_model import has_flat_results, is_function
 from tfconvert.schema.diagnostics import error
 
@@ -58,7 +58,7 @@ class TFLiteConverter(Converter):
         """Returns a converter of a SavedModel.
 
         Args:
-            saved_model_dir: Its folder.
+            saved_model_dir: Its directory.
             signature_keys: The signatures to convert, every one by default.
             tags: The tags of the graph to convert, `serve` by default.
 

@@ -15,8 +15,7 @@ from tfconvert.compat.attributes import V1_ROWS
 from tfconvert.compat.converter import Converter
 from tfconvert.compat.enumerators import Optimize
 from tfconvert.compat.errors import as_of_the_class
-from tfconvert.compat.row import Values, refusal
-from tfconvert.compat.settable import set_plainly
+from tfconvert.compat.row import Values, refusal, set_plainly
 from tfconvert.converter.ir.interface import entry_functions, interface_of
 from tfconvert.converter.pipeline.runner import opened
 from tfconvert.importers.graph_def import read_graph_def
@@ -153,7 +152,7 @@ class TFLiteConverter(Converter):
         """Returns a converter of one signature of a SavedModel.
 
         Args:
-            saved_model_dir: Its folder.
+            saved_model_dir: Its directory.
             input_arrays: The tensors to feed, those of the signature by default.
             input_shapes: Shapes by input: the tensor's name, or the signature's for it.
             output_arrays: The tensors to fetch, those of the signature by default.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tfconvert.experimental as experimental
+from tfconvert.compat.converter import RepresentativeDataset, TargetSpec
 from tfconvert.compat.enumerators import OpsSet, Optimize
 from tfconvert.compat.interpreter import Interpreter
-from tfconvert.compat.target import RepresentativeDataset, TargetSpec
 from tfconvert.compat.tflite_converter_v1 import TFLiteConverter
 
 TocoConverter = TFLiteConverter

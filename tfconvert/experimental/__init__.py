@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import tfconvert.experimental.authoring as authoring
 from tfconvert.compat.analyzer import Analyzer
-from tfconvert.compat.debug_options import QuantizationDebugOptions
-from tfconvert.compat.debugger import QuantizationDebugger
+from tfconvert.compat.debugger import QuantizationDebugger, QuantizationDebugOptions
 from tfconvert.compat.interpreter import OpResolverType, load_delegate
 
 __all__ = [

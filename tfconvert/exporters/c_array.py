@@ -116,7 +116,7 @@ def c_array(path: str | os.PathLike[str], name: str | None = None) -> CArray:
 
     Args:
         path: The file; a source file gets a header of the same name with `.h`.
-        name: The array's name; by default `g_` and the file's name without its ending.
+        name: The array's name; by default `g_` and the file's name without its extension.
 
     Raises:
         ConversionError: C does not allow the name (`wrong-option`).

@@ -19,9 +19,9 @@ Write = Callable[[BinaryIO], object]
 """Writes a file's contents."""
 
 Parts = Mapping[str, Write]
-"""The files of a result: how each is written, by the ending that replaces that of the result's name.
+"""The files of a result: how each is written, by the extension that replaces that of the result's name.
 
-The result's own file has the empty ending and is the last.
+The result's own file has the empty extension and is the last.
 """
 
 _STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
@@ -52,7 +52,7 @@ def check_single(endings: Iterable[str]) -> None:
     """Checks that a result is a single file, as a stream requires.
 
     Args:
-        endings: The endings of its files, as `Parts` has them.
+        endings: The extensions of its files, as `Parts` has them.
 
     Raises:
         ConversionError: There are other files (`wrong-option`).
@@ -72,7 +72,7 @@ def places_of(path: str | os.PathLike[str], endings: Iterable[str]) -> list[Path
 
     Args:
         path: The result's place.
-        endings: The endings of the files, as `Parts` has them.
+        endings: The extensions of the files, as `Parts` has them.
 
     Raises:
         ConversionError: Two files would have the same path (`wrong-option`).
@@ -82,7 +82,7 @@ def places_of(path: str | os.PathLike[str], endings: Iterable[str]) -> list[Path
         raise error(
             "wrong-option",
             f"the result can't be {os.fspath(path)}: that is another of the files beside it",
-            hint="choose another ending",
+            hint="choose another extension",
         )
     return places
 
@@ -147,7 +147,7 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
 
 
 def is_c_source(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a file name has an ending of C or C++, which means that a model is written as an array."""
+    """Returns whether a file name has an extension of C or C++, which means that a model is written as an array."""
     return os.fspath(path).lower().endswith((*C_SOURCES, *C_HEADERS))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from tfconvert.schema.dialects.tensor_data import TensorData
 
 PARAMETERS = ".safetensors"
-"""The ending of such files beside results."""
+"""The extension of such files beside results."""
 
 _ALIGNMENT = 64
 

@@ -13,22 +13,22 @@ from tfconvert.schema.files import LARGEST, InputFile
 
 
 def is_within(path: Path, folder: Path) -> bool:
-    """Returns whether a path lies in a folder, once every link in either is resolved.
+    """Returns whether a path lies in a directory, once every link in either is resolved.
 
-    A path that can't be resolved, such as a circle of links or a name with a zero byte, is in no folder.
+    A path that can't be resolved, such as a cycle of links or a name with a zero byte, is in no directory.
 
     Args:
         path: The path; the file need not exist.
-        folder: The folder.
+        folder: The directory.
     """
     return _resolved(path, folder) is not None
 
 
 def _resolved(path: Path, folder: Path) -> Path | None:
-    """Returns the path without links below the folder, `None` if it isn't in the folder."""
+    """Returns the path without links below the directory, `None` if it isn't in the directory."""
     try:
         resolved, root = path.resolve(), folder.resolve()
-        # Newer versions of Python leave a circle of links as it is.
+        # Newer versions of Python leave a cycle of links as it is.
         if resolved.is_relative_to(root) and not resolved.is_symlink():
             return folder / resolved.relative_to(root)
         return None
@@ -37,10 +37,10 @@ def _resolved(path: Path, folder: Path) -> Path | None:
 
 
 class Folder(NamedTuple):
-    """A model's folder, through which all of its files are opened.
+    """A model's directory, through which all of its files are opened.
 
     Attributes:
-        path: The folder.
+        path: The directory.
         follow_links: Whether links may lead out of it.
     """
 
@@ -48,24 +48,24 @@ class Folder(NamedTuple):
     follow_links: bool = False
 
     def has(self, file: Path) -> bool:
-        """Returns whether there is such a file, inside or outside of the folder."""
+        """Returns whether there is such a file, inside or outside of the directory."""
         return files.is_file(file)
 
     def holds(self, path: Path) -> bool:
-        """Returns whether a path lies in the folder or may lie elsewhere."""
+        """Returns whether a path lies in the directory or may lie elsewhere."""
         return self.follow_links or is_within(path, self.path)
 
     def check(self, path: Path) -> Path:
-        """Returns a path below the folder without links, unless they may lead anywhere.
+        """Returns a path below the directory without links, unless they may lead anywhere.
 
         Raises:
-            ConversionError: A link leads out of the folder (`outside-model`).
+            ConversionError: A link leads out of the directory (`outside-model`).
         """
         if self.follow_links:
             return path
         resolved = _resolved(path, self.path)
         if resolved is None:
-            if _is_circle(path):
+            if _is_cycle(path):
                 raise error("unreadable-file", f"can't read {path}: {os.strerror(errno.ELOOP)}")
             raise _outside(path)
         return resolved
@@ -88,7 +88,7 @@ class Folder(NamedTuple):
         return files.read_all(self.open(file), limit)
 
 
-def _is_circle(path: Path) -> bool:
+def _is_cycle(path: Path) -> bool:
     try:
         path.stat()
     except OSError as problem:

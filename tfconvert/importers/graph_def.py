@@ -16,7 +16,6 @@ from tfconvert.importers.graph.entry_points import (
     GraphOutput,
     check_versions,
     import_entries,
-    override_shape,
     tensor_hint,
     versions_attribute,
 )
@@ -27,33 +26,31 @@ from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto, read_op_defs
 from tfconvert.importers.graph.reachability import needed_nodes, unused_nodes
 from tfconvert.importers.graph.variables import check_values
+from tfconvert.importers.pinned_shapes import override_shape
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, types
-from tfconvert.schema.files import read_file
+from tfconvert.schema.files import read_input
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.settings.selection import WHOLE, Selection
 
 _WITH_DEFAULT = "PlaceholderWithDefault"
-_WANTED = "give a frozen graph (.pb, .pbtxt) or a SavedModel folder"
+_WANTED = "give a frozen graph (.pb, .pbtxt) or a SavedModel directory"
 
 
-def import_graph_def(
-    path: str | os.PathLike[str], selection: Selection = WHOLE, *, functional: bool = False
-) -> ModuleOp:
+def import_graph_def(path: str | os.PathLike[str], selection: Selection = WHOLE) -> ModuleOp:
     """Returns the module of a frozen graph: one public function `main`.
 
     Args:
         path: A GraphDef, binary or text.
         selection: The part to import: inputs are by default the placeholders that the outputs reach, but those with a
             default only if they are named; outputs are by default the nodes that nothing uses.
-        functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
-    return import_graph(read_graph_def(path), selection, functional=functional)
+    return import_graph(read_graph_def(path), selection)
 
 
-def import_graph(graph: pb.GraphDef, selection: Selection = WHOLE, *, functional: bool = False) -> ModuleOp:
+def import_graph(graph: pb.GraphDef, selection: Selection = WHOLE) -> ModuleOp:
     """Returns the module of a frozen graph in memory, which is not changed; see `import_graph_def`.
 
     Raises:
@@ -70,7 +67,9 @@ def import_graph(graph: pb.GraphDef, selection: Selection = WHOLE, *, functional
         inputs = function.inputs if inputs is None else inputs
         outputs = function.outputs if outputs is None and function.outputs else outputs
     registry = OpRegistry(read_op_defs(selection.op_defs))
-    context = ImportContext(registry, FunctionLibrary(graph.library), is_raw=is_raw, is_functional=functional)
+    context = ImportContext(
+        registry, FunctionLibrary(graph.library), is_raw=is_raw, is_functional=selection.is_functional
+    )
     if is_raw and outputs is None:
         entry = _whole_entry(nodes, context, inputs)
     else:
@@ -138,12 +137,9 @@ def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
     """Returns the GraphDef of a file.
 
     Raises:
-        ConversionError: The file can't be read (`unreadable-file`) or isn't one (`not-a-graph-def`).
+        ConversionError: The file isn't one (`not-a-graph-def`).
     """
-    try:
-        data = read_file(path)
-    except OSError as problem:
-        raise error("unreadable-file", f"can't read {os.fspath(path)}: {problem.strerror}") from None
+    data = read_input(path)
     try:
         graph = parse_proto(data, pb.GraphDef, is_text=os.fspath(path).endswith((".pbtxt", ".prototxt")))
     except DecodeError as problem:

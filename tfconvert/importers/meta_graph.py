@@ -10,33 +10,22 @@ from google.protobuf.message import DecodeError
 
 from tfconvert.importers.containment import Folder
 from tfconvert.importers.graph.adjustments import adjusted
-from tfconvert.importers.graph.entry_points import (
-    PLACEHOLDERS,
-    EntryPoint,
-    check_versions,
-    import_entries,
-    versions_attribute,
-)
-from tfconvert.importers.graph.function_instances import FunctionLibrary
-from tfconvert.importers.graph.function_library import import_callees
+from tfconvert.importers.graph.entry_points import PLACEHOLDERS, EntryPoint
 from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
-from tfconvert.importers.graph.op_signatures import OpRegistry
-from tfconvert.importers.graph.protos import parse_proto, read_op_defs
+from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.reachability import dependent_nodes, unused_nodes
-from tfconvert.importers.graph.variables import check_values, import_table_initializers, import_variables
 from tfconvert.importers.graph_def import named_entry, output_types
-from tfconvert.importers.saved_model import signature_entries
+from tfconvert.importers.saved_model import Files, context_of, module_of, signature_entries
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tf, types
-from tfconvert.schema.files import is_file, is_folder, read_file
+from tfconvert.schema.dialects import types
+from tfconvert.schema.files import is_file, is_folder, read_input
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.settings.selection import WHOLE, Selection
 
 _SUFFIX = ".meta"
-# The file in which TensorFlow records a folder's newest checkpoint.
-_STATE = "checkpoint"
+STATE = "checkpoint"
+"""The file in which TensorFlow records a directory's newest checkpoint."""
 
 # Maximum size of such a file, which has a line for each kept checkpoint.
 _MAX_STATE = 1 << 24
@@ -51,8 +40,8 @@ def find_meta_graph(path: Path, *, follow_links: bool = False) -> Path | None:
     """Returns the MetaGraph file that a path refers to, or `None`.
 
     Args:
-        path: The file, any other of a checkpoint's files, their common prefix, or a folder with a `checkpoint` file.
-        follow_links: Whether links may lead out of the folder.
+        path: The file, any other of a checkpoint's files, their common prefix, or a directory with a `checkpoint` file.
+        follow_links: Whether links may lead out of the directory.
     """
     if path.suffix == _SUFFIX:
         return path
@@ -76,16 +65,16 @@ def _in_folder(folder: Folder) -> Path | None:
     if found is None and not folder.holds(named):
         raise error(
             "outside-model",
-            f"{folder.path / _STATE} names {str(named)!r}, which is not in the model's folder",
+            f"{folder.path / STATE} names {str(named)!r}, which is not in the model's directory",
             hint="give the .meta file, or copy the checkpoint's files into the directory",
         )
     return found if found is None else folder.check(found)
 
 
 def _named(folder: Folder) -> Path | None:
-    """Returns the prefix of a folder's newest checkpoint as the folder's `checkpoint` file names it."""
+    """Returns the prefix of a directory's newest checkpoint as the directory's `checkpoint` file names it."""
     try:
-        lines = folder.read(folder.path / _STATE, _MAX_STATE).decode("utf-8", "replace").splitlines()
+        lines = folder.read(folder.path / STATE, _MAX_STATE).decode("utf-8", "replace").splitlines()
     except OSError:
         return None
     for line in lines:
@@ -97,7 +86,7 @@ def _named(folder: Folder) -> Path | None:
 
 
 def _here(named: Path, folder: Folder) -> Path:
-    """Returns the prefix of a named checkpoint in the folder: the path may be from the machine that saved it."""
+    """Returns the prefix of a named checkpoint in the directory: the path may be from the machine that saved it."""
     there = folder.holds(named) and is_file(_index(named))
     return named if there else folder.path / named.name
 
@@ -106,27 +95,21 @@ def _index(prefix: Path) -> Path:
     return prefix.with_name(prefix.name + ".index")
 
 
-def import_meta_graph(
-    path: str | os.PathLike[str], selection: Selection = WHOLE, *, functional: bool = False
-) -> ModuleOp:
+def import_meta_graph(path: str | os.PathLike[str], selection: Selection = WHOLE) -> ModuleOp:
     """Returns the module of a MetaGraph and the checkpoint beside it.
 
     Args:
-        path: The `.meta` file, binary or text. The checkpoint has the same name with other endings, or is the one that
-            the folder's `checkpoint` file names.
+        path: The `.meta` file, binary or text. The checkpoint has the same name with other extensions, or is the one
+            that the directory's `checkpoint` file names.
         selection: The part to import: signatures are by default every one, if there are some and no tensors are named;
             inputs are by default the placeholders that the outputs reach, and outputs the only node that has no users
             and that an input reaches.
-        functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
     file = Path(path)
     folder = Folder(file.parent, selection.follow_links)
     meta_graph = _read(file)
-    graph = meta_graph.graph_def
-    check_versions(graph.versions)
-    nodes = {node.name: node for node in graph.node}
-    registry = OpRegistry((*read_op_defs(selection.op_defs), *meta_graph.meta_info_def.stripped_op_list.op))
-    context = ImportContext(registry, FunctionLibrary(graph.library), is_functional=functional)
+    context = context_of(meta_graph, selection)
+    nodes = {node.name: node for node in meta_graph.graph_def.node}
     entries: list[EntryPoint]
     inputs, outputs = selection.inputs, selection.outputs
     if selection.signatures is not None or (meta_graph.signature_def and inputs is None and outputs is None):
@@ -134,24 +117,13 @@ def import_meta_graph(
     else:
         names = list(outputs) if outputs is not None else [_result(meta_graph, nodes, context, inputs)]
         entries = adjusted([named_entry(nodes, context, inputs, names, selection.input_shapes)], selection)
-    functions = import_entries(nodes, context, entries)
-    initializers = import_table_initializers(folder, meta_graph, nodes, context, functions)
-    called = import_callees(context)
     prefix = checkpoint_of(file, follow_links=selection.follow_links)
-    if prefix is None:
-        check_values(functions)
-    variables = import_variables(prefix, folder, meta_graph, nodes, functions) if prefix is not None else []
-    module = ModuleOp.of([*variables, *functions, *initializers, *called])
-    module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
-    module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)
-    return module
+    files = Files(folder, prefix)
+    return module_of(meta_graph, nodes, context, entries, files, has_values=prefix is not None)
 
 
 def _read(file: Path) -> pb.MetaGraphDef:
-    try:
-        data = read_file(file)
-    except OSError as problem:
-        raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
+    data = read_input(file)
     try:
         meta_graph = parse_proto(data, pb.MetaGraphDef, is_text=False)
     except DecodeError:
@@ -165,17 +137,12 @@ def _read(file: Path) -> pb.MetaGraphDef:
     return meta_graph
 
 
-def checkpoint_state(folder: Path) -> Path:
-    """Returns the path of the file in which TensorFlow records a folder's newest checkpoint."""
-    return folder / _STATE
-
-
 def checkpoint_of(file: Path, *, follow_links: bool = False) -> Path | None:
     """Returns the prefix of a MetaGraph's checkpoint, or `None`.
 
     Args:
         file: The MetaGraph.
-        follow_links: Whether links may lead out of its folder.
+        follow_links: Whether links may lead out of its directory.
     """
     own = file.with_suffix("")
     if is_file(_index(own)):

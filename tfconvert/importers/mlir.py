@@ -16,7 +16,7 @@ from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.tf_saved_model import AssetOp
-from tfconvert.schema.files import read_file
+from tfconvert.schema.files import read_input
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError
@@ -37,7 +37,7 @@ def import_mlir(
         text: MLIR in the project's dialects; top-level ops without a module get one.
         filename: The name of the text in errors.
         first_line: The number of the text's first line, if it is a part of a file.
-        asset_root: The folder below which the text may name files to be read; by default it may not name any.
+        asset_root: The directory below which the text may name files to be read; by default it may not name any.
 
     Raises:
         ConversionError: It is too long (`too-large-text`), can't be parsed (`malformed-mlir`), breaks a rule of a
@@ -64,7 +64,7 @@ def _check_asset(op: AssetOp, root: str | os.PathLike[str] | None) -> None:
             op,
             "bad-asset",
             f"the asset {name!r} is not read: {where}",
-            "name the folder of the text's assets with --asset-root, or asset_root in Python",
+            "name the directory of the text's assets with --asset-root, or asset_root in Python",
         )
 
 
@@ -72,18 +72,16 @@ def read_mlir(path: Path) -> str:
     """Returns the text of a file.
 
     Raises:
-        ConversionError: It can't be read (`unreadable-file`) or is not UTF-8 (`malformed-mlir`).
+        ConversionError: It is not UTF-8 (`malformed-mlir`).
     """
     try:
-        return read_file(path).decode("utf-8")
-    except OSError as problem:
-        raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from problem
+        return read_input(path).decode("utf-8")
     except UnicodeDecodeError as problem:
         raise error(
             "malformed-mlir",
             f"byte {problem.start} is not UTF-8 text",
             location=str(path),
-            hint="MLIR bytecode is not supported; print the module as text",
+            hint="give MLIR text, or a portable StableHLO artifact",
         ) from problem
 
 

@@ -25,8 +25,8 @@ def model_files(
 
     Args:
         path: A path as for `tfconvert.convert`.
-        asset_root: MLIR text: the folder below which it may name files.
-        follow_links: Whether links may lead out of the model's folder.
+        asset_root: MLIR text: the directory below which it may name files.
+        follow_links: Whether links may lead out of the model's directory.
     """
     if path.name in FILES:
         path = path.parent
@@ -48,13 +48,13 @@ def _of_saved_model(folder: Path) -> list[Path]:
 
 def _of_meta_graph(path: Path, follow_links: bool) -> list[Path]:
     """Returns the files of a MetaGraph; empty if the path refers to none."""
-    from tfconvert.importers.meta_graph import checkpoint_of, checkpoint_state, find_meta_graph
+    from tfconvert.importers.meta_graph import STATE, checkpoint_of, find_meta_graph
 
     file = find_meta_graph(path, follow_links=follow_links)
     if file is None or not is_file(file):
         return []
     prefix = checkpoint_of(file, follow_links=follow_links)
-    state = checkpoint_state(file.parent)
+    state = file.parent / STATE
     files = [file, *([state] if is_file(state) else []), *_below(file.parent / ASSETS)]
     return files if prefix is None else [*files, *_of_checkpoint(prefix)]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.files import is_folder, is_missing, open_file
+from tfconvert.schema.files import is_file, is_folder, is_missing, open_file
 from tfconvert.settings.selection import Selection
 from tfconvert.settings.setting import check_fields
 
@@ -21,8 +21,15 @@ if TYPE_CHECKING:
 
 _KERAS = {"keras", "tf_keras"}
 _KERAS_FILES = (".keras", ".h5", ".hdf5")
-IR_FILES = (".mlir", ".tflite")
-"""The endings of files whose contents are IR already."""
+IR_FILES = (".mlir", ".mlirbc", ".tflite")
+"""The extensions of files whose contents are IR already."""
+
+# Files that are no StableHLO, by their names.
+_OF_TENSORFLOW = (".tflite", ".pb", ".pbtxt", ".prototxt", ".meta")
+
+# What such files can't be asked for: parts of a graph, and what only TensorFlow's models have.
+_OF_GRAPHS = ("inputs", "outputs", "signatures", "tags", "op_defs")
+_OF_INTERFACES = ("input_shapes", "rename", "batch")
 
 
 def save_if_needed(model: object) -> TemporaryModel | None:
@@ -31,7 +38,7 @@ def save_if_needed(model: object) -> TemporaryModel | None:
     The names of its classes' modules determine its kind, so that no framework is imported to find out.
 
     Returns:
-        The SavedModel's folder, which exists as long as this object; `None` if the model can be imported as it is.
+        The SavedModel's directory, which exists as long as this object; `None` if the model can be imported as it is.
     """
     if isinstance(model, str | os.PathLike):
         path = Path(model)
@@ -66,8 +73,8 @@ def files_of(
 
     Args:
         model: A model as for `import_model` or `save_if_needed`.
-        asset_root: MLIR text: the folder below which it may name files.
-        follow_links: Whether links may lead out of the model's folder.
+        asset_root: MLIR text: the directory below which it may name files.
+        follow_links: Whether links may lead out of the model's directory.
     """
     if not isinstance(model, str | os.PathLike):
         return []
@@ -76,23 +83,22 @@ def files_of(
     return model_files(Path(model), asset_root, follow_links=follow_links)
 
 
-def import_model(model: object, selection: Selection, *, functional: bool) -> ModuleOp:
-    """Returns the module of a model in a file, a folder or a message in memory.
+def import_model(model: object, selection: Selection) -> ModuleOp:
+    """Returns the module of a model in a file, a directory or a message in memory.
 
     Args:
-        model: A SavedModel folder, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file; or a SavedModel or
-            GraphDef message.
+        model: A SavedModel directory, a GraphDef file, a MetaGraph, MLIR text, a StableHLO artifact, a file of
+            `jax.export` or a `.tflite` file; or a SavedModel or GraphDef message.
         selection: The part to import.
-        functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
     check_fields(selection, cls=Selection)
     if not isinstance(model, str | os.PathLike):
-        return _import_message(model, selection, functional=functional)
-    _refuse(selection, ("checkpoint",), "is for messages in memory; a model's folder has its own checkpoint")
-    return _import_path(Path(model), selection, functional=functional)
+        return _import_message(model, selection)
+    _refuse(selection, ("checkpoint",), "is for messages in memory; a model's directory has its own checkpoint")
+    return _import_path(Path(model), selection)
 
 
-def _import_message(message: object, selection: Selection, *, functional: bool) -> ModuleOp:
+def _import_message(message: object, selection: Selection) -> ModuleOp:
     from tfconvert.importers.graph.protos import own_message
     from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -101,40 +107,40 @@ def _import_message(message: object, selection: Selection, *, functional: bool) 
         from tfconvert.importers.graph_def import import_graph
 
         _refuse(selection, ("signatures", "tags", "checkpoint"), "is for SavedModels; a GraphDef only has nodes")
-        return import_graph(model, selection, functional=functional)
+        return import_graph(model, selection)
     from tfconvert.importers.saved_model import Files, import_message
 
     checkpoint = None if selection.checkpoint is None else Path(selection.checkpoint)
     files = Files(None, checkpoint)
-    return import_message(model, files, selection, functional=functional)
+    return import_message(model, files, selection)
 
 
-def _import_path(path: Path, selection: Selection, *, functional: bool) -> ModuleOp:
+def _import_path(path: Path, selection: Selection) -> ModuleOp:
     from tfconvert.importers.saved_model import import_saved_model, is_saved_model
 
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
         path = path.parent
     if path.suffix != ".mlir":
-        _refuse(selection, ("asset_root",), "is the folder of files named by MLIR text; models have their own")
+        _refuse(selection, ("asset_root",), "is the directory of files named by MLIR text; models have their own")
     if is_saved_model(path):
-        return import_saved_model(path, selection, functional=functional)
+        return import_saved_model(path, selection)
     if path.suffix in (".pb", ".pbtxt", ".prototxt") and not is_missing(path):
         from tfconvert.importers.graph_def import import_graph_def
 
-        return import_graph_def(path, selection, functional=functional)
+        return import_graph_def(path, selection)
+    if is_stablehlo(path):
+        _refuse_parts(selection, _OF_GRAPHS, path)
+        from tfconvert.importers.stablehlo.model_file import import_stablehlo
+
+        return import_stablehlo(path, selection)
     if path.suffix in IR_FILES:
-        _refuse(
-            selection,
-            ("inputs", "outputs", "input_shapes", "signatures", "tags", "rename", "batch", "op_defs"),
-            f"chooses what to import of a TensorFlow model; {path.name} is imported whole",
-        )
         return _import_ir(path, selection)
     from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
 
     meta_graph = find_meta_graph(path, follow_links=selection.follow_links)
     if meta_graph is not None:
         _refuse(selection, ("tags",), "chooses a graph of a SavedModel; a MetaGraph is a single one")
-        return import_meta_graph(meta_graph, selection, functional=functional)
+        return import_meta_graph(meta_graph, selection)
     if is_folder(path) or is_missing(path):
         return import_saved_model(path, selection)
     try:
@@ -143,17 +149,25 @@ def _import_path(path: Path, selection: Selection, *, functional: bool) -> Modul
         raise error("unreadable-file", f"can't read {path}: {problem.strerror}") from None
     raise error(
         "unknown-format",
-        f"{path} is not a SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), MLIR text or .tflite file",
+        f"{path} is not a SavedModel directory, GraphDef (.pb, .pbtxt), MetaGraph (.meta), MLIR text, StableHLO "
+        "artifact, file of jax.export or .tflite file",
         hint="export the model with tf.saved_model.save or model.export",
     )
 
 
 def _import_ir(path: Path, selection: Selection) -> ModuleOp:
     """Returns the module of a file whose contents are IR already, as text or as LiteRT's tables."""
+    _refuse_parts(selection, _OF_GRAPHS, path)
     if path.suffix == ".mlir":
         from tfconvert.importers.mlir import import_mlir, read_mlir
+        from tfconvert.importers.stablehlo.interface import export_main, is_foreign
 
-        return import_mlir(read_mlir(path), str(path), asset_root=selection.asset_root)
+        module = import_mlir(read_mlir(path), str(path), asset_root=selection.asset_root)
+        if is_foreign(module):
+            return export_main(module, selection)
+        _refuse_parts(selection, _OF_INTERFACES, path)
+        return module
+    _refuse_parts(selection, _OF_INTERFACES, path)
     from tfconvert.importers.tflite.model import check_versions, import_tflite
     from tfconvert.ops.verification import first_broken
 
@@ -165,6 +179,24 @@ def _import_ir(path: Path, selection: Selection) -> ModuleOp:
     if not selection.is_raw:
         check_versions(module)
     return module
+
+
+def is_stablehlo(path: Path) -> bool:
+    """Returns whether a file is MLIR bytecode or was written by `jax.export`, whatever its name."""
+    if path.suffix in _OF_TENSORFLOW or not is_file(path):
+        return False
+    from tfconvert.importers.stablehlo.model_file import is_stablehlo_file
+
+    return is_stablehlo_file(path)
+
+
+def is_ir(path: Path) -> bool:
+    """Returns whether the contents of a file are IR already, which is imported whole."""
+    return path.suffix in IR_FILES or is_stablehlo(path)
+
+
+def _refuse_parts(selection: Selection, names: Sequence[str], path: Path) -> None:
+    _refuse(selection, names, f"chooses what to import of a TensorFlow model; {path.name} is imported whole")
 
 
 def _refuse(selection: Selection, names: Sequence[str], because: str) -> None:

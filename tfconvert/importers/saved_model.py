@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from tfconvert.importers.containment import Folder
 from tfconvert.importers.graph.adjustments import adjusted
 from tfconvert.importers.graph.attributes import shape_of
-from tfconvert.importers.graph.debug_info import load_debug_info, no_source
+from tfconvert.importers.graph.debug_info import SourceOf, load_debug_info, no_source
 from tfconvert.importers.graph.entry_points import (
     Cuts,
     EntryPoint,
@@ -27,7 +27,6 @@ from tfconvert.importers.graph.entry_points import (
     check_versions,
     cut_name,
     import_entries,
-    override_shape,
     versions_attribute,
     with_cuts,
 )
@@ -37,7 +36,8 @@ from tfconvert.importers.graph.node_graph import ImportContext, TensorName, pars
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto, read_op_defs
 from tfconvert.importers.graph.signature_order import ORDERINGS, Ordering, call_order, output_names
-from tfconvert.importers.graph.variables import INITIALIZER, import_table_initializers, import_variables
+from tfconvert.importers.graph.variables import INITIALIZER, check_values, import_table_initializers, import_variables
+from tfconvert.importers.pinned_shapes import override_shape
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, tf_saved_model, types
@@ -89,8 +89,8 @@ class Files(NamedTuple):
     """The files beside a SavedModel's message, if there are any.
 
     Attributes:
-        folder: The model's folder, where assets, debug info and Keras' own metadata may be.
-        checkpoint: The path of the variables' values, without the files' endings.
+        folder: The model's directory, where assets, debug info and Keras' own metadata may be.
+        checkpoint: The path of the variables' values, without the files' extensions.
     """
 
     folder: Folder | None
@@ -98,12 +98,12 @@ class Files(NamedTuple):
 
     @classmethod
     def of(cls, folder: Folder) -> Files:
-        """Returns the files in a SavedModel's folder."""
+        """Returns the files in a SavedModel's directory."""
         return cls(folder, folder.path / "variables" / "variables")
 
 
 def is_saved_model(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a path is a folder that holds a SavedModel's graph."""
+    """Returns whether a path is a directory that holds a SavedModel's graph."""
     return any(is_file(Path(path) / name) for name in FILES)
 
 
@@ -111,7 +111,7 @@ def graphs_in(path: str | os.PathLike[str], *, follow_links: bool = False) -> tu
     """Returns the graphs in a SavedModel.
 
     Args:
-        path: The SavedModel's folder.
+        path: The SavedModel's directory.
         follow_links: Whether links may lead out of it.
     """
     return tuple(
@@ -130,9 +130,9 @@ def signatures_of(
     """Returns the signatures of a SavedModel's graph.
 
     Args:
-        path: The SavedModel's folder.
+        path: The SavedModel's directory.
         tags: The tags of the graph.
-        follow_links: Whether links may lead out of the folder.
+        follow_links: Whether links may lead out of the directory.
     """
     graph = _meta_graph(_read(Folder(Path(path), follow_links)), tags)
     return {
@@ -142,50 +142,76 @@ def signatures_of(
     }
 
 
-def import_saved_model(
-    path: str | os.PathLike[str], selection: Selection = WHOLE, *, functional: bool = False
-) -> ModuleOp:
+def import_saved_model(path: str | os.PathLike[str], selection: Selection = WHOLE) -> ModuleOp:
     """Returns the module of a SavedModel: one public function a signature, equal signatures sharing one.
 
     Args:
-        path: The SavedModel's folder.
+        path: The SavedModel's directory.
         selection: The part to import: the tags are those of the MetaGraph, by default `serve`, or the only MetaGraph's;
             shapes are for every signature that has the input.
-        functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
     folder = Folder(Path(path), selection.follow_links)
-    return import_message(_read(folder), Files.of(folder), selection, functional=functional)
+    return import_message(_read(folder), Files.of(folder), selection)
 
 
-def import_message(
-    saved_model: pb.SavedModel, files: Files, selection: Selection, *, functional: bool = False
-) -> ModuleOp:
+def import_message(saved_model: pb.SavedModel, files: Files, selection: Selection) -> ModuleOp:
     """Returns the module of a SavedModel's message, which is not changed; see `import_saved_model`.
 
     Args:
         saved_model: The message.
         files: The files beside it.
         selection: The part to import.
-        functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
     meta_graph = _meta_graph(saved_model, selection.tags)
-    graph = meta_graph.graph_def
-    nodes = {node.name: node for node in graph.node}
-    check_versions(graph.versions)
-    registry = OpRegistry((*read_op_defs(selection.op_defs), *meta_graph.meta_info_def.stripped_op_list.op))
     if not selection.results and any(len(each.outputs) > 1 for each in meta_graph.signature_def.values()):
         names = output_names(files.folder, meta_graph)
         selection = replace(selection, results=dict.fromkeys(meta_graph.signature_def, names) if names else {})
-    entries = signature_entries(meta_graph, nodes, selection)
+    nodes = {node.name: node for node in meta_graph.graph_def.node}
     source_of = no_source if files.folder is None else load_debug_info(files.folder)
-    context = ImportContext(registry, FunctionLibrary(graph.library), source_of, is_functional=functional)
+    context = context_of(meta_graph, selection, source_of)
+    entries = signature_entries(meta_graph, nodes, selection)
+    module = module_of(meta_graph, nodes, context, entries, files)
+    module.attributes[tf_saved_model.SEMANTICS] = UnitAttr.intern()
+    return module
+
+
+def context_of(meta_graph: pb.MetaGraphDef, selection: Selection, source_of: SourceOf = no_source) -> ImportContext:
+    """Returns the context of importing a MetaGraph, whose versions are checked."""
+    check_versions(meta_graph.graph_def.versions)
+    registry = OpRegistry((*read_op_defs(selection.op_defs), *meta_graph.meta_info_def.stripped_op_list.op))
+    library = FunctionLibrary(meta_graph.graph_def.library)
+    return ImportContext(registry, library, source_of, is_functional=selection.is_functional)
+
+
+def module_of(
+    meta_graph: pb.MetaGraphDef,
+    nodes: Mapping[str, pb.NodeDef],
+    context: ImportContext,
+    entries: Sequence[EntryPoint],
+    files: Files,
+    *,
+    has_values: bool = True,
+) -> ModuleOp:
+    """Returns the module of a MetaGraph's entry points, with variables and table initializers.
+
+    Args:
+        meta_graph: The MetaGraph.
+        nodes: Its nodes by name.
+        context: The context of the import.
+        entries: The entry points.
+        files: The files beside it.
+        has_values: Whether variables have values; if not, no function may use one.
+    """
     functions = import_entries(nodes, context, entries)
     initializers = import_table_initializers(files.folder, meta_graph, nodes, context, functions)
     called = import_callees(context)
-    variables = import_variables(files.checkpoint, files.folder, meta_graph, nodes, functions)
+    if has_values:
+        variables = import_variables(files.checkpoint, files.folder, meta_graph, nodes, functions)
+    else:
+        variables = []
+        check_values(functions)
     module = ModuleOp.of([*variables, *functions, *initializers, *called])
-    module.attributes[tf_saved_model.SEMANTICS] = UnitAttr.intern()
-    module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
+    module.attributes[tf.VERSIONS] = versions_attribute(meta_graph.graph_def.versions)
     module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)
     return module
 
@@ -197,7 +223,9 @@ def _read(folder: Folder) -> pb.SavedModel:
         data = folder.read(file)
     except FileNotFoundError:
         what = "is not a SavedModel: it holds no saved_model.pb" if is_folder(path) else "doesn't exist"
-        raise error("not-a-saved-model", f"{path} {what}", hint="give the folder that holds saved_model.pb") from None
+        raise error(
+            "not-a-saved-model", f"{path} {what}", hint="give the directory that holds saved_model.pb"
+        ) from None
     except OSError as problem:
         raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
     try:
@@ -241,7 +269,42 @@ def signature_entries(
         ConversionError: There is no such signature or input, or a signature is damaged.
     """
     wanted, input_shapes = selection.signatures, selection.input_shapes or {}
+    library = {function.signature.name: function for function in meta_graph.graph_def.library.function}
     order = ORDERINGS[selection.order]
+    by_meaning: dict[Hashable, EntryPoint] = {}
+    tensors: dict[str, dict[TensorName, str]] = {}
+    used: set[str] = set()
+    for key in _chosen_keys(meta_graph, wanted):
+        entry = _entry_point(key, meta_graph.signature_def[key], nodes, input_shapes, used)
+        _sort(entry, nodes, library, selection)
+        entry = _labelled(entry, order, selection)
+        meaning = _meaning(entry, nodes, library)
+        same = by_meaning.setdefault(meaning, entry)
+        ends: Sequence[GraphInput | GraphOutput] = (*entry.inputs, *entry.outputs)
+        tensors.setdefault(same.symbol, {}).update({each.tensor: each.name for each in ends})
+        if same is entry:
+            continue
+        same.exported_names.append(key)
+        if wanted is None and key == _DEFAULT:
+            # A signature that is called without a name has the labels of its own tensors.
+            by_meaning[meaning] = entry._replace(symbol=same.symbol, exported_names=same.exported_names)
+    entries = list(by_meaning.values())
+    if selection.inputs is not None or selection.outputs is not None:
+        cuts = Cuts(selection.inputs, selection.outputs, input_shapes, selection.batch)
+        used |= {key for key in input_shapes if cut_name(key) in cuts.fixed_shapes}
+        entries = with_cuts(entries, nodes, tensors, cuts)
+    if unknown := sorted(input_shapes.keys() - used):
+        known = sorted({name for entry in entries for name in entry.input_names})
+        raise error(
+            "unknown-input",
+            f"no chosen signature has an input {', '.join(unknown)}",
+            hint=f"the inputs are: {', '.join(known)}",
+        )
+    return adjusted(entries if wanted is not None else [_named_once(each, order) for each in entries], selection)
+
+
+def _chosen_keys(meta_graph: pb.MetaGraphDef, wanted: Sequence[str] | None) -> list[str]:
+    """Returns the keys of the chosen signatures, by default of all."""
     there = [key for key in sorted(meta_graph.signature_def) if key not in (INITIALIZER, _TRAIN_OP)]
     keys = there if wanted is None else list(dict.fromkeys(wanted))
     for key in keys:
@@ -257,38 +320,7 @@ def signature_entries(
             "the model has no signature to convert",
             hint="save it with signatures=model.signature_function.get_concrete_function(...)",
         )
-    library = {function.signature.name: function for function in meta_graph.graph_def.library.function}
-    by_meaning: dict[Hashable, EntryPoint] = {}
-    tensors: dict[str, dict[TensorName, str]] = {}
-    used: set[str] = set()
-    for key in keys:
-        entry = _entry_point(key, meta_graph.signature_def[key], nodes, input_shapes, used)
-        _sort(entry, nodes, library, selection)
-        entry = _labelled(entry, order, selection)
-        meaning = _meaning(entry, nodes, library)
-        same = by_meaning.setdefault(meaning, entry)
-        own = tensors.setdefault(same.symbol, {})
-        own.update({each.tensor: each.name for each in entry.inputs})
-        own.update({each.tensor: each.name for each in entry.outputs})
-        if same is entry:
-            continue
-        same.exported_names.append(key)
-        if wanted is None and key == _DEFAULT:
-            # A signature that is called without a name has the labels of its own tensors.
-            by_meaning[meaning] = entry._replace(symbol=same.symbol, exported_names=same.exported_names)
-    entries = list(by_meaning.values())
-    if selection.inputs is not None or selection.outputs is not None:
-        cuts = Cuts(selection.inputs, selection.outputs, input_shapes, selection.batch)
-        used |= {key for key in input_shapes if cut_name(key) in cuts.pinned}
-        entries = with_cuts(entries, nodes, tensors, cuts)
-    if unknown := sorted(input_shapes.keys() - used):
-        known = sorted({name for entry in entries for name in entry.input_names})
-        raise error(
-            "unknown-input",
-            f"no chosen signature has an input {', '.join(unknown)}",
-            hint=f"the inputs are: {', '.join(known)}",
-        )
-    return adjusted(entries if wanted is not None else [_named_once(each, order) for each in entries], selection)
+    return keys
 
 
 def _named_once(entry: EntryPoint, order: Ordering) -> EntryPoint:

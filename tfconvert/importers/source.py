@@ -1,4 +1,4 @@
-"""A model to convert (a file, a folder or an object in memory), and the part of it to import."""
+"""A model to convert (a file, a directory or an object in memory), and the part of it to import."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Source(Selection):
     """A model, and the part of it to import.
 
     Attributes:
-        model: A SavedModel folder, a file (GraphDef, MetaGraph, MLIR text, `.tflite`, Keras), a SavedModel or GraphDef
-            message, TensorFlow's own or this package's, or a Keras model or TensorFlow functions (see `on_disk`).
+        model: A SavedModel directory, a file (GraphDef, MetaGraph, MLIR text, StableHLO artifact, `jax.export`,
+            `.tflite`, Keras), a SavedModel or GraphDef message, TensorFlow's own or this package's, or a Keras model or
+            TensorFlow functions (see `on_disk`).
         temporary: The model, if it is a temporary copy of another; `on_disk` sets it, unless the caller has one.
     """
 
@@ -47,7 +48,7 @@ class Source(Selection):
     @property
     def can_be_cut(self) -> bool:
         """Whether its tensors have names by which it can be cut; texts and `.tflite` files are imported whole."""
-        return not isinstance(self.model, str | os.PathLike) or Path(self.model).suffix not in open_model.IR_FILES
+        return not isinstance(self.model, str | os.PathLike) or not open_model.is_ir(Path(self.model))
 
     @property
     def kind(self) -> str:
@@ -114,10 +115,5 @@ class Source(Selection):
             self.temporary.remove()
 
     def open(self, *, functional: bool = False) -> ModuleOp:
-        """Returns the imported module, a new one at each call.
-
-        Args:
-            functional: Whether graphs that need no executor, for they are without V1 control flow, are imported as
-                plain ops: what the pass `executor-to-functional` makes of them.
-        """
-        return open_model.import_model(self.model, self, functional=functional)
+        """Returns the imported module, a new one at each call; see `Selection.is_functional`."""
+        return open_model.import_model(self.model, replace(self, is_functional=functional))

@@ -37,7 +37,7 @@ _TROUBLE: tuple[type[Exception], ...] = (
 
 
 class TemporaryModel(os.PathLike[str]):
-    """A private folder with a SavedModel, which is removed when this object is dropped, or at the end of Python.
+    """A private directory with a SavedModel, which is removed when this object is dropped, or at the end of Python.
 
     Attributes:
         name: The original model, for the report.
@@ -61,13 +61,13 @@ class TemporaryModel(os.PathLike[str]):
         return self._folder
 
     def remove(self) -> None:
-        """Removes the folder now; weights that have not been read are lost."""
+        """Removes the directory now; weights that have not been read are lost."""
         self._finalizer()
 
 
 @contextmanager
 def temporary_model(name: str, kind: str) -> Iterator[TemporaryModel]:
-    """Creates a folder to save a model to; it is removed if the block fails.
+    """Creates a directory to save a model to; it is removed if the block fails.
 
     Args:
         name: The original model, for the report.
@@ -144,7 +144,7 @@ def _trouble() -> tuple[type[Exception], ...]:
 
 
 _INPUTS = "give it an input_signature, or pass function.get_concrete_function(...)"
-_SAVE = "save it with tf.saved_model.save(module, folder, signatures=...), and convert the folder"
+_SAVE = "save it with tf.saved_model.save(module, folder, signatures=...), and convert the directory"
 _PLAIN_NAME = re.compile(r"(?:__inference_)?(.+?)(?:_\d+)?")
 
 

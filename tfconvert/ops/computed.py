@@ -51,6 +51,13 @@ class ComputedTensor(Tensor):
     def dtype(self) -> np.dtype[Any]:
         return self.array.dtype
 
+    @property
+    def constant(self) -> Array:
+        return self.array
+
+    def of(self, array: Array) -> Self:
+        return type(self)(array, self._evaluate)
+
     def _apply(self, name: str, *operands: Self | float) -> Self:
         dtype = [each.dtype for each in operands if isinstance(each, ComputedTensor)][-1]
         arrays = [each.array if isinstance(each, ComputedTensor) else typed(each, dtype) for each in operands]

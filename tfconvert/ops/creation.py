@@ -8,8 +8,10 @@ from functools import partial
 import numpy as np
 
 from tfconvert.ops.call import Call, Results, ints, is_integer, scalar, typed
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.declaration import Decomposition, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import MAX_PARTIAL, Operands, Partials
+from tfconvert.ops.requirements import constant
 from tfconvert.ops.shape_functions import Shapes, same
 from tfconvert.schema.dialects.dims import MismatchError, Partial, dim_of_element, with_rank
 from tfconvert.schema.dialects.relations.rules import is_scalar, is_vector
@@ -136,6 +138,11 @@ def _lin_space(call: Call) -> Results:
     return (typed(values, start.dtype),)
 
 
+def lin_space(start: Tensor, stop: Tensor, number: Tensor) -> Tensor:
+    count = 1 if number.constant is None else scalar(number.constant)
+    return start + (stop - start) * start.of(np.linspace(0, 1, count, dtype=np.float32))
+
+
 OPS = (
     op("Empty", shape=_of_first_shape, compute=_empty),
     op(
@@ -145,7 +152,12 @@ OPS = (
         compute=_fill,
         relations=(is_vector("dims"), is_scalar("value")),
     ),
-    op("LinSpace", shape=_lin_space_shape, compute=_lin_space),
+    op(
+        "LinSpace",
+        shape=_lin_space_shape,
+        compute=_lin_space,
+        decompose=(Decomposition(lin_space, requires=constant(2, "the number of values is"), example=((), (), ())),),
+    ),
     op("Multinomial", shape=_multinomial_shape),
     op("OnesLike", shape=same, compute=partial(_like, 1), verified=True),
     *ops_like(

@@ -9,9 +9,9 @@ import numpy as np
 
 from tfconvert.ops.call import Kernel
 from tfconvert.ops.operands import ShapeFunction, ValueFunction
+from tfconvert.ops.requirements import Requirement
 from tfconvert.schema.dialects.relations.rules import Rule
 from tfconvert.schema.dialects.types import Shape
-from tfconvert.schema.ir.operation import Operation
 
 Formula = Callable[..., Any]
 """Takes tensors (`tfconvert.ops.formula`), and attributes as keywords with defaults; returns an op's results."""
@@ -19,7 +19,8 @@ Formula = Callable[..., Any]
 
 def keywords(formula: Formula, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the attributes that a formula takes; TensorFlow keeps floats in 32 bits."""
-    found = {name: attributes.get(name, default) for name, default in (formula.__kwdefaults__ or {}).items()}
+    defaults = getattr(formula, "func", formula).__kwdefaults__ or {}
+    found = {name: attributes.get(name, default) for name, default in defaults.items()}
     return {name: float(np.float32(value)) if isinstance(value, float) else value for name, value in found.items()}
 
 
@@ -30,14 +31,14 @@ class Decomposition(NamedTuple):
         formula: Computes it.
         types: The element types of its first (or `typed`th) operand, separated by spaces: `float`, `integer`, `number`
             (both), or those of one width; empty for any.
-        requires: Returns why an op can't be decomposed, `None` if it can.
+        requires: A further requirement on the op.
         typed: The operand that `types` is about.
         example: The shapes of operands that show what the op becomes; batches of images by default.
     """
 
     formula: Formula
     types: str = "float"
-    requires: Callable[[Operation], str | None] | None = None
+    requires: Requirement | None = None
     typed: int = 0
     example: Sequence[Shape] = ()
 

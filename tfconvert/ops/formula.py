@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.dialects.types import Shape
 
 
@@ -60,6 +61,9 @@ class Elementwise(ABC):
 
     def __rtruediv__(self, other: float) -> Self:
         return self._apply("RealDiv", other, self)
+
+    def __floordiv__(self, other: Self | float) -> Self:
+        return self._apply("FloorDiv", self, other)
 
     def __mod__(self, other: Self | float) -> Self:
         return self._apply("FloorMod", self, other)
@@ -206,6 +210,11 @@ class Tensor(Elementwise):
     def dtype(self) -> np.dtype[Any]:
         """The elements' type."""
 
+    @property
+    @abstractmethod
+    def constant(self) -> Array | None:
+        """The elements of a constant, `None` for other tensors."""
+
     @abstractmethod
     def op(self, name: str, *operands: Self | Any, results: int = 1, **attributes: Any) -> Any:
         """Returns the result of an op, or its results where there are several.
@@ -216,6 +225,10 @@ class Tensor(Elementwise):
             results: How many results it has.
             attributes: Its attributes.
         """
+
+    @abstractmethod
+    def of(self, array: Array) -> Self:
+        """Returns a constant for the same formula."""
 
     @property
     def rank(self) -> int:
@@ -252,10 +265,33 @@ class Tensor(Elementwise):
 
     def concat(self, others: Sequence[Self], axis: int) -> Self:
         """Returns this and other tensors, one behind the other along an axis."""
-        return self.op("ConcatV2", self, *others, axis)  # type: ignore[no-any-return]
+        return self if not others else self.op("ConcatV2", self, *others, axis)
 
     def reshape(self, dims: Sequence[int]) -> Self:
         return self.op("Reshape", self, list(dims))  # type: ignore[no-any-return]
 
     def expand_dims(self, axis: int) -> Self:
         return self.op("ExpandDims", self, axis)  # type: ignore[no-any-return]
+
+    def transpose(self, order: Sequence[int]) -> Self:
+        return self if list(order) == sorted(order) else self.op("Transpose", self, list(order))
+
+    def gather(self, indices: Self | int | Sequence[int], axis: int = 0) -> Self:
+        """Returns the elements at indices along an axis."""
+        return self.op("GatherV2", self, indices, axis)  # type: ignore[no-any-return]
+
+    def size(self, axis: int) -> Self | int:
+        """Returns the size of a dimension: a number where it is known, else a scalar of `i32`."""
+        known = -1 if self.shape is None else self.shape[axis]
+        if known >= 0:
+            return known
+        return self.op("StridedSlice", self.op("Shape", self), [axis], [axis + 1], [1], shrink_axis_mask=1)  # type: ignore[no-any-return]
+
+    def sizes(self) -> Self | Sequence[int]:
+        """Returns the shape: numbers where they are known, else a vector of `i32`."""
+        known = self.shape
+        return known if known is not None and -1 not in known else self.op("Shape", self)
+
+    def numbers(self, axis: int) -> Self:
+        """Returns the numbers from zero up to the size of a dimension, a vector of `i32`."""
+        return self.op("Range", 0, self.size(axis), 1)  # type: ignore[no-any-return]

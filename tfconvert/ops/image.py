@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, ints
-from tfconvert.ops.declaration import op, ops_like
-from tfconvert.ops.formula import Elementwise
+from tfconvert.ops.declaration import Decomposition, op, ops_like
+from tfconvert.ops.formula import Elementwise, Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.resampling import height_and_width
 from tfconvert.ops.shape_functions import Shapes
+from tfconvert.ops.windows import windows
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.dims import merge, window, with_rank
+from tfconvert.schema.ir.operation import Operation
 
 
 def _crop_and_resize_shape(operands: Operands) -> Shapes:
@@ -151,8 +155,47 @@ def _patches(call: Call) -> Results:
     return (np.ascontiguousarray(moved).reshape(*moved.shape[:3], -1),)
 
 
+# Largest number of pixels of a window whose parts are cut out one by one.
+_MAX_WINDOW = 256
+
+
+def _windows_are_known(op: Operation) -> str | None:
+    shape, result = (types.shape_of(value.type) for value in (op.operands[0], op.results[0]))
+    if shape is None or result is None or not types.is_static(shape[1:]) or not types.is_static(result[1:]):
+        return "the images' size is not known"
+    size, strides = (tuple(tf.get(op, name))[1:3] for name in ("ksizes", "strides"))
+    if (size == strides and size[0] == size[1]) or math.prod(size) <= _MAX_WINDOW:
+        return None
+    return f"windows that overlap have at most {_MAX_WINDOW} pixels"
+
+
+def patches(
+    images: Tensor,
+    *,
+    ksizes: Sequence[int] = (1, 2, 2, 1),
+    strides: Sequence[int] = (1, 1, 1, 1),
+    rates: Sequence[int] = (1, 1, 1, 1),
+    padding: str = "VALID",
+) -> Tensor:
+    """Cuts out, for each place in a window, that pixel of every window; blocks side by side are depth."""
+    attributes = {"padding": padding, "dilations": tuple(rates)}
+    space = (images.shape or ())[1:3]
+    at = windows(Call("ExtractImagePatches", (), attributes), space, ksizes[1:3], "NHWC", strides)
+    if at.size == at.strides and at.size[0] == at.size[1] and at.dilations == (1, 1):
+        reach = [count * at.size[0] for count in at.outputs]
+        cut = images.op("Slice", at.padded_images(images), [0] * 4, [-1, *reach, -1])
+        return images.op("SpaceToDepth", cut, block_size=at.size[0])  # type: ignore[no-any-return]
+    first, *others = at.slices(images)
+    return first.concat(others, 3)
+
+
 OPS = (
     op("CropAndResize", shape=_crop_and_resize_shape, compute=_crop_and_resize),
-    op("ExtractImagePatches", shape=_patches_shape, compute=_patches),
+    op(
+        "ExtractImagePatches",
+        shape=_patches_shape,
+        compute=_patches,
+        decompose=(Decomposition(patches, "f32 i32 i64 ui8 i8", _windows_are_known),),
+    ),
     *ops_like("ImageProjectiveTransformV2 ImageProjectiveTransformV3", shape=_projective_shape),
 )

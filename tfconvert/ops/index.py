@@ -121,11 +121,19 @@ MODULES: Mapping[str, str] = {
 }
 
 DECOMPOSED = (
-    "Acos Acosh AdjustContrastv2 AdjustHue AdjustSaturation ApproximateEqual Asin Asinh Atan Atanh "
+    "Acos Acosh AdjustContrastv2 AdjustHue AdjustSaturation ApproxTopK ApproximateEqual Asin Asinh Atan Atanh "
     "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag BatchNormWithGlobalNormalization "
-    "BatchToSpace BesselI0e BiasAddGrad ClipByValue Cosh Cross DivNoNan EluGrad Erf Erfc Erfinv Expm1 HSVToRGB Inv "
-    "InvGrad IsFinite IsInf IsNan L2Loss LeakyReluGrad Log1p Mod MulNoNan RGBToHSV Reciprocal ReciprocalGrad "
-    "Relu6Grad ReluGrad RsqrtGrad Selu SeluGrad SigmoidGrad Sinh Softplus SoftplusGrad Softsign SoftsignGrad "
-    "SpaceToBatch SparseMatMul SqrtGrad Tan TanhGrad TopK TridiagonalMatMul TruncateDiv TruncateMod Xdivy Xlog1py "
-    "Xlogy"
+    "BatchToSpace BesselI0e BiasAddGrad BroadcastGradientArgs ClipByValue ConcatOffset Cosh Cross Cumprod Diag "
+    "DiagPart DivNoNan DynamicPartition DynamicStitch EluGrad Erf Erfc Erfinv EuclideanNorm Expm1 ExtractImagePatches "
+    "HSVToRGB IRFFT IRFFT2D InTopK InTopKV2 Inv InvGrad InvertPermutation IsFinite IsInf IsNan L2Loss LeakyReluGrad "
+    "LinSpace ListDiff Log1p LowerBound MatrixBandPart MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 "
+    "MaxPoolWithArgmax Mod MulNoNan NthElement ParallelDynamicStitch RFFT RGBToHSV RaggedTensorToSparse "
+    "RaggedTensorToTensor Reciprocal ReciprocalGrad Relu6Grad ReluGrad Reverse Roll RsqrtGrad ScatterNdNonAliasingAdd "
+    "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Selu SeluGrad ShapeN SigmoidGrad Sinh "
+    "SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad Softsign SoftsignGrad SpaceToBatch SparseFillEmptyRows "
+    "SparseMatMul SparseReorder SparseReshape SparseSegmentMean SparseSegmentMeanWithNumSegments SparseSegmentSqrtN "
+    "SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
+    "SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul SqrtGrad Tan TanhGrad TensorScatterAdd "
+    "TensorScatterSub TopK TridiagonalMatMul TruncateDiv TruncateMod UniqueV2 UniqueWithCounts UniqueWithCountsV2 "
+    "UnravelIndex UpperBound Xdivy Xlog1py Xlogy"
 )

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Function, Results, ints, scalar
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.declaration import Decomposition, OpDeclaration, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials
+from tfconvert.ops.requirements import rank_is_known
+from tfconvert.ops.segments import segment_count
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import MismatchError, axis_of, dim_of_element, merge, text, with_rank_at_least
 from tfconvert.schema.dialects.relations.rules import is_scalar, is_vector, rank_at_least, rank_at_most
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
 
 
 def _gather_shape(operands: Operands) -> Shapes:
@@ -291,9 +299,123 @@ def _scatter_depth(view: View) -> None:
         view.fail(f"the last dimension of 'indices' ({length}) must be at most the rank of 'tensor', {len(shape)}")
 
 
+def dynamic_partition(data: Tensor, parts: Tensor, *, num_partitions: int = 1) -> Sequence[Tensor]:
+    """Gathers the elements of each part."""
+    if not parts.rank:
+        data, parts = data.expand_dims(0), parts.expand_dims(0)
+    places = [parts.op("Where", parts.equal(number)) for number in range(num_partitions)]
+    return [data.op("GatherNd", data, each if each.constant is None else each.cast(np.int32)) for each in places]
+
+
+def _parts_are_known(op: Operation) -> str | None:
+    if types.shape_of(op.operands[1].type) is None:
+        return "the rank of the numbers is not known"
+    return rank_is_known(op)
+
+
+def dynamic_stitch(*operands: Tensor) -> Tensor:
+    """Joins all rows and picks, for each place, the last one that goes there.
+
+    A place that no row goes to gets a row of zeros, which comes before all others.
+    """
+    half = len(operands) // 2
+    indices, data = operands[:half], operands[half:]
+    rest = (data[0].shape or ())[indices[0].rank :]
+    rows = [
+        each if index.rank == 1 else each.reshape([-1 if types.is_static(rest) else _count(index), *rest])
+        for index, each in zip(indices, data, strict=True)
+    ]
+    first, *others = (index.cast(np.int32).reshape([-1]) for index in indices)
+    places = first.concat(others, 0)
+    last = places.op("UnsortedSegmentMax", places.numbers(0), places, segment_count(places))
+    has_holes = types.is_static(rest) if last.constant is None else bool((last.constant < 0).any())
+    if has_holes:
+        rows.insert(0, data[0].of(np.zeros((1, *rest), data[0].dtype)))
+        last = last.maximum(-1) + 1
+    return rows[0].concat(rows[1:], 0).gather(last)
+
+
+def _count(tensor: Tensor) -> int:
+    return math.prod(tensor.shape or ())
+
+
+def _rows_are_known(op: Operation) -> str | None:
+    half = len(op.operands) // 2
+    for index, data in zip(op.operands[:half], op.operands[half:], strict=True):
+        places, shape = types.shape_of(index.type), types.shape_of(data.type)
+        if places is None or shape is None:
+            return "the operands' ranks are not known"
+        rest = shape[len(places) :]
+        if len(places) > 1 and not (types.is_static(rest) or (types.is_static(places) and rest.count(-1) == 1)):
+            return "the shape that each index selects is not known"
+    return None
+
+
+def invert_permutation(x: Tensor) -> Tensor:
+    """Scatters the positions to where the elements point."""
+    indices = x.cast(np.int32).expand_dims(-1)
+    return x.op("ScatterNd", indices, x.numbers(0).cast(x.dtype), x.sizes())  # type: ignore[no-any-return]
+
+
+def scatter_by(combine: Callable[[Tensor, Tensor], Tensor], tensor: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Combines a tensor with the sums of the updates of each place."""
+    return combine(tensor, tensor.op("ScatterNd", indices, updates, tensor.sizes()))
+
+
+def unravel(indices: Tensor, dims: Tensor) -> Tensor:
+    """Each place is a remainder of the index divided by the size of the dimensions after it."""
+    sizes = (2, 2) if dims.constant is None else dims.constant.tolist()
+    places: list[Tensor] = []
+    step = 1
+    for size in reversed(sizes):
+        quotient = indices // step if step > 1 else indices
+        places.insert(0, quotient % size if len(places) < len(sizes) - 1 else quotient)
+        step *= size
+    return indices.op("Pack", *places, axis=0, N=len(places))  # type: ignore[no-any-return]
+
+
+def _dims_are_known(op: Operation) -> str | None:
+    constant = tensor_data.constant_of(op.operands[1])
+    dims = [] if constant is None else tensor_data.to_array(constant).reshape(-1).tolist()
+    return None if dims and min(dims) > 0 else "the dimensions are not constants"
+
+
+def count_before(
+    is_before: Callable[[Tensor, Tensor], Tensor], rows: Tensor, values: Tensor, *, out_type: Any = np.int32
+) -> Tensor:
+    """Counts the elements of a row that come before a value."""
+    before = is_before(rows.expand_dims(1), values.expand_dims(2))
+    return before.cast(np.int32).sum([2]).cast(out_type)
+
+
+def _search(name: str, side: str, is_before: Callable[[Tensor, Tensor], Tensor]) -> OpDeclaration:
+    forms = (Decomposition(partial(count_before, is_before), "f32 i32 i64 ui8 i8", example=((2, 4), (2, 3))),)
+    return op(name, shape=_search_shape, compute=partial(_bound, side), decompose=forms)
+
+
+def _scatter_of_sums(name: str, function: Function, **more: Any) -> OpDeclaration:
+    combine = operator.sub if function is np.subtract else operator.add
+    forms = (Decomposition(partial(scatter_by, combine), "number", example=((4, 3), (2, 1), (2, 3))),)
+    return op(name, compute=partial(_scatter, function), decompose=forms, **more)
+
+
+_STITCH = (Decomposition(dynamic_stitch, "", _rows_are_known, example=((4,), (4, 3))),)
+
 OPS = (
-    op("DynamicPartition", shape=_dynamic_partition_shape, compute=_dynamic_partition),
-    op("DynamicStitch", shape=_dynamic_stitch_shape, compute=_dynamic_stitch, relations=(_stitched,), verified=True),
+    op(
+        "DynamicPartition",
+        shape=_dynamic_partition_shape,
+        compute=_dynamic_partition,
+        decompose=(Decomposition(dynamic_partition, "", _parts_are_known, example=((4, 3), (4,))),),
+    ),
+    op(
+        "DynamicStitch",
+        shape=_dynamic_stitch_shape,
+        compute=_dynamic_stitch,
+        decompose=_STITCH,
+        relations=(_stitched,),
+        verified=True,
+    ),
     op("Gather", shape=_gather_shape, values=_gather_elements, compute=_gather),
     op("GatherNd", shape=_gather_nd_shape, compute=_gather_nd),
     op(
@@ -306,8 +428,14 @@ OPS = (
     ),
     op("InplaceAdd", shape=same, verified=True),
     *ops_like("InplaceSub InplaceUpdate", shape=same),
-    op("InvertPermutation", shape=same_with_rank(1), compute=_invert_permutation, relations=(is_vector("x"),)),
-    op("LowerBound", shape=_search_shape, compute=partial(_bound, "left")),
+    op(
+        "InvertPermutation",
+        shape=same_with_rank(1),
+        compute=_invert_permutation,
+        decompose=(Decomposition(invert_permutation, "", rank_is_known, example=((4,),)),),
+        relations=(is_vector("x"),),
+    ),
+    _search("LowerBound", "left", operator.lt),
     op(
         "OneHot",
         shape=_one_hot_shape,
@@ -315,21 +443,25 @@ OPS = (
         relations=(is_scalar("depth", "on_value", "off_value"),),
         verified=True,
     ),
-    op("ParallelDynamicStitch", shape=_dynamic_stitch_shape, compute=_dynamic_stitch),
+    op("ParallelDynamicStitch", shape=_dynamic_stitch_shape, compute=_dynamic_stitch, decompose=_STITCH),
     op("ScatterNd", shape=_scatter_nd_shape, compute=_scatter_nd),
-    op("ScatterNdNonAliasingAdd", compute=partial(_scatter, np.add)),
+    _scatter_of_sums("ScatterNdNonAliasingAdd", np.add),
     op("SparseToDense", shape=_sparse_to_dense_shape, compute=_sparse_to_dense),
-    op("TensorScatterAdd", shape=_tensor_scatter_shape, compute=partial(_scatter, np.add)),
+    _scatter_of_sums("TensorScatterAdd", np.add, shape=_tensor_scatter_shape),
     op("TensorScatterMax", shape=_tensor_scatter_shape, compute=partial(_scatter, np.maximum)),
     op("TensorScatterMin", shape=_tensor_scatter_shape, compute=partial(_scatter, np.minimum)),
-    op("TensorScatterSub", shape=_tensor_scatter_shape, compute=partial(_scatter, np.subtract)),
+    _scatter_of_sums("TensorScatterSub", np.subtract, shape=_tensor_scatter_shape),
     op(
         "TensorScatterUpdate",
         shape=_tensor_scatter_shape,
         compute=partial(_scatter, None),
         relations=(rank_at_least("tensor", 1), rank_at_least("indices", 1), _scatter_depth),
     ),
-    op("UnravelIndex", compute=_unravel),
-    op("UpperBound", shape=_search_shape, compute=partial(_bound, "right")),
+    op(
+        "UnravelIndex",
+        compute=_unravel,
+        decompose=(Decomposition(unravel, "integer", _dims_are_known, example=((4,), (2,))),),
+    ),
+    _search("UpperBound", "right", operator.le),
     op("Where", shape=_where_shape, compute=_where),
 )

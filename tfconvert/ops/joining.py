@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 
 import numpy as np
 
 from tfconvert.ops.call import Call, Results, ints, scalar
-from tfconvert.ops.declaration import op
+from tfconvert.ops.declaration import Decomposition, op
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials
+from tfconvert.ops.requirements import all_of, constant
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import (
@@ -33,6 +37,7 @@ from tfconvert.schema.dialects.relations.rules import (
 )
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
 
 
 def concatenated(shapes: list[Shape | None], axis: int | None) -> Shapes:
@@ -259,6 +264,20 @@ def _unpack_count(view: View) -> None:
         )
 
 
+def concat_offset(axis: Tensor, *shapes: Tensor) -> Sequence[Tensor]:
+    """Adds up the dimensions along one axis; along the others, all offsets are zero."""
+    first = shapes[0]
+    flags = np.zeros(first.shape or (), first.dtype)
+    zeros = first.of(flags.copy())
+    flags[0 if axis.constant is None else int(axis.constant)] = 1
+    return [zeros, *accumulate(shape * first.of(flags) for shape in shapes[:-1])]
+
+
+def _rank_is_known(op: Operation) -> str | None:
+    is_known = (types.shape_of(op.operands[1].type) or (-1,))[0] > 0
+    return None if is_known else "the rank of an operand is not known"
+
+
 OPS = (
     op(
         "Concat",
@@ -272,6 +291,15 @@ OPS = (
         "ConcatOffset",
         shape=_concat_offset_shape,
         compute=_concat_offset,
+        decompose=(
+            Decomposition(
+                concat_offset,
+                "integer",
+                all_of(constant(0, "the axis is"), _rank_is_known),
+                typed=1,
+                example=((), (4,), (4,), (4,)),
+            ),
+        ),
         relations=(is_scalar("concat_dim"), _offsets),
     ),
     op(

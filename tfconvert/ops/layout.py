@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from tfconvert.ops.call import Call, Results, ints
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.declaration import Decomposition, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import MAX_PARTIAL, Operands, Partials
+from tfconvert.ops.requirements import constant
 from tfconvert.ops.shape_functions import Shapes, same, same_with_axes, same_with_rank_at_least
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import (
     MismatchError,
     add,
@@ -25,6 +27,7 @@ from tfconvert.schema.dialects.dims import (
 from tfconvert.schema.dialects.relations.rules import contradict, every, is_vector, rank, size
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
 
 
 def _reverse_sequence_shape(operands: Operands) -> Shapes:
@@ -239,6 +242,68 @@ def _tiled(view: View) -> None:
             view.fail(f"dimension {index} of 'output' must be {source[index]} * {times}, found {result[index]}")
 
 
+def reverse_flagged(x: Tensor, flags: Tensor) -> Tensor:
+    axes = [0] if flags.constant is None else flags.constant.nonzero()[0].tolist()
+    return x.op("ReverseV2", x, axes) if axes else x
+
+
+def roll(x: Tensor, shift: Tensor, axis: Tensor) -> Tensor:
+    """Swaps two slices where the shift is known, else gathers each element from where it was."""
+    axes = None if axis.constant is None else [int(each) % x.rank for each in axis.constant.reshape(-1)]
+    is_sized = axes is not None and all((x.shape or ())[each] >= 0 for each in axes)
+    # One gather moves strings, which become numbers for it.
+    if axes is not None and is_sized and shift.constant is not None and x.dtype.kind != "O":
+        for each, by in zip(axes, shift.constant.reshape(-1).tolist(), strict=True):
+            x = _swapped(x, each, by)
+        return x
+    for each in range(x.rank) if axes is None else sorted(set(axes)):
+        x = _gathered(x, each, _total_shift(shift, axis, each, x.rank))
+    return x
+
+
+def _swapped(x: Tensor, axis: int, by: int) -> Tensor:
+    size = (x.shape or ())[axis]
+    if not size or by % size == 0:
+        return x
+
+    def cut(begin: int, count: int) -> Tensor:
+        begins = [begin if at == axis else 0 for at in range(x.rank)]
+        return x.op("Slice", x, begins, [count if at == axis else -1 for at in range(x.rank)])  # type: ignore[no-any-return]
+
+    return cut(size - by % size, by % size).concat([cut(0, size - by % size)], axis)
+
+
+def _total_shift(shift: Tensor, axis: Tensor, at: int, rank: int) -> Tensor:
+    """Returns by how much an axis is rolled: the sum of the shifts that are for it, `i64`."""
+    shifts, axes = (each.cast(np.int64).reshape([-1]) for each in (shift, axis))
+    if axis.constant is not None and axis.constant.size == 1:
+        return shifts.reshape([])
+    return (shifts * (axes % rank).equal(at).cast(np.int64)).sum([0])
+
+
+def _gathered(x: Tensor, axis: int, shift: Tensor) -> Tensor:
+    """Gathers along an axis, shifted and wrapped around. An empty dimension is divided by one, not by zero."""
+    size = x.size(axis)
+    if size == 0:
+        return x
+    if isinstance(size, Tensor):
+        size = size.cast(np.int64).maximum(1)
+    # The remaining shift is small, so that no difference overflows.
+    places = (x.numbers(axis).cast(np.int64) - shift % size) % size
+    return x.gather(places.cast(np.int32), axis)
+
+
+def _has_a_shift_for_each_axis(op: Operation) -> str | None:
+    shape, shifts, places = (types.shape_of(operand.type) for operand in op.operands)
+    if shape is None or shifts is None or places is None:
+        return "the operands' ranks are not known"
+    constant = tensor_data.constant_of(op.operands[2])
+    axes = [] if constant is None else tensor_data.to_array(constant).reshape(-1).tolist()
+    if shifts != places or len(shifts) > 1 or not all(-len(shape) <= axis < len(shape) for axis in axes):
+        return "there isn't one shift for each axis"
+    return None
+
+
 OPS = (
     op("Bitcast", shape=_bitcast_shape, compute=_bitcast, verified=True),
     op("BroadcastTo", shape=_broadcast_to_shape, compute=_broadcast_to),
@@ -249,10 +314,26 @@ OPS = (
     op("MirrorPadGrad", relations=(rank("paddings", 2),)),
     *ops_like("Pad PadV2", shape=_pad_shape, compute=_pad, relations=(rank("paddings", 2),)),
     op("RandomShuffle", shape=same, verified=True),
-    op("Reverse", compute=_reverse_flagged),
+    op(
+        "Reverse",
+        compute=_reverse_flagged,
+        decompose=(
+            Decomposition(
+                reverse_flagged,
+                "",
+                constant(1, "the vector that marks the reversed dimensions is"),
+                example=((2, 4), (2,)),
+            ),
+        ),
+    ),
     op("ReverseSequence", shape=_reverse_sequence_shape, compute=_reverse_sequence),
     op("ReverseV2", shape=same_with_axes, values=_reversed_elements, compute=_reverse),
-    op("Roll", shape=same_with_rank_at_least(1), compute=_roll),
+    op(
+        "Roll",
+        shape=same_with_rank_at_least(1),
+        compute=_roll,
+        decompose=(Decomposition(roll, "", _has_a_shift_for_each_axis, example=((4, 4), (1,), (1,))),),
+    ),
     op("Tile", shape=_tile_shape, values=_tile_elements, compute=_tile, relations=(is_vector("multiples"), _tiled)),
     op("Transpose", shape=_transpose_shape, compute=_transpose, relations=(is_vector("perm"),), verified=True),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, typed, wide
@@ -10,9 +12,11 @@ from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank_at_least
 from tfconvert.ops.windows import channels_first
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import broadcast, can_broadcast, merge, merge_all, with_rank
 from tfconvert.schema.dialects.relations.rules import is_vector
 from tfconvert.schema.dialects.relations.view import View
+from tfconvert.schema.ir.operation import Operation
 
 
 def _fused_batch_norm_shape(operands: Operands) -> Shapes:
@@ -148,6 +152,28 @@ def _rows(view: View) -> None:
         )
 
 
+def loss_and_gradient(logits: Tensor, labels: Tensor) -> Sequence[Tensor]:
+    logarithms: Tensor = logits.op("LogSoftmax", logits)
+    gradient: Tensor = logits.op("Softmax", logits) - labels
+    return -(labels * logarithms).sum([1]), gradient
+
+
+def _same_shapes(op: Operation) -> str | None:
+    shapes = [types.shape_of(operand.type) for operand in op.operands]
+    is_same = None not in shapes and shapes[0] == shapes[1]
+    return None if is_same else "the labels' shape is not seen to be the logits'"
+
+
+def sparse_loss_and_gradient(logits: Tensor, classes: Tensor) -> Sequence[Tensor]:
+    on, off = np.ones((), logits.dtype), np.zeros((), logits.dtype)
+    return loss_and_gradient(logits, logits.op("OneHot", classes, logits.size(-1), on, off, axis=-1))
+
+
+def _classes_are_known(op: Operation) -> str | None:
+    shape = types.shape_of(op.operands[0].type)
+    return "the number of classes is not known" if shape is None or shape[-1] < 1 else None
+
+
 OPS = (
     op(
         "BatchNormWithGlobalNormalization",
@@ -165,6 +191,18 @@ OPS = (
     op("LRN", shape=same, compute=_local_response),
     op("LogSoftmax", shape=same_with_rank_at_least(1), compute=_log_softmax, verified=True),
     op("Softmax", shape=same_with_rank_at_least(1), compute=_softmax, verified=True),
-    op("SoftmaxCrossEntropyWithLogits", shape=_losses_shape, compute=_cross_entropy, relations=(_rows,)),
-    op("SparseSoftmaxCrossEntropyWithLogits", shape=_losses_shape, compute=_sparse_cross_entropy, verified=True),
+    op(
+        "SoftmaxCrossEntropyWithLogits",
+        shape=_losses_shape,
+        compute=_cross_entropy,
+        decompose=(Decomposition(loss_and_gradient, requires=_same_shapes, example=((4, 3), (4, 3))),),
+        relations=(_rows,),
+    ),
+    op(
+        "SparseSoftmaxCrossEntropyWithLogits",
+        shape=_losses_shape,
+        compute=_sparse_cross_entropy,
+        decompose=(Decomposition(sparse_loss_and_gradient, requires=_classes_are_known, example=((4, 3), (4,))),),
+        verified=True,
+    ),
 )

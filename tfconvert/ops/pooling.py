@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, ints, is_integer, lowest, typed, wide
-from tfconvert.ops.declaration import op
+from tfconvert.ops.declaration import Decomposition, op
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, same
 from tfconvert.ops.windows import (
@@ -21,9 +24,11 @@ from tfconvert.ops.windows import (
     to_channels_last,
     windows,
 )
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.dims import text, window, with_rank
 from tfconvert.schema.dialects.relations.rules import rank
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
 
 
 def _pool(operands: Operands, rank: int, kernel: Sequence[int], strides: Sequence[int]) -> Shape:
@@ -123,6 +128,54 @@ def _max_with_argmax(call: Call) -> Results:
     return best, where.astype(call.dtype("Targmax", np.int64))
 
 
+# Largest number of elements of a window: each is a slice.
+_MAX_TAPS = 64
+
+
+def _windows_are_known(op: Operation) -> str | None:
+    shape = types.shape_of(op.operands[0].type)
+    if shape is None or len(shape) != 4 or min(shape[1:]) < 1:
+        return "only the batch may be of unknown size"
+    size, strides = tf.get(op, "ksize"), tf.get(op, "strides")
+    if size[0] != 1 or size[3] != 1 or strides[0] != 1 or strides[3] != 1:
+        return "it pools over the batch or the channels"
+    if tf.get(op, "padding") not in ("SAME", "VALID"):
+        return "its padding is neither SAME nor VALID"
+    if math.prod(shape[1:]) * max(shape[0], 1) > np.iinfo(np.int32).max:
+        return "places in the image don't fit 32 bits"
+    return None if math.prod(size) <= _MAX_TAPS else f"its windows have more than {_MAX_TAPS} places"
+
+
+def max_pool_with_argmax(
+    image: Tensor,
+    *,
+    ksize: Sequence[int] = (1, 2, 2, 1),
+    strides: Sequence[int] = (1, 2, 2, 1),
+    padding: str = "VALID",
+    include_batch_in_index: bool = False,
+    Targmax: Any = np.int64,  # noqa: N803
+) -> Sequence[Tensor]:
+    """Compares slices, one for each place in a window; the first of equals is taken, as TensorFlow does.
+
+    A place in the image is that of the window's corner, which may be outside, plus that within the window.
+    """
+    _, height, width, channels = image.shape or ()
+    at = windows(Call("MaxPool", (), {"padding": padding}), (height, width), ksize[1:3], "NHWC", strides)
+    # What is added by padding is never a maximum.
+    parts = at.slices(image, -math.inf)
+    window = image.op("Pack", *parts, axis=4, N=len(parts))
+    found = image.op("ArgMax", window, -1, output_type=np.dtype(np.int32))
+    within = np.array([(y * width + x) * channels for (y, x), _ in at.taps()], np.int32)
+    steps = zip(at.outputs, at.strides, at.pads, strict=True)
+    rows, columns = (np.arange(count) * stride - pad[0] for count, stride, pad in steps)
+    corner = (rows[:, None, None] * width + columns[:, None]) * channels + np.arange(channels)
+    places = image.of(within).gather(found) + image.of(corner.astype(np.int32))
+    if include_batch_in_index:
+        places = places + (image.numbers(0) * (height * width * channels)).reshape([-1, 1, 1, 1])
+    best = image.op("MaxPool", image, ksize=list(ksize), strides=list(strides), padding=padding)
+    return best, places.cast(Targmax)
+
+
 OPS = (
     op("AvgPool", shape=partial(_pool_by_attributes_shape, 4), compute=partial(_average, "NHWC")),
     op("AvgPool3D", shape=partial(_pool_by_attributes_shape, 5), compute=partial(_average, "NDHWC")),
@@ -131,5 +184,10 @@ OPS = (
     op("MaxPool3D", shape=partial(_pool_by_attributes_shape, 5), compute=partial(_max, "NDHWC")),
     op("MaxPoolGrad", shape=same, relations=(rank("orig_input", 4), rank("orig_output", 4), rank("grad", 4))),
     op("MaxPoolV2", shape=_pool_v2_shape, compute=partial(_max, "NHWC")),
-    op("MaxPoolWithArgmax", shape=_pool_with_indices_shape, compute=_max_with_argmax),
+    op(
+        "MaxPoolWithArgmax",
+        shape=_pool_with_indices_shape,
+        compute=_max_with_argmax,
+        decompose=(Decomposition(max_pool_with_argmax, requires=_windows_are_known),),
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,10 @@ from tfconvert.ops.call import Array, Call, Results, scalar
 from tfconvert.ops.declaration import Decomposition, op, ops_like
 from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
+from tfconvert.ops.requirements import all_of, rank_is_known
+from tfconvert.ops.segments import segment_sizes
 from tfconvert.ops.shape_functions import Shapes
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.dims import (
     MismatchError,
     axis_of,
@@ -21,6 +25,7 @@ from tfconvert.schema.dialects.dims import (
     with_rank_at_least,
 )
 from tfconvert.schema.dialects.relations.rules import is_scalar, rank_at_least
+from tfconvert.schema.ir.operation import Operation
 
 
 def _top_k_shape(operands: Operands) -> Shapes:
@@ -143,13 +148,93 @@ def top_k(x: Tensor, *, k: int = 1, sorted: bool = True) -> Sequence[Tensor]:
     return x.op("TopKV2", x, k, results=2, sorted=sorted)  # type: ignore[no-any-return]
 
 
+def approximate_top_k(
+    x: Tensor, *, k: int = 0, reduction_dimension: int = -1, is_max_k: bool = True
+) -> Sequence[Tensor]:
+    """Computes the exact result, where an approximation would be allowed."""
+    order = list(range(x.rank))
+    order[reduction_dimension], order[-1] = order[-1], order[reduction_dimension]
+    moved = x.transpose(order)
+    values, places = top_k(moved if is_max_k else -moved, k=k)
+    return (values if is_max_k else -values).transpose(order), places.transpose(order)
+
+
+def _reduces_to_k(op: Operation) -> str | None:
+    if tf.get(op, "aggregate_to_topk", True):
+        return None
+    return "how many candidates it leaves depends on the device it runs on"
+
+
+def in_top_k(predictions: Tensor, targets: Tensor, *count: Tensor, k: int = 0) -> Tensor:
+    """Counts the predictions above the target's; among none that is finite, or out of range, no target is."""
+    is_own = predictions.numbers(1).cast(targets.dtype).equal(targets.expand_dims(1))
+    own = is_own.where(predictions, 0).sum([1], keep_dims=True)
+    above = (predictions > own).cast(np.int32).sum([1])
+    is_few = above.cast(count[0].dtype) < count[0] if count else above < min(k, (1 << 31) - 1)
+    finite = predictions.op("IsFinite", predictions)
+    return finite.reduce("All", [1]) & is_own.reduce("Any", [1]) & is_few  # type: ignore[no-any-return]
+
+
+def nth_element(x: Tensor, n: Tensor, *, reverse: bool = False) -> Tensor:
+    """Sorts as far as needed: the last of the `n + 1` largest, or smallest."""
+    rows = x if reverse else -x
+    found: Tensor = rows.op("TopKV2", rows, n + 1, results=2, sorted=True)[0].gather(n, -1)
+    return found if reverse else -found
+
+
+def unique(x: Tensor, *axis: Tensor, out_idx: Any = np.int32) -> Sequence[Tensor]:
+    return x.op("Unique", x, results=2, out_idx=np.dtype(out_idx))  # type: ignore[no-any-return]
+
+
+def unique_with_counts(x: Tensor, *axis: Tensor, out_idx: Any = np.int32) -> Sequence[Tensor]:
+    """Counts the different elements: adds up ones by their numbers."""
+    values, places = unique(x, out_idx=out_idx)
+    return values, places, segment_sizes(places, values.size(0), np.int32).cast(out_idx)
+
+
+def _is_vector(op: Operation) -> str | None:
+    """Requires a vector: an op that may compare slices along an axis compares its elements then."""
+    shape = types.shape_of(op.operands[0].type)
+    if shape is None or len(shape) != 1:
+        return "only a vector's elements are compared, not slices of higher ranks"
+    return None
+
+
+def list_diff(x: Tensor, y: Tensor, *, out_idx: Any = np.int32) -> Sequence[Tensor]:
+    """Keeps the elements that differ from all of the others, by comparing each pair."""
+    found = x.expand_dims(1).equal(y).reduce("Any", [1])
+    places = found.op("Where", ~found).reshape([-1])
+    return x.gather(places), places.cast(out_idx)
+
+
+_UNIQUE = (Decomposition(unique, "", _is_vector, example=((4,), ())),)
+_COUNTED = (Decomposition(unique_with_counts, "", _is_vector, example=((4,), ())),)
+_IN_TOP_K = (Decomposition(in_top_k, example=((2, 4), (2,), ())),)
+
 OPS = (
-    op("ApproxTopK", shape=_approximate_top_k_shape, compute=_approximate),
-    *ops_like("InTopK InTopKV2", shape=_in_top_k_shape, compute=_in_top_k),
-    op("ListDiff", shape=_list_diff_shape, compute=_list_diff),
-    op("NthElement", shape=_nth_element_shape, compute=_nth),
+    op(
+        "ApproxTopK",
+        shape=_approximate_top_k_shape,
+        compute=_approximate,
+        decompose=(Decomposition(approximate_top_k, requires=all_of(rank_is_known, _reduces_to_k)),),
+    ),
+    *ops_like("InTopK InTopKV2", shape=_in_top_k_shape, compute=_in_top_k, decompose=_IN_TOP_K),
+    op(
+        "ListDiff",
+        shape=_list_diff_shape,
+        compute=_list_diff,
+        decompose=(Decomposition(list_diff, "f32 i32 i64 ui8 i8", example=((4,), (2,))),),
+    ),
+    op(
+        "NthElement",
+        shape=_nth_element_shape,
+        compute=_nth,
+        decompose=(Decomposition(nth_element, requires=rank_is_known, example=((2, 4), ())),),
+    ),
     op("TopK", shape=_top_k_shape, compute=_top_k, decompose=(Decomposition(top_k, ""),)),
     op("TopKV2", shape=_top_k_shape, compute=_top_k, relations=(rank_at_least("input", 1), is_scalar("k"))),
-    *ops_like("Unique UniqueWithCounts", shape=_unique_shape, compute=_unique),
-    *ops_like("UniqueV2 UniqueWithCountsV2", shape=_unique_along_shape, compute=_unique),
+    op("Unique", shape=_unique_shape, compute=_unique),
+    op("UniqueV2", shape=_unique_along_shape, compute=_unique, decompose=_UNIQUE),
+    op("UniqueWithCounts", shape=_unique_shape, compute=_unique, decompose=_COUNTED),
+    op("UniqueWithCountsV2", shape=_unique_along_shape, compute=_unique, decompose=_COUNTED),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
@@ -14,6 +15,7 @@ from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials, ValueFunction
 from tfconvert.ops.requirements import rank_is_known
 from tfconvert.ops.shape_functions import Shapes, same_with_axes, scalars
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,
     Partial,
@@ -23,6 +25,7 @@ from tfconvert.schema.dialects.dims import (
     with_rank_at_least,
 )
 from tfconvert.schema.dialects.relations.rules import constant_axis_of, is_scalar, rank_at_most
+from tfconvert.schema.ir.operation import Operation
 
 
 def _reduce_shape(operands: Operands) -> Shapes:
@@ -150,6 +153,41 @@ def l2_loss(x: Tensor) -> Tensor:
     return x.square().sum(range(x.rank)) * 0.5
 
 
+def cumulative_product(x: Tensor, axis: Tensor, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
+    """Doubling: after step k, every element is the product of up to 2^k elements before it."""
+    along = 0 if axis.constant is None else int(axis.constant.reshape(())) % x.rank
+    size = (x.shape or ())[along]
+    ones = np.ones((), x.dtype)
+
+    def shifted(value: Tensor, by: int) -> Tensor:
+        """Returns the value moved along the axis, ones moving in."""
+        begin, kept = [0] * x.rank, [-1] * x.rank
+        begin[along], kept[along] = by if reverse else 0, max(size - by, 0)
+        pads = np.zeros((x.rank, 2), np.int32)
+        pads[along, int(reverse)] = by
+        return x.op("PadV2", x.op("Slice", value, begin, kept), pads, ones)  # type: ignore[no-any-return]
+
+    product = shifted(x, 1) if exclusive else x
+    for exponent in range(math.ceil(math.log2(size)) if size > 1 else 0):
+        product = product * shifted(product, 1 << exponent)
+    return product
+
+
+def _axis_is_known(op: Operation) -> str | None:
+    shape, axis = types.shape_of(op.operands[0].type), tensor_data.constant_of(op.operands[1])
+    if axis is None:
+        return "the axis is not a constant"
+    is_known = shape is not None and shape[int(tensor_data.to_array(axis).reshape(-1)[0]) % len(shape)] >= 0
+    return None if is_known else "the size of the axis is not known"
+
+
+def euclidean_norm(x: Tensor, axes: Tensor, *, keep_dims: bool = False) -> Tensor:
+    """TensorFlow computes the norm of integers in doubles, and cuts it off."""
+    squares = x * x.conj() if x.dtype.kind == "c" else x.square()
+    total: Tensor = x.op("Sum", squares, axes, keep_dims=keep_dims)
+    return (total.cast(np.float64) if is_integer(x.dtype) else total).sqrt().cast(x.dtype)
+
+
 def _reduction(name: str, function: Function, **more: Any) -> OpDeclaration:
     """Declares a reduction, computed in float32 where the dtype is narrower."""
     return op(name, shape=_reduce_shape, compute=partial(_reduce, function), **more)
@@ -172,6 +210,7 @@ OPS = (
         "Cumprod",
         shape=same_with_axes,
         compute=partial(_cumulative, np.cumprod, 1),
+        decompose=(Decomposition(cumulative_product, "f32 i32 i64", _axis_is_known, example=((4,), ())),),
         relations=(is_scalar("axis"),),
         verified=True,
     ),
@@ -182,7 +221,7 @@ OPS = (
         relations=(is_scalar("axis"),),
         verified=True,
     ),
-    _reduction("EuclideanNorm", _norm),
+    _reduction("EuclideanNorm", _norm, decompose=(Decomposition(euclidean_norm, "number", example=((2, 4), (1,))),)),
     op("L2Loss", shape=scalars, decompose=(Decomposition(l2_loss, requires=rank_is_known),)),
     _reduction("Max", _max, values=_elements(partial(_extreme, max))),
     _reduction("Mean", _mean),

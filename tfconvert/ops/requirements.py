@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from tfconvert.schema.dialects import types
+from collections.abc import Callable
+
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
+
+Requirement = Callable[[Operation], str | None]
+"""Returns why an op can't be decomposed, `None` if it can."""
+
+
+def all_of(*requirements: Requirement) -> Requirement:
+    """Returns the conjunction of requirements; the first one that isn't met gives the reason."""
+    return lambda op: next((reason for each in requirements if (reason := each(op))), None)
+
+
+def constant(index: int, what: str) -> Requirement:
+    """Returns the requirement that an operand is a constant."""
+    return lambda op: None if tensor_data.constant_of(op.operands[index]) is not None else f"{what} not a constant"
 
 
 def rank_is_known(op: Operation) -> str | None:

@@ -13,6 +13,7 @@ from tfconvert.ops.call import (
     Call,
     Dtype,
     Function,
+    Kernel,
     Results,
     highest,
     is_float,
@@ -22,8 +23,10 @@ from tfconvert.ops.call import (
     typed,
     wide,
 )
-from tfconvert.ops.declaration import OpDeclaration, op
+from tfconvert.ops.declaration import Decomposition, OpDeclaration, op
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
+from tfconvert.ops.requirements import rank_is_known
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.schema.dialects.dims import dim_of_element, merge, with_rank, with_rank_at_least
 from tfconvert.schema.dialects.relations.rules import at_least, is_scalar
@@ -125,6 +128,60 @@ def _highest_finite(dtype: Dtype) -> Any:
     return np.nextafter(highest(dtype), typed(0, dtype)) if is_float(dtype) else highest(dtype)
 
 
+def segment_count(ids: Tensor) -> Tensor:
+    """Returns the number of segments that ids require: one more than the largest id, 0 without ids."""
+    return ids.reduce("Max", [0]).maximum(-1) + 1
+
+
+def segment_sum(data: Tensor, ids: Tensor, count: Tensor | int) -> Tensor:
+    """Returns the sums of the rows of each segment."""
+    return data.op("UnsortedSegmentSum", data, ids, count)  # type: ignore[no-any-return]
+
+
+def segment_sizes(ids: Tensor, count: Tensor | int, dtype: Any) -> Tensor:
+    """Returns how many rows each segment has."""
+    return segment_sum(ids.op("Fill", ids.sizes(), np.ones((), dtype)), ids, count)
+
+
+def _by_any_order(how: str, data: Tensor, ids: Tensor, count: Tensor | None = None) -> Tensor:
+    """Combines rows; segments without any are zeros, or ones where rows are multiplied.
+
+    Args:
+        how: `Max`, `Mean`, `Min`, `Prod`, `SqrtN` or `Sum`.
+        data: The rows.
+        ids: The segment of each row.
+        count: The number of segments, by default as many as the ids require.
+    """
+    ids = ids.cast(np.int32)
+    segments = segment_count(ids) if count is None else count.cast(np.int32)
+
+    def combined(how: str) -> Tensor:
+        return data.op(f"UnsortedSegment{how}", data, ids, segments)  # type: ignore[no-any-return]
+
+    if how in ("Sum", "Prod"):
+        return combined(how)
+    sizes = segment_sizes(ids, segments, data.dtype).reshape([-1, *[1] * (data.rank - 1)])
+    if how in ("Max", "Min"):
+        found = combined(how)
+        if is_float(data.dtype):
+            # Of infinities only, the extreme is no less than the number that each segment starts with.
+            start, other = (_lowest_finite, "Min") if how == "Max" else (_highest_finite, "Max")
+            found = found.equal(float(start(data.dtype))).where(combined(other), found)
+        return (sizes > 0).where(found, 0)
+    divisor = sizes.maximum(1).sqrt() if how == "SqrtN" else sizes.maximum(1)
+    return data.op("Div", combined("Sum"), divisor)  # type: ignore[no-any-return]
+
+
+def _of_picked_rows(how: str, data: Tensor, picked: Tensor, ids: Tensor, count: Tensor | None = None) -> Tensor:
+    return _by_any_order(how, data.gather(picked), ids, count)
+
+
+def _ordered(how: str, compute: Kernel) -> OpDeclaration:
+    example = ((4, 3), (4,))
+    forms = (Decomposition(partial(_by_any_order, how), "number", rank_is_known, example=example),)
+    return op(f"Segment{how}", shape=_segment_shape, compute=compute, decompose=forms)
+
+
 def _unordered(name: str, function: Function, neutral: Function) -> OpDeclaration:
     return op(
         name,
@@ -135,24 +192,26 @@ def _unordered(name: str, function: Function, neutral: Function) -> OpDeclaratio
     )
 
 
-def _picked(name: str, divisor: Callable[[Array], Array]) -> tuple[OpDeclaration, ...]:
+def _picked(how: str, divisor: Callable[[Array], Array]) -> tuple[OpDeclaration, ...]:
     """Declares a reduction of the rows that indices pick, and its form with the number of segments as an operand."""
-    compute = partial(_reduce_picked, divisor)
+    example = ((4, 3), (4,), (4,), ())
+    forms = (Decomposition(partial(_of_picked_rows, how), "float", rank_is_known, example=example),)
+    declare = partial(op, compute=partial(_reduce_picked, divisor), decompose=forms)
     return (
-        op(name, shape=_picked_segment_shape, compute=compute),
-        op(f"{name}WithNumSegments", shape=_counted_segment_shape, compute=compute),
+        declare(f"SparseSegment{how}", shape=_picked_segment_shape),
+        declare(f"SparseSegment{how}WithNumSegments", shape=_counted_segment_shape),
     )
 
 
 OPS = (
-    op("SegmentMax", shape=_segment_shape, compute=partial(_sorted, np.maximum, 0)),
-    op("SegmentMean", shape=_segment_shape, compute=_sorted_mean),
-    op("SegmentMin", shape=_segment_shape, compute=partial(_sorted, np.minimum, 0)),
-    op("SegmentProd", shape=_segment_shape, compute=partial(_sorted, np.multiply, 1)),
-    op("SegmentSum", shape=_segment_shape, compute=partial(_sorted, np.add, 0)),
-    *_picked("SparseSegmentMean", np.asarray),
-    *_picked("SparseSegmentSqrtN", np.sqrt),
-    *_picked("SparseSegmentSum", np.ones_like),
+    _ordered("Max", partial(_sorted, np.maximum, 0)),
+    _ordered("Mean", _sorted_mean),
+    _ordered("Min", partial(_sorted, np.minimum, 0)),
+    _ordered("Prod", partial(_sorted, np.multiply, 1)),
+    _ordered("Sum", partial(_sorted, np.add, 0)),
+    *_picked("Mean", np.asarray),
+    *_picked("SqrtN", np.sqrt),
+    *_picked("Sum", np.ones_like),
     _unordered("UnsortedSegmentMax", np.maximum, _lowest_finite),
     _unordered("UnsortedSegmentMin", np.minimum, _highest_finite),
     _unordered("UnsortedSegmentProd", np.multiply, lambda dtype: 1),

@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
 from tfconvert.ops.call import Call, Results, ints, scalar
-from tfconvert.ops.declaration import op
+from tfconvert.ops.declaration import Decomposition, op
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials
 from tfconvert.ops.shape_functions import Shapes, same_elements, scalars
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,
     MismatchError,
@@ -30,6 +33,7 @@ from tfconvert.schema.dialects.dims import (
 from tfconvert.schema.dialects.relations.rules import Rule, check_axis, elements, is_vector
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
 
 
 def _ensured_shape(operands: Operands) -> Shapes:
@@ -274,12 +278,36 @@ def _squeezed(view: View) -> None:
         check_axis(view, "'squeeze_dims'", axis, len(shape or ()))
 
 
+def gradient_axes(one: Tensor, other: Tensor) -> Sequence[Tensor]:
+    """Returns where each of two shapes has ones, counted from the longer one's front; nothing if they are equal."""
+    lengths = [(each.shape or (0,))[0] for each in (one, other)]
+    sides = []
+    for each, length in zip((one, other), lengths, strict=True):
+        before = each.of(np.ones(max(lengths) - length, each.dtype))
+        sides.append(each if length == max(lengths) else before.concat([each] if length else [], 0))
+    ones = [side.equal(1) for side in sides]
+    if lengths[0] == lengths[1]:
+        differ = sides[0].not_equal(sides[1]).reduce("Any", [0], keep_dims=True)
+        ones = [each & differ for each in ones]
+    return [each.op("Where", each).reshape([-1]).cast(one.dtype) for each in ones]
+
+
+def _lengths_are_known(op: Operation) -> str | None:
+    lengths = [(types.shape_of(operand.type) or (-1,))[0] for operand in op.operands]
+    return "the rank of an operand is not known" if min(lengths) < 0 else None
+
+
+def shapes(*tensors: Tensor, out_type: Any = np.int32) -> Sequence[Tensor]:
+    return [each.op("Shape", each, out_type=np.dtype(out_type)) for each in tensors]
+
+
 OPS = (
     op("BroadcastArgs", shape=_broadcast_args_shape, values=_broadcast_args_elements, compute=_broadcast_args),
     op(
         "BroadcastGradientArgs",
         shape=_broadcast_gradient_args_shape,
         compute=_broadcast_gradient_args,
+        decompose=(Decomposition(gradient_axes, "integer", _lengths_are_known, example=((4,), (4,))),),
         relations=(is_vector("s0", "s1"),),
         verified=True,
     ),
@@ -295,7 +323,14 @@ OPS = (
         verified=True,
     ),
     op("Shape", shape=_shape_shape, values=_shape_elements, compute=_shape, verified=True),
-    op("ShapeN", shape=_shape_shape, values=_shape_elements, compute=_shape, verified=True),
+    op(
+        "ShapeN",
+        shape=_shape_shape,
+        values=_shape_elements,
+        compute=_shape,
+        decompose=(Decomposition(shapes, ""),),
+        verified=True,
+    ),
     op("Size", shape=scalars, values=_size_elements, compute=_size, verified=True),
     op("Squeeze", shape=_squeeze_shape, values=same_elements, compute=_squeeze, relations=(_squeezed,)),
 )

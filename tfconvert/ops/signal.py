@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfconvert.ops.call import Call, Results, ints, typed
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.call import Array, Call, Results, ints, typed
+from tfconvert.ops.declaration import Decomposition, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
+from tfconvert.ops.requirements import rank_is_known
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank_at_least
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import MismatchError, dim_of_element, text, with_rank_at_least
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
 
 
 def _real_spectrum_shape(operands: Operands) -> Shapes:
@@ -62,11 +66,84 @@ def _real_signal(call: Call) -> Results:
     return (typed(signal, call.dtype("Treal")),)
 
 
+def transform(x: Tensor, length: Tensor) -> Tensor:
+    """A vector is an image of one row."""
+    rows: Tensor = x.op("RFFT2D", x.expand_dims(-2), x.op("ConcatV2", [1], length, 0))
+    return x.op("Squeeze", rows, squeeze_dims=[-2])  # type: ignore[no-any-return]
+
+
+# Inverse transforms are products with matrices, whose size grows with the square of the length.
+_MAX_LENGTH = 1024
+
+
+def _spectrum_is_known(op: Operation) -> str | None:
+    shape, constant = types.shape_of(op.operands[0].type), tensor_data.constant_of(op.operands[1])
+    if constant is None:
+        return "the length is not a constant"
+    lengths = tensor_data.to_array(constant).tolist()
+    if not all(0 < length <= _MAX_LENGTH for length in lengths):
+        return f"its length is not between 1 and {_MAX_LENGTH}"
+    if shape is None or len(shape) < len(lengths) or min(shape[-len(lengths) :]) < 1:
+        return "the size of the spectrum is not known"
+    needed = (*lengths[:-1], lengths[-1] // 2 + 1)
+    is_enough = all(size <= dim for size, dim in zip(needed, shape[-len(lengths) :], strict=True))
+    return None if is_enough else "the spectrum is smaller than the length requires"
+
+
+def inverse_transform(x: Tensor, length: Tensor) -> Tensor:
+    """Multiplies by matrices of waves: columns of complex numbers first, then rows, which become real."""
+    lengths = [4] if length.constant is None else length.constant.tolist()
+    shape, last = x.shape or (), x.rank - 1
+    real, imaginary = (x.op(name, x) for name in ("Real", "Imag"))
+    if len(lengths) == 2:
+        order = (*range(last - 1), last, last - 1)
+        columns = real.concat([imaginary], last - 1).transpose(order)
+        product = columns.op("BatchMatMulV2", columns, x.of(_column_waves(shape[-2], lengths[0])))
+        real, imaginary = product.transpose(order).split(last - 1, 2)
+    joined = real.concat([imaginary], last)
+    rows = joined if last else joined.expand_dims(0)
+    signal: Tensor = rows.op("BatchMatMulV2", rows, x.of(_row_waves(shape[-1], lengths[-1])))
+    return signal if last else signal.reshape(lengths)
+
+
+def _column_waves(count: int, length: int) -> Array:
+    """Returns the matrix that maps real parts above imaginary ones, transposed, to those of the inverse.
+
+    Frequencies beyond the length are cut.
+    """
+    angles = 2 * np.pi * np.outer(np.arange(count), np.arange(length)) / length
+    cosines, sines = np.cos(angles) / length, np.sin(angles) / length
+    cosines[length:], sines[length:] = 0, 0
+    return np.block([[cosines, sines], [-sines, cosines]]).astype(np.float32)
+
+
+def _row_waves(count: int, length: int) -> Array:
+    """Returns the matrix that maps real parts beside imaginary ones to a real signal.
+
+    All frequencies but the first and, of an even length, the middle one also represent their mirror images.
+    """
+    angles = 2 * np.pi * np.outer(np.arange(count), np.arange(length)) / length
+    weights = np.where(np.arange(count) < (length + 1) // 2, 2.0, 0.0)
+    weights[0] = 1
+    if length % 2 == 0 and length // 2 < count:
+        weights[length // 2] = 1
+    factors = weights[:, None] / length
+    return np.concatenate([factors * np.cos(angles), -factors * np.sin(angles)]).astype(np.float32)
+
+
+_INVERSE = (Decomposition(inverse_transform, "complex<f32>", _spectrum_is_known, example=((2, 3), (1,))),)
+
 OPS = (
     *ops_like("FFT IFFT", shape=same_with_rank_at_least(1)),
     *ops_like("FFT2D FFT3D IFFT2D IFFT3D", shape=same),
-    *ops_like("IRFFT IRFFT2D", shape=_real_signal_shape, compute=_real_signal),
+    *ops_like("IRFFT IRFFT2D", shape=_real_signal_shape, compute=_real_signal, decompose=_INVERSE),
     op("IRFFT3D", shape=_real_signal_shape),
-    *ops_like("RFFT RFFT2D", shape=_real_spectrum_shape, compute=_real_transform),
+    op(
+        "RFFT",
+        shape=_real_spectrum_shape,
+        compute=_real_transform,
+        decompose=(Decomposition(transform, requires=rank_is_known, example=((2, 4), (1,))),),
+    ),
+    op("RFFT2D", shape=_real_spectrum_shape, compute=_real_transform),
     op("RFFT3D", shape=_real_spectrum_shape),
 )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.ops.call import Array, Call
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.schema.dialects.dims import window
 from tfconvert.schema.dialects.types import Shape
@@ -110,6 +111,28 @@ class Windows(NamedTuple):
             )
             result.append((tap, (slice(None), *spans, slice(None))))
         return result
+
+    def padded_images(self, images: Tensor, fill: float = 0) -> Tensor:
+        """Returns images, with channels at the end, with their padding."""
+        if self.padded == self.inputs:
+            return images
+        spans = zip(self.pads, self.inputs, self.padded, strict=True)
+        amounts = [(0, 0), *((pad[0], padded - dim - pad[0]) for pad, dim, padded in spans), (0, 0)]
+        fills = [np.array(fill).astype(images.dtype)] if fill else []
+        name = "PadV2" if fill else "Pad"
+        return images.op(name, images, np.array(amounts, np.int32), *fills)  # type: ignore[no-any-return]
+
+    def slices(self, images: Tensor, fill: float = 0) -> list[Tensor]:
+        """Returns the elements of all windows at each place in a window."""
+        padded = self.padded_images(images, fill)
+        return [self._slice(padded, index[1:-1]) for _, index in self.taps()]
+
+    def _slice(self, images: Tensor, spans: Sequence[slice]) -> Tensor:
+        """Returns the elements within spans of the spatial dimensions."""
+        columns = zip(*((span.start, span.stop, span.step) for span in spans), strict=True)
+        bounds = [[edge, *column, edge] for edge, column in zip((0, 0, 1), columns, strict=True)]
+        ends = 1 | 1 << (len(spans) + 1)
+        return images.op("StridedSlice", images, *bounds, begin_mask=ends, end_mask=ends)  # type: ignore[no-any-return]
 
     def pad(self, x: Array, fill: Any = 0) -> Array:
         """Returns a batch (N, spatial dimensions, C) with its padding."""

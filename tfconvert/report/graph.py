@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 
 from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.converter.pipeline.pass_registry import pass_class
@@ -30,8 +30,6 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import FusedLoc, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-
-T = TypeVar("T")
 
 INPUT = "Input"
 OUTPUT = "Output"
@@ -107,7 +105,7 @@ class Function:
         name: Its symbol.
         keys: The signatures that are this function.
         nodes: Its inputs, its ops in their order, its outputs.
-        live_bytes: Bytes of the tensors that are needed at one time, at most; open dimensions count as 1.
+        live_bytes: Bytes of the tensors that are needed at one time, at most; dynamic dimensions count as 1.
     """
 
     name: str
@@ -121,30 +119,15 @@ class Function:
         return {"name": self.name, "keys": self.keys, "live_bytes": self.live_bytes, "nodes": nodes}
 
 
-class _Memo(dict[Attribute, T]):
-    """The results of a function by attribute, each computed once: a graph repeats few types many times.
-
-    Args:
-        compute: The function.
-    """
-
-    def __init__(self, compute: Callable[[Attribute], T]) -> None:
-        super().__init__()
-        self._compute = compute
-
-    def __missing__(self, attribute: Attribute) -> T:
-        value = self[attribute] = self._compute(attribute)
-        return value
-
-
 class _Collector:
     """Turns functions into nodes; remembers which constants were counted."""
 
     def __init__(self) -> None:
         self._counted: set[object] = set()
-        self._type_texts = _Memo(type_text)
-        self._type_bytes = _Memo(type_bytes)
-        self._attribute_texts = _Memo(_attribute_text)
+        # A graph repeats few types many times.
+        self._type_text = cache(type_text)
+        self._type_bytes = cache(type_bytes)
+        self._attribute_text = cache(_attribute_text)
 
     def function(self, function: FuncOp) -> Function:
         """Returns a function's nodes."""
@@ -158,7 +141,7 @@ class _Collector:
         for index, argument in enumerate(block.args):
             name = inputs[index] if index < len(inputs) else f"arg{index}"
             places[argument] = (len(nodes), 0)
-            nodes.append(Node(INPUT, name, name, types=[self._type_texts[argument.type]]))
+            nodes.append(Node(INPUT, name, name, types=[self._type_text(argument.type)]))
         ops = list(_ops(function))
         for op in ops:
             node = self._node(op, places)
@@ -169,7 +152,7 @@ class _Collector:
             name = outputs[index] if index < len(outputs) else f"result{index}"
             node = Node(OUTPUT, name, name)
             self._read(node, value, places)
-            node.attributes["type"] = self._type_texts[value.type]
+            node.attributes["type"] = self._type_text(value.type)
             nodes.append(node)
         exported = function.attributes.get(EXPORTED_NAMES)
         keys = (
@@ -187,14 +170,14 @@ class _Collector:
         last, first = (names[-1], names[0]) if names else ("", "")
         node = Node(_label(op), last, first, origins=origins, names=names)
         node.sources = unique(place.source for place in found if place.source)
-        node.types = [self._type_texts[result.type] for result in op.results]
+        node.types = [self._type_text(result.type) for result in op.results]
         for operand in op.operands:
             self._read(node, operand, places)
         for key, value in (*op.properties.items(), *op.attributes.items()):
             if may_refer(value) and (called := symbols(value)):
                 node.calls += called
             elif not key.startswith("_") and key not in ("device", "operandSegmentSizes", "resultSegmentSizes"):
-                node.attributes[key] = self._attribute_texts[value]
+                node.attributes[key] = self._attribute_text(value)
         return node
 
     def _read(self, node: Node, value: Value, places: dict[Value, tuple[int, int]]) -> None:
@@ -203,7 +186,7 @@ class _Collector:
             node.operands.append(places[value])
             return
         op = value.owner if isinstance(value.owner, Operation) else None
-        operand: dict[str, Any] = {"type": self._type_texts[value.type]}
+        operand: dict[str, Any] = {"type": self._type_text(value.type)}
         if op is None:
             node.operands.append(operand)
             return
@@ -211,11 +194,11 @@ class _Collector:
         if op.name in (READ, VARIABLE):
             handle = op.operands[0].owner if op.operands else op
             operand["name"] = place_of(handle.location).node if isinstance(handle, Operation) else ""
-            self._count(node, operand, ("variable", operand["name"]), self._type_bytes[value.type])
+            self._count(node, operand, ("variable", operand["name"]), self._type_bytes(value.type))
         elif isinstance(constant, DenseElementsAttr | TensorData):
             node.folded += parts(op.location)
             operand |= _value_text(constant_of(value))
-            self._count(node, operand, constant, self._type_bytes[value.type])
+            self._count(node, operand, constant, self._type_bytes(value.type))
         elif op.name in _CONSTANTS:
             operand["value"] = "none" if op.name == _ABSENT else ""
         node.operands.append(operand)
@@ -271,7 +254,7 @@ def type_text(tensor_type: Attribute) -> str:
 
 
 def type_bytes(tensor_type: Attribute) -> int:
-    """Returns the bytes of a tensor; open dimensions count as 1; 0 for what has no size."""
+    """Returns the bytes of a tensor; dynamic dimensions count as 1; 0 for what has no size."""
     shape, element = types.shape_of(tensor_type), quant.storage_of(types.element_of(tensor_type))
     row = types.from_mlir(element)
     if shape is None or row is None or row.dtype.kind == "O":
@@ -279,27 +262,27 @@ def type_bytes(tensor_type: Attribute) -> int:
     return math.prod(max(dim, 1) if dim < 0 else dim for dim in shape) * row.dtype.itemsize
 
 
-def _live_bytes(ops: Sequence[Operation], returned: Set[Value], sizes: Mapping[Attribute, int]) -> int:
+def _live_bytes(ops: Sequence[Operation], returned: Set[Value], bytes_of: Callable[[Attribute], int]) -> int:
     """Returns the peak memory of the ops' tensors, in bytes, if they run in order.
 
     Args:
         ops: The ops.
         returned: Values that live on.
-        sizes: Bytes of tensors by their types.
+        bytes_of: Returns the bytes of a tensor of a type.
     """
     last_use: dict[Value, int] = {}
     for position, op in enumerate(ops):
         last_use.update(dict.fromkeys(op.operands, position))
     ends: list[list[Value]] = [[] for _ in ops]
-    now = most = 0
+    now = peak = 0
     for position, op in enumerate(ops):
         for result in op.results:
-            now += sizes[result.type]
+            now += bytes_of(result.type)
             if result not in returned:
                 ends[last_use.get(result, position)].append(result)
-        most = max(most, now)
-        now -= sum(sizes[value.type] for value in ends[position])
-    return most
+        peak = max(peak, now)
+        now -= sum(bytes_of(value.type) for value in ends[position])
+    return peak
 
 
 def _ops(function: FuncOp) -> Iterator[Operation]:

@@ -40,7 +40,7 @@ def is_file(path: AnyPath) -> bool:
 
 
 def is_folder(path: AnyPath) -> bool:
-    """Returns whether a path leads to a folder; `False` if that can't be checked."""
+    """Returns whether a path leads to a directory; `False` if that can't be checked."""
     return _has_mode(path, stat.S_ISDIR)
 
 
@@ -87,6 +87,18 @@ def read_file(path: AnyPath, limit: int = LARGEST) -> bytes:
         limit: The maximum number of bytes.
     """
     return read_all(open_file(path), limit)
+
+
+def read_input(path: AnyPath) -> bytes:
+    """Returns the bytes of a file that the user names.
+
+    Raises:
+        ConversionError: It can't be read (`unreadable-file`).
+    """
+    try:
+        return read_file(path)
+    except OSError as problem:
+        raise error("unreadable-file", f"can't read {os.fspath(path)}: {problem.strerror}") from None
 
 
 def read_all(descriptor: int, limit: int = LARGEST) -> bytes:

@@ -175,7 +175,7 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise refused(f"the entry {entry.filename!r} is a link or a device")
     if entry.flag_bits & 1:
-        raise refused(f"the entry {entry.filename!r} is encrypted", "pack the model's folder without a password")
+        raise refused(f"the entry {entry.filename!r} is encrypted", "pack the model's directory without a password")
     if entry.compress_type not in _METHODS:
         raise refused(f"the entry {entry.filename!r} is compressed in another way than by deflating it")
 
@@ -454,4 +454,4 @@ class Inflated:
 
 
 def _too_much() -> ConversionError:
-    return refused("the archive says more of its entries than a model's folder needs")
+    return refused("the archive says more of its entries than a model's directory needs")

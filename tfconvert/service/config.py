@@ -34,12 +34,12 @@ class ServiceConfig(NamedTuple):
         memory: Maximum memory of a job, in bytes.
         files: Maximum number of open files of a job.
         output: Maximum size of any file that a job writes, in bytes.
-        most_upload: Maximum bytes of an upload.
-        most_unpacked: Maximum bytes of the files in an archive.
-        most_entries: Maximum number of files and directories in an archive.
-        most_ratio: Maximum size of the files in an archive, relative to the archive.
-        most_queued: Maximum number of queued jobs, of all owners.
-        most_active: Maximum number of queued and running jobs of an owner.
+        max_upload: Maximum bytes of an upload.
+        max_unpacked: Maximum bytes of the files in an archive.
+        max_entries: Maximum number of files and directories in an archive.
+        max_ratio: Maximum size of the files in an archive, relative to the archive.
+        max_queued: Maximum number of queued jobs, of all owners.
+        max_active: Maximum number of queued and running jobs of an owner.
         per_minute: Maximum number of requests of an owner in a minute.
         keep_days: Days after which ended jobs are deleted; 0 to keep them.
         roots: Paths and URLs under which requests may name models.
@@ -63,12 +63,12 @@ class ServiceConfig(NamedTuple):
     memory: int = 8 << 30
     files: int = 256
     output: int = 8 << 30
-    most_upload: int = 2 << 30
-    most_unpacked: int = 8 << 30
-    most_entries: int = 10_000
-    most_ratio: int = 200
-    most_queued: int = 1000
-    most_active: int = 100
+    max_upload: int = 2 << 30
+    max_unpacked: int = 8 << 30
+    max_entries: int = 10_000
+    max_ratio: int = 200
+    max_queued: int = 1000
+    max_active: int = 100
     per_minute: int = 600
     keep_days: float = 30.0
     roots: tuple[str, ...] = ()
@@ -167,26 +167,14 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-_WHOLE = (
-    "port",
-    "workers",
-    "memory",
-    "files",
-    "output",
-    "most_upload",
-    "most_unpacked",
-    "most_entries",
-    "most_ratio",
-    "most_queued",
-    "most_active",
-    "per_minute",
-    "attempts",
-)
+# How values are converted, by the type of the default.
+_BY_TYPE: Mapping[type, Callable[[Any], Any]] = {
+    str: _text,
+    int: _whole,
+    float: _number,
+    tuple: _texts,
+    type(None): _is_on,
+}
 _TYPES: Mapping[str, Callable[[Any], Any]] = {
-    "data": Path,
-    **dict.fromkeys(("admin_token", "database", "host", "op_defs"), _text),
-    **dict.fromkeys(_WHOLE, _whole),
-    **dict.fromkeys(("seconds", "keep_days", "grace", "idle"), _number),
-    **dict.fromkeys(("roots", "patterns", "composites"), _texts),
-    "require_token": _is_on,
+    name: _BY_TYPE.get(type(default), Path) for name, default in ServiceConfig._field_defaults.items()
 }

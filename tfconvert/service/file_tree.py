@@ -74,16 +74,16 @@ def checked_parts(name: str) -> list[str]:
         raise refused(f"the entry {name!r} is an absolute path")
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise refused(f"the entry {name!r} leads out of the archive's folder")
+        raise refused(f"the entry {name!r} leads out of the archive's directory")
     if len(parts) > _MAX_DEPTH:
-        raise refused(f"an entry is in more than {_MAX_DEPTH} folders")
+        raise refused(f"an entry is in more than {_MAX_DEPTH} directories")
     lengths = [len(part.encode()) for part in parts]
     if lengths and (max(lengths) > _MAX_NAME or sum(lengths) > _MAX_PATH):
         raise refused(f"an entry's name is too long: {name[:_MAX_NAME]!r}")
     return parts
 
 
-def refused(message: str, hint: str = "pack the model's folder again") -> ConversionError:
+def refused(message: str, hint: str = "pack the model's directory again") -> ConversionError:
     """Returns the error for an archive that can't be unpacked."""
     return error("bad-archive", message, hint=hint)
 
@@ -118,7 +118,7 @@ class ArchiveLimits(NamedTuple):
     @staticmethod
     def of(config: ServiceConfig) -> ArchiveLimits:
         """Returns the limits of a server."""
-        return ArchiveLimits(config.most_unpacked, config.most_entries, config.most_ratio, config.seconds)
+        return ArchiveLimits(config.max_unpacked, config.max_entries, config.max_ratio, config.seconds)
 
 
 class FileTree:

@@ -100,7 +100,7 @@ def unknown(message: str) -> ConversionError:
     return error(
         "unknown-model",
         message,
-        hint="send a SavedModel's folder as .zip, .tar or .tar.gz, or a GraphDef (.pb, .pbtxt)",
+        hint="send a SavedModel's directory as .zip, .tar or .tar.gz, or a GraphDef (.pb, .pbtxt)",
     )
 
 
@@ -108,7 +108,7 @@ def keras_file(name: str) -> ConversionError:
     return error(
         "keras-file",
         f"{shown(name)} is a file of Keras, which only Keras can read",
-        hint='load it with Keras, call model.export("saved_model"), and send that folder, packed',
+        hint='load it with Keras, call model.export("saved_model"), and send that directory, packed',
     )
 
 

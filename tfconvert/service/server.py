@@ -135,14 +135,7 @@ def open_tokens(config: ServiceConfig) -> TokenStore:
         ConversionError: The data directory or the database can't be used.
     """
     folders = Folders(config.data)
-    try:
-        folders.create()
-    except OSError as problem:
-        raise error(
-            "storage-failed",
-            f"the folder {config.data} can't be used: {problem.strerror}",
-            hint="name another one with --data",
-        ) from None
+    folders.create()
     return TokenStore(open_database(config, folders))
 
 

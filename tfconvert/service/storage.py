@@ -89,10 +89,21 @@ class Folders:
         self.servers = data / "servers"
 
     def create(self) -> None:
-        """Creates missing directories."""
-        self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self.incoming, self.models, self.jobs, self.results, self.events, self.servers):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        """Creates missing directories.
+
+        Raises:
+            ConversionError: It fails (`storage-failed`).
+        """
+        try:
+            self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self.incoming, self.models, self.jobs, self.results, self.events, self.servers):
+                folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as problem:
+            raise error(
+                "storage-failed",
+                f"the directory {self.data} can't be used: {problem.strerror}",
+                hint="name another one with --data",
+            ) from None
 
     @property
     def is_empty(self) -> bool:

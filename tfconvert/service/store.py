@@ -353,10 +353,10 @@ class JobStore:
 
     def _check_limits(self, connection: Connection, owner: str) -> None:
         """Rejects a job if too many are queued."""
-        if connection.execute(WAITING).scalar_one() >= self._config.most_queued:
+        if connection.execute(WAITING).scalar_one() >= self._config.max_queued:
             raise error("queue-full", "too many jobs are waiting", hint="try again later")
-        own = connection.execute(select(TOKENS.c.most_active).where(TOKENS.c.id == owner)).scalar()
-        most = self._config.most_active if own is None else own
+        own = connection.execute(select(TOKENS.c.max_active).where(TOKENS.c.id == owner)).scalar()
+        most = self._config.max_active if own is None else own
         if connection.execute(ACTIVE, {"owner": owner}).scalar_one() >= most:
             raise error(
                 "too-many-jobs",

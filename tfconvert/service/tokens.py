@@ -34,7 +34,7 @@ class TokenRecord(NamedTuple):
         id: The owner of the jobs that are submitted with it.
         name: Its name.
         role: Admins see all jobs and manage tokens, users have their own jobs, readers only look at theirs.
-        most_active: Maximum number of queued and running jobs; `None` for the server's setting.
+        max_active: Maximum number of queued and running jobs; `None` for the server's setting.
         per_minute: Maximum number of requests in a minute; `None` for the server's setting.
         created: When it was created.
         revoked: When it was revoked, or `None`.
@@ -43,7 +43,7 @@ class TokenRecord(NamedTuple):
     id: str
     name: str
     role: Role
-    most_active: int | None
+    max_active: int | None
     per_minute: int | None
     created: float
     revoked: float | None = None
@@ -60,7 +60,7 @@ class TokenStore:
         self._database = database
 
     def create(
-        self, name: str, role: Role | str = Role.USER, most_active: int | None = None, per_minute: int | None = None
+        self, name: str, role: Role | str = Role.USER, max_active: int | None = None, per_minute: int | None = None
     ) -> tuple[str, TokenRecord]:
         """Returns a new token, which is not stored, and its record.
 
@@ -73,7 +73,7 @@ class TokenStore:
         if role not in list(Role):
             raise error("bad-config", f"the role {role!r} is not known", hint=f"known are: {', '.join(Role)}")
         token = PREFIX + secrets.token_urlsafe(32)
-        record = TokenRecord(secrets.token_hex(16), name, Role(role), most_active, per_minute, time.time())
+        record = TokenRecord(secrets.token_hex(16), name, Role(role), max_active, per_minute, time.time())
         try:
             with self._database.write() as connection:
                 connection.execute(insert(TOKENS).values(**record._asdict(), hash=_hash(token)))

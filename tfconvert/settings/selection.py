@@ -100,7 +100,7 @@ class Selection:
     )
     checkpoint: str | os.PathLike[str] | None = setting(
         None,
-        "SavedModel messages: the path of the checkpoint of their variables, without its files' endings.",
+        "SavedModel messages: the path of the checkpoint of their variables, without its files' extensions.",
         has_flag=False,
         expected="a path",
         accepts=is_path,
@@ -130,6 +130,10 @@ class Selection:
     # What follows is set by the package itself.
     is_raw: bool = False
     """GraphDefs: whether to import every node as it is, though it can't be converted so."""
+    is_functional: bool = False
+    """Whether graphs without V1 control flow, which need no executor, are imported as plain ops.
+
+    They are what the pass `executor-to-functional` makes of them."""
     results: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Names of outputs by signature, in the order of the function's results, where the graph doesn't tell."""
     tensors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

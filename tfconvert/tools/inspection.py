@@ -16,6 +16,7 @@ from tfconvert import conversion
 from tfconvert.converter.ir.interface import Interface, Tensor, interfaces
 from tfconvert.converter.process.interpreter import with_room
 from tfconvert.exporters.tflite.file import TFLiteFile
+from tfconvert.importers.open_model import is_stablehlo
 from tfconvert.importers.saved_model import MetaGraphInfo, graphs_in, is_saved_model
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -140,7 +141,7 @@ class Inspection(NamedTuple):
 
     Attributes:
         source: Its path.
-        format: `SavedModel`, `GraphDef`, `MetaGraph`, `MLIR`, `Keras` or `LiteRT`.
+        format: `SavedModel`, `GraphDef`, `MetaGraph`, `MLIR`, `StableHLO`, `Keras` or `LiteRT`.
         size: Bytes of its files.
         graphs: SavedModels: the graphs in it.
         converts: Whether it can be converted; `None` for a LiteRT file.
@@ -200,7 +201,7 @@ def inspect(source: Source, options: Options) -> Inspection:
     has_graphs = is_saved_model(path)
     known = Inspection(
         source.name,
-        "SavedModel" if has_graphs else _FORMATS.get(path.suffix, "MetaGraph"),
+        "SavedModel" if has_graphs else _format(path),
         _size(path),
         graphs_in(path, follow_links=source.follow_links) if has_graphs else (),
     )
@@ -209,6 +210,10 @@ def inspect(source: Source, options: Options) -> Inspection:
         return _tried(known, source, options)
     finally:
         source.discard()
+
+
+def _format(path: Path) -> str:
+    return "StableHLO" if is_stablehlo(path) else _FORMATS.get(path.suffix, "MetaGraph")
 
 
 def _tried(known: Inspection, source: Source, options: Options) -> Inspection:

@@ -23,7 +23,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.dim import Dim
 from tfconvert.settings.options import Options
 
-MOST = 8
+MAX_ROWS = 8
 """How many places, or calls of libraries, the text lists."""
 
 
@@ -156,6 +156,6 @@ def _call(call: LibraryCall) -> str:
 
 
 def _rows(rows: Sequence[str], verbose: bool) -> list[str]:
-    shown = rows if verbose else rows[:MOST]
+    shown = rows if verbose else rows[:MAX_ROWS]
     more = [f"    and {len(rows) - len(shown)} more (-v lists them)"] if len(shown) < len(rows) else []
     return [*(f"    {row}" for row in shown), *more]

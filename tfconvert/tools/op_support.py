@@ -97,7 +97,7 @@ class FunctionSupport(NamedTuple):
     """A function that is converted as a whole, by the name of its interface.
 
     Attributes:
-        interface: The name, `*` for any ending.
+        interface: The name, `*` for any extension.
         summary: Its arguments, and what becomes of it.
     """
 

@@ -140,3 +140,32 @@ def test_a_read_of_another_type_is_an_error(filecheck: FileCheck) -> None:
     with pytest.raises(ConversionError) as caught:
         filecheck(FreezeVariables(), text)
     assert caught.value.code == "variable-type"
+
+
+def assigning(value: str) -> str:
+    """Returns a module that assigns a value, `%own`, `%other` or `%x`, to the variable `w`."""
+    return f"""
+    {VARIABLE}
+    {VARIABLE.replace('"w"', '"u"')}
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{
+      %0 = "tf.VarHandleOp"() <{{shared_name = "w"}}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+      %2 = "tf.VarHandleOp"() <{{shared_name = "u"}}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %other = "tf.ReadVariableOp"(%2) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+      %3 = "tf.Identity"(%1) : (tensor<2xf32>) -> tensor<2xf32>
+      %sum = "tf.AddV2"(%1, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %4, %own = "tf.IdentityN"(%x, %3) : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+      "tf.AssignVariableOp"(%0, {value}) : (tensor<!tf_type.resource<tensor<2xf32>>>, tensor<2xf32>) -> ()
+      func.return %sum : tensor<2xf32>
+    }}
+    """
+
+
+def test_a_variable_that_gets_its_own_value_is_constant(filecheck: FileCheck) -> None:
+    checks = "// CHECK-NOT: global_tensor\n// CHECK-NOT: AssignVariableOp\n// CHECK: tf.Const"
+    filecheck(FreezeVariables(), assigning("%own") + checks)
+
+
+@pytest.mark.parametrize("value", ["%other", "%sum", "%4"])
+def test_a_variable_that_gets_another_value_stays(value: str, filecheck: FileCheck) -> None:
+    filecheck(FreezeVariables(), assigning(value) + "// CHECK: global_tensor\n// CHECK: AssignVariableOp")

@@ -107,6 +107,7 @@ EVERYTHING = [
     "functionalize-conditionals",
     "executor-to-functional",
     "cut",
+    "expand-xla-call-modules",
     "prepare-composite-functions",
     "regions-to-functional",
     "tensor-arrays-to-lists",

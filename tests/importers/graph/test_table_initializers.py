@@ -61,7 +61,7 @@ def test_a_folder_of_assets_is_not_a_link_out_of_the_model(model: Path) -> None:
     outside = model.with_name("outside")
     (model / "assets").rename(outside)
     (model / "assets").symlink_to(outside)
-    with pytest.raises(ConversionError, match="leads out of the model's folder") as caught:
+    with pytest.raises(ConversionError, match="leads out of the model's directory") as caught:
         import_saved_model(model)
     assert caught.value.code == "bad-asset"
     (model / "assets").unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from tfconvert.importers.stablehlo.artifact import import_artifact, is_artifact
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.sources import FileSlice
+from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
@@ -96,6 +99,13 @@ def test_damaged_locations_are_left_out() -> None:
 
 
 def _constant(kind: bytes, shape: list[int], data: bytes) -> tensor_data.Constant:
+    found = _only(_read(_with_constant(kind, shape, data)), "stablehlo.constant")
+    constant = found.properties["value"]
+    assert tensor_data.is_constant(constant)
+    return constant
+
+
+def _with_constant(kind: bytes, shape: list[int], data: bytes) -> bytes:
     artifact = Artifact()
     tensor = artifact.type(varint(20) + signeds(shape) + varint(artifact.type(kind)))
     value = artifact.attribute(varints(15, tensor, len(data)) + data)
@@ -103,10 +113,7 @@ def _constant(kind: bytes, shape: list[int], data: bytes) -> tensor_data.Constan
         op(artifact.name("constant_v1"), properties=artifact.blob(value), results=[tensor]),
         op(artifact.name("return_v1"), operands=[0]),
     ]
-    found = _only(_read(artifact.module([artifact.function(ops, results=[tensor], values=1)])), "stablehlo.constant")
-    constant = found.properties["value"]
-    assert tensor_data.is_constant(constant)
-    return constant
+    return artifact.module([artifact.function(ops, results=[tensor], values=1)])
 
 
 BOOL = varint(0)
@@ -142,6 +149,18 @@ def test_large_constants_are_views_or_one_value() -> None:
     splat = _constant(F32, [1 << 20, 1 << 19], struct.pack("<f", 2))
     assert isinstance(splat, tensor_data.TensorData)
     assert isinstance(splat.source, tensor_data.SplatSource)
+
+
+def test_large_constants_of_a_file_are_read_from_it_when_they_are_used(tmp_path: Path) -> None:
+    values = np.arange(1000, dtype=np.float32)
+    path = tmp_path / "model.mlirbc"
+    data = _with_constant(F32, [10, 100], values.tobytes())
+    path.write_bytes(b"before" + data)
+    module = import_artifact(data, "model.mlirbc", (InputFile(path), len(b"before")))
+    found = _only(module, "stablehlo.constant").properties["value"]
+    assert isinstance(found, tensor_data.TensorData)
+    assert isinstance(found.source, FileSlice)
+    np.testing.assert_array_equal(found.array(), values.reshape(10, 100))
 
 
 @pytest.mark.parametrize(
@@ -263,6 +282,16 @@ def test_attributes_that_share_parts_without_end_are_refused(is_type: bool) -> N
     assert "parts" in str(_refusal(_with_attribute(artifact, last)))
 
 
+def test_ops_that_share_many_attributes_are_refused() -> None:
+    artifact = Artifact()
+    value = artifact.attribute(varints(7), 0)
+    names = [artifact.attribute(varints(2, artifact.string(f"a{number}")), 0) for number in range(3000)]
+    pairs = [index for name in names for index in (name, value)]
+    shared = artifact.attribute(varints(1, len(names), *pairs), 0)
+    token = op(artifact.name("replica_id_v1"), attributes=shared)
+    assert "share" in str(_refusal(artifact.module([artifact.function([token] * 10_000)])))
+
+
 def test_deep_regions_are_refused() -> None:
     artifact = Artifact()
     name = artifact.name("case_v1")
@@ -310,7 +339,7 @@ def test_attributes_of_unknown_dialects_are_kept() -> None:
     value = artifact.attribute(b"\x01\x02", 2)
     others = artifact.attribute(varints(1, 1, name, value), 0)
     assert str(_only(_read(_sum(artifact, attributes=others)), "stablehlo.add").attributes["sdy.sharding_rule"]) == (
-        '#sdy<"0x0102">'
+        '#sdy.opaque<"0x0102">'
     )
 
 

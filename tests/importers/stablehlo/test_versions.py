@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from tests.differential.artifact_mutants import run
 from tests.importers.stablehlo.seeds import SEEDS
 from tests.importers.stablehlo.texts import TEXTS
+from tfconvert.exporters.mlir import write_mlir
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.importers.stablehlo.artifact import import_artifact
 from tfconvert.schema.diagnostics import ConversionError
@@ -44,6 +47,17 @@ def _properties(op: Operation, twin: Operation) -> dict[str, str]:
     listed = op.DEFINITION.properties if isinstance(op, StableHLOOp) else {}
     optional = {name for name, each in listed.items() if each.optional}
     return {name: str(value) for name, value in found.items() if name in others or name not in optional}
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_the_printed_module_is_the_same_module(name: str) -> None:
+    def printed(module: ModuleOp) -> str:
+        stream = io.StringIO()
+        write_mlir(module, stream)
+        return stream.getvalue()
+
+    text = printed(import_artifact(SEEDS[name], name))
+    assert printed(import_mlir(text)) == text
 
 
 def test_locations_come_along() -> None:

@@ -39,13 +39,13 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "inputs": (),
     },
     "does not hold 2": {"tensors": [{"type": "STRING", "buffer": 1}, {}], "buffers": [b"\1"], "inputs": ()},
-    "beyond any machine": {"tensors": [{"shape": (2**31 - 1,) * 8, "is_variable": True}, {}], "inputs": ()},
+    "larger than any memory": {"tensors": [{"shape": (2**31 - 1,) * 8, "is_variable": True}, {}], "inputs": ()},
     "has the shape": {"tensors": [{"shape": (-7,)}, {}]},
     "a shape of rank 2 and one of rank 1": {"tensors": [{"shape": (1, 2), "shape_signature": (-1,)}, {}]},
     "type number 99": {"tensors": [{"type": 99}, {}]},
     "operator number 4000": {"codes": [{"builtin_code": 4000}]},
     "has no name": {"codes": ["CUSTOM"]},
-    "call each other in a circle": {
+    "call each other in a cycle": {
         "tensors": [{"shape": ()}, {}],
         "codes": ["IF"],
         "operators": [{**CALL, "builtin_options": SELF}],

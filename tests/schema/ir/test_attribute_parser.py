@@ -308,16 +308,8 @@ def test_mistakes_in_types(text: str, place: str, message: str, under_caret: str
         ("{}", lambda p: p.parse_comma_separated_list(p.Delimiter.BRACES, p.parse_integer), []),
         ("(1)", lambda p: p.parse_optional_comma_separated_list(p.Delimiter.PAREN, p.parse_integer), [1]),
         ("1", lambda p: p.parse_optional_comma_separated_list(p.Delimiter.SQUARE, p.parse_integer), None),
-        (
-            "1, 2",
-            lambda p: p.parse_optional_undelimited_comma_separated_list(p.parse_optional_integer, p.parse_integer),
-            [1, 2],
-        ),
-        (
-            ")",
-            lambda p: p.parse_optional_undelimited_comma_separated_list(p.parse_optional_integer, p.parse_integer),
-            None,
-        ),
+        ("1, 2.5)", lambda p: p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_number), [1, 2.5]),
+        ("<>", lambda p: p.parse_optional_comma_separated_list(p.Delimiter.ANGLE, p.parse_integer), []),
         ("2x?x0x10", lambda p: p.parse_dimension_list(), [2, -1, 0, 10]),
         ("f32", lambda p: p.parse_optional_function_type(), None),
         ("1", lambda p: p.parse_optional_type(), None),

@@ -180,7 +180,8 @@ def test_optional_pieces() -> None:
     assert second is not None
     assert dict(second.attributes) == {"a": integer(1)}
     assert reader.parse_optional_argument() is None
-    assert reader.parse_optional_unresolved_operand() is None
+    assert reader.parse_operands() == []
+    assert reader.parse_typed_operands() == []
 
 
 def test_positions_become_missing_locations() -> None:

@@ -133,7 +133,7 @@ class Executor:
         while waiting:
             for op in control_flow.all_ops(self._function(waiting.pop())):
                 called = control_flow.callees(op)
-                found += _obstacles(op)
+                found += obstacles(op)
                 waiting += [name for name in dict.fromkeys(called) if name not in seen]
                 seen.update(called)
         return found
@@ -250,7 +250,7 @@ def _is_known(op: Operation) -> bool:
     )
 
 
-def _obstacles(op: Operation) -> Sequence[Diagnostic]:
+def obstacles(op: Operation) -> Sequence[Diagnostic]:
     """Returns why an op can't be run with any operands."""
     if not _is_known(op):
         return bad(op, "the op has no reference kernel", "no-reference-kernel").diagnostics

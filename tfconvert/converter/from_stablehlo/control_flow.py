@@ -6,12 +6,17 @@ Loops keep the shapes of what they carry: JAX has one symbol for a size before, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
+import numpy as np
+
+from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp
 from tfconvert.converter.ir.tensors import EmittedTensor
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builder import OpBuilder
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -30,6 +35,9 @@ def raised(view: RaisedOp) -> Raised:
 
 
 def _while(view: RaisedOp) -> Raised:
+    computed = _computed(view)
+    if computed is not None:
+        return computed, ()
     carried = view.operands
     regions = _taken(view.op)
     for region in regions:
@@ -39,6 +47,40 @@ def _while(view: RaisedOp) -> Raised:
     for result, operand in zip(made.results, carried, strict=True):
         view.note(result, view.sizes(operand))
     return [view.tensor(result) for result in made.results], [region.block for region in regions]
+
+
+# A loop of constants that runs longer than this stays one.
+_MAX_ITERATIONS = 1000
+
+
+def _computed(view: RaisedOp) -> Sequence[EmittedTensor] | None:
+    """Returns the results of a loop that depends on constants alone: JAX's random numbers of a key are made by one."""
+    inputs = [array for each in view.operands if (array := _constant(each)) is not None]
+    if len(inputs) < len(view.operands):
+        return None
+    from tfconvert.converter.executor import control_flow, executor, tasks  # few models have such a loop
+
+    values = {value: tensor_data.constant_of(value) for value in control_flow.captures(view.op, {})}
+    arrays = {value: tensor_data.to_array(constant) for value, constant in values.items() if constant is not None}
+    if len(arrays) < len(values) or any(executor.obstacles(op) for op in view.op.walk()):
+        return None
+    machine = executor.Executor(ModuleOp.of(()), max_iterations=_MAX_ITERATIONS)
+    try:
+        task = control_flow.OPS["stablehlo.while"](machine, view.op, tuple(inputs), arrays)
+        found = tasks.run_task(task, machine.deadline)
+    except ConversionError:
+        return None
+    return [view.constant(value, view.dtype(index)) for index, value in enumerate(found)]
+
+
+def _constant(tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
+    """Returns the elements of a constant, also of one that is repeated."""
+    owner = tensor.value.owner
+    value = owner.operands[0] if isinstance(owner, Operation) and owner.name == BROADCAST else tensor.value
+    constant = tensor_data.constant_of(value)
+    if constant is None or tensor.shape is None or -1 in tensor.shape:
+        return None
+    return np.broadcast_to(tensor_data.to_array(constant), tensor.shape)
 
 
 def _if(view: RaisedOp) -> Raised:

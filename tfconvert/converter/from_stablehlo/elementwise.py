@@ -10,10 +10,11 @@ import numpy as np
 
 from tfconvert.converter.from_stablehlo import idioms
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.from_stablehlo.ranges import compared
 from tfconvert.converter.from_stablehlo.reductions import mean_of
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
-from tfconvert.schema.dialects import dims
+from tfconvert.schema.dialects import dims, tensor_data
 from tfconvert.schema.ir.operation import Operation
 
 Compute = Callable[..., EmittedTensor]
@@ -134,21 +135,47 @@ def _compare(raised: RaisedOp) -> EmittedTensor:
     decided = _compare_sizes(raised, direction)
     if decided is not None:
         return raised.constant(decided)
-    if (
-        raised.operands[0].dtype.kind == "u"
-        and direction in ("GE", "LT")
-        and raised.only_element(raised.operands[1]) == 0
-    ):
-        return raised.filled(direction == "GE", raised.operands[0])
-    name = _COMPARISONS[direction]
-    kind = _kind(raised.operands[0])
+    x, y = raised.operands
+    if x.dtype.kind in "biu":
+        decided = compared(direction, x.value, y.value, x.known)
+        if decided is not None:
+            return raised.filled(decided, x)
+    name, kind = _COMPARISONS[direction], _kind(x)
     if kind == "b" and direction not in ("EQ", "NE"):
         return raised.elementwise(partial(_compare_booleans, direction), *raised.operands)
     if kind == "c":
         return raised.elementwise(partial(_compare_complex, direction), *raised.operands)
     if raised.text("compare_type") == "TOTALORDER" and kind == "f":
         return raised.elementwise(lambda x, y: x.op(name, _total_order(x), _total_order(y)), *raised.operands)
-    return raised.elementwise(lambda x, y: x.op(name, x, y), *raised.operands)
+    return raised.elementwise(partial(_compared, name), *raised.operands)
+
+
+def _compared(name: str, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
+    """Compares; a boolean that was made a number, and is compared with 0 or 1, is that boolean, or its opposite."""
+    flag, constant = _flag(x), tensor_data.constant_of(y.value)
+    if flag is not None and constant is not None and not constant.shape:
+        number = tensor_data.to_array(constant).item()
+        if (name, number) in _IS_FLAG:
+            return flag
+        if (name, number) in _IS_NO_FLAG:
+            return ~flag
+    return x.op(name, x, y)  # type: ignore[no-any-return]
+
+
+_IS_FLAG = {("Equal", 1), ("NotEqual", 0), ("GreaterEqual", 1), ("Greater", 0)}
+_IS_NO_FLAG = {("Equal", 0), ("NotEqual", 1), ("Less", 1), ("LessEqual", 0)}
+
+
+def _flag(x: EmittedTensor) -> EmittedTensor | None:
+    """Returns the booleans that numbers were made of."""
+    owner = x.value.owner
+    if not isinstance(owner, Operation) or owner.name not in ("tf.Cast", "tf.Reshape", "tf.ExpandDims"):
+        return None
+    source, *shape = (EmittedTensor(x.builder, operand, x.known) for operand in owner.operands)
+    if owner.name == "tf.Cast":
+        return source if source.dtype.kind == "b" else None
+    flag = _flag(source)
+    return None if flag is None else flag.op(owner.name.removeprefix("tf."), flag, *shape)
 
 
 def _compare_sizes(raised: RaisedOp, direction: str) -> bool | None:
@@ -185,14 +212,14 @@ def _total_order(x: EmittedTensor) -> EmittedTensor:
     """Returns integers in the order of floats, with -0 before 0 and NaN at the ends."""
     need(x.dtype == np.float32, "only floats of 32 bits have a total order")
     bits = _bits_as(x, np.int32)
-    return (bits < 0).where(bits.op("BitwiseXor", bits, np.int32(0x7FFFFFFF)), bits)  # type: ignore[no-any-return]
+    return (bits < 0).where(bits.op("BitwiseXor", bits, np.int32(0x7FFFFFFF)), bits)
 
 
 def _select(raised: RaisedOp) -> EmittedTensor:
     condition, x, y = raised.operands
     known = raised.only_element(condition)
-    if known is not None:
-        return x if known else y
+    if known is not None or x.value is y.value:
+        return y if known is not None and not known else x
     if x.dtype.kind == "c":
         (a, b), (c, d) = parts(x), parts(y)
         return _complex_of(raised.elementwise(_chosen, condition, a, c), raised.elementwise(_chosen, condition, b, d))
@@ -236,6 +263,15 @@ def _bits_as(x: EmittedTensor, dtype: Any) -> EmittedTensor:
     return x if x.dtype == dtype else x.op("Bitcast", x, type=np.dtype(dtype))
 
 
+def _multiply(raised: RaisedOp) -> EmittedTensor:
+    x, y = raised.operands
+    owner = x.value.owner
+    if x.value is y.value and x.dtype == np.float32 and isinstance(owner, Operation) and owner.name == "tf.Sub":
+        one, other = map(raised.tensor, owner.operands)
+        return one.op("SquaredDifference", one, other)  # type: ignore[no-any-return]
+    return _op("Mul", b="LogicalAnd")(raised)
+
+
 def _divide(raised: RaisedOp) -> EmittedTensor:
     return raised.elementwise(partial(_quotient, raised), *raised.operands)
 
@@ -248,12 +284,12 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
     if idioms.number(y) == 1:
         return x
     if _kind(x) == "f":
-        mean = mean_of(raised, x, y)
-        return x / y if mean is None else mean
+        found = mean_of(raised, x, y)
+        return found if found is not None else idioms.divide(x, y) or x / y
     if _is_natural(raised, x) and _is_natural(raised, y):
-        found: EmittedTensor = x.op("FloorDiv", x, y)
-        raised.name_size("FloorDiv", found, (x, y))
-        return found
+        quotient: EmittedTensor = x.op("FloorDiv", x, y)
+        raised.name_size("FloorDiv", quotient, (x, y))
+        return quotient
     return x.op("TruncateDiv", x, y)  # type: ignore[no-any-return]
 
 
@@ -451,6 +487,9 @@ def _part(index: int) -> Compute:
 
 def _abs(x: EmittedTensor) -> EmittedTensor:
     if x.dtype.kind == "c":
+        owner = x.value.owner
+        if not isinstance(owner, Operation) or owner.name != "tf.Complex":
+            return x.op("ComplexAbs", x, Tout=_real_dtype(x))  # type: ignore[no-any-return]
         real, imaginary = parts(x)
         return (real * real + imaginary * imaginary).sqrt()
     return x if x.dtype.kind == "u" else abs(x)
@@ -531,7 +570,7 @@ ROWS: Rows = {
     "is_pos_inf": _formula(lambda x: x.equal(np.inf)),
     "maximum": _extreme("Maximum", "LogicalOr", -np.inf),
     "minimum": _extreme("Minimum", "LogicalAnd", np.inf),
-    "multiply": _op("Mul", b="LogicalAnd"),
+    "multiply": _multiply,
     "negate": _formula(_negate),
     "not": _op("Invert", b="LogicalNot"),
     "or": _logical("LogicalOr", "BitwiseOr", neutral=False),

@@ -105,6 +105,14 @@ def multiply(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
     return y if number(x) == 1 else x if number(y) == 1 else None
 
 
+def divide(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Returns the sigmoid that `1 / (1 + exp(-x))` is."""
+    exponential = _with_constant(y, 1, "AddV2") if number(x) == 1 else None
+    negated = operands_of(exponential, "Exp") if exponential is not None else ()
+    source = operands_of(negated[0], "Neg") if negated else ()
+    return source[0].sigmoid() if source else None
+
+
 def add(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
     """Returns the elu that `max(x, 0) + (exp(min(x, 0)) - 1)` is."""
     for one, other in ((x, y), (y, x)):
@@ -131,7 +139,8 @@ def _elu(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> Emitte
         return None
     factors = operands_of(y, "Mul")
     scale, elu = next((pair for pair in (factors, factors[::-1]) if pair and number(pair[0]) is not None), (None, y))
-    below = _with_constant(*operands_of(elu, "Elu"), 0, "Minimum") if operands_of(elu, "Elu") else None
+    source = operands_of(elu, "Elu")
+    below = _with_constant(source[0], 0, "Minimum") if source else None
     if below is None or not is_same(below, x):
         return None
     return x.elu() if scale is None else condition.where(x, x.elu() * scale)

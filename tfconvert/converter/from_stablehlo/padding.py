@@ -41,7 +41,9 @@ def _scalars(raised: RaisedOp, tensor: EmittedTensor) -> list[EmittedTensor]:
         return [raised.constant(number, np.int32) for number in known.reshape(-1)]
     owner = tensor.value.owner
     count = int(np.prod(raised.sizes(tensor)))
-    if count != 1 and isinstance(owner, Operation):
+    if count == 1:
+        return [raised.reshaped(tensor.cast(np.int32), ())]
+    if isinstance(owner, Operation):
         operands = [raised.tensor(operand) for operand in owner.operands]
         if owner.name in _SAME_ELEMENTS:
             return _scalars(raised, operands[0])

@@ -15,6 +15,7 @@ from tfconvert.converter.rewrite.pattern import need
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 Number = int | EmittedTensor
 """An integer, or a scalar of `i32` that is computed."""
@@ -103,7 +104,7 @@ class Places:
     def wrapped(self) -> EmittedTensor | None:
         """What the starts are computed from, where negative ones are counted from the end."""
         found = wrapped_index(self.index.value)
-        if found is None or self.length < 0:
+        if found is None or self.length < 0 or _is_used(self.index.value):
             return None
         constant, partial = tensor_data.constant_of(found[1]), self.index.known.partial(found[1])
         if constant is not None:
@@ -164,18 +165,28 @@ def together(places: Sequence[Places], axis: int) -> EmittedTensor:
     """Returns the clamped starts along several axes, in a further dimension."""
     constants = [each.constant is not None for each in places]
     if all(constants) or any(each.is_inside for each in places):
-        return _packed([each.clamped() for each in places], axis)
+        return packed([each.clamped() for each in places], axis)
     raw = [
         each.clamped() if is_constant else each.wrapped or each.index
         for each, is_constant in zip(places, constants, strict=True)
     ]
-    return _limited(places, _packed(raw, axis))
+    return _limited(places, packed(raw, axis))
 
 
-def _packed(indices: Sequence[EmittedTensor], axis: int) -> EmittedTensor:
+def packed(indices: Sequence[EmittedTensor], axis: int) -> EmittedTensor:
+    """Returns indices along several axes in one tensor, with a further dimension."""
     if len({index.dtype for index in indices}) > 1:
         indices = [index.cast(np.int64) for index in indices]
     return indices[0].op("Pack", *indices, axis=axis)  # type: ignore[no-any-return]
+
+
+def _is_used(index: Value) -> bool:
+    """Returns whether indices have another use than as such: a comparison, which tells whether they are inside."""
+    users = [use.operation for use in index.uses]
+    return any(_is_used(user.results[0]) if user.name in _RESHAPES else user.name in _LIMITS for user in users)
+
+
+_LIMITS = ("tf.GreaterEqual", "tf.LessEqual")
 
 
 def settled(raised: RaisedOp, tensor: EmittedTensor, sizes: Sequence[int]) -> EmittedTensor:

@@ -32,7 +32,7 @@ def _in_wide_type(raised: RaisedOp, batch: tuple[Axes, Axes], summed: tuple[Axes
     x, y = raised.operands
     dtype = raised.dtype()
     if dtype == np.bool_:
-        return _product(x.cast(np.int32), y.cast(np.int32), batch, summed).not_equal(0)
+        return _product(raised, x.cast(np.int32), y.cast(np.int32), batch, summed).not_equal(0)
     if dtype == np.int32 and x.dtype == y.dtype == np.int8:
         found = _byte_product(x, y, batch, summed)
         if found is not None:
@@ -41,7 +41,7 @@ def _in_wide_type(raised: RaisedOp, batch: tuple[Axes, Axes], summed: tuple[Axes
     if dtype.kind in "iu":
         # Products wrap around: their last bits are the same in all types that have so many.
         wide = np.dtype(np.int32 if dtype.itemsize <= 4 else np.int64)
-    return _product(x.cast(wide), y.cast(wide), batch, summed).cast(dtype)
+    return _product(raised, x.cast(wide), y.cast(wide), batch, summed).cast(dtype)
 
 
 def _byte_product(
@@ -55,12 +55,14 @@ def _byte_product(
     return found
 
 
-def _product(x: EmittedTensor, y: EmittedTensor, batch: tuple[Axes, Axes], summed: tuple[Axes, Axes]) -> EmittedTensor:
+def _product(
+    raised: RaisedOp, x: EmittedTensor, y: EmittedTensor, batch: tuple[Axes, Axes], summed: tuple[Axes, Axes]
+) -> EmittedTensor:
     if x.rank == y.rank == len(batch[0]) + len(summed[0]) and len(summed[0]) == 1 and batch == (batch[1], batch[0]):
         return (x * y).sum(summed[0])
     turned = _turned_matrices(x, y, batch, summed)
     if turned is None:
-        found = x.op("Einsum", x, y, equation=_equation(x.rank, y.rank, batch, summed))
+        found = _einstein_sum(raised, x, y, _equation(x.rank, y.rank, batch, summed))
     elif x.rank == 2:
         found = x.op("MatMul", x, y, transpose_a=turned[0], transpose_b=turned[1])
     else:
@@ -76,6 +78,25 @@ def _turned_matrices(
     if x.rank != y.rank or batch != (outer, outer) or len(summed[0]) != 1:
         return None
     return summed[0][0] == x.rank - 2, summed[1][0] == y.rank - 1
+
+
+def _einstein_sum(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor, equation: str) -> EmittedTensor:
+    """Returns an Einstein sum without the dimensions of size 1 that a reshape made and one operand alone has."""
+    terms, _, result = equation.partition("->")
+    left, right = terms.split(",")
+    sizes = dict(zip(left + right, (*raised.sizes(x), *raised.sizes(y)), strict=True))
+    kept = result
+    found = []
+    for term, other, operand in ((left, right, x), (right, left, y)):
+        made = raised.unsqueezed(operand)
+        letters = "" if made is None else "".join(term[axis] for axis in made[1])
+        if made is not None and not {*letters} & {*other}:
+            operand = made[0]
+            term, kept = ("".join(letter for letter in each if letter not in letters) for each in (term, kept))
+        found.append((term, operand))
+    (left, x), (right, y) = found
+    product = x.op("Einsum", x, y, equation=f"{left},{right}->{kept}")
+    return raised.reshaped(product, [sizes[letter] for letter in result])
 
 
 def _equation(rank: int, other_rank: int, batch: tuple[Axes, Axes], summed: tuple[Axes, Axes]) -> str:

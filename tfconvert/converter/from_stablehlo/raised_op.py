@@ -22,6 +22,8 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 BROADCAST = "tf.BroadcastTo"
 
+_RESHAPES = frozenset({"tf.ExpandDims", "tf.Reshape", "tf.Squeeze"})
+
 _REDUCTIONS = frozenset({"tf.All", "tf.Any", "tf.Max", "tf.Mean", "tf.Min", "tf.Prod", "tf.Sum"})
 
 
@@ -65,12 +67,35 @@ class RaisedOp:
                 is another.
             shape: The same, a vector of integers.
         """
-        own, sizes = self.sizes(tensor), tuple(sizes)
+        sizes = tuple(sizes)
+        while _defines(tensor.value, *_RESHAPES) and self.sizes(tensor) != sizes:
+            owner = tensor.value.owner
+            assert isinstance(owner, Operation)
+            tensor = self.tensor(owner.operands[0])
+        own = self.sizes(tensor)
         if own == sizes:
             return tensor
         found = self._reshaped(tensor, own, sizes, shape)
         self._known.note(found.value, sizes)
         return found
+
+    def _before_reshape(self, tensor: EmittedTensor, sizes: Shape) -> EmittedTensor:
+        """Returns the tensor that another is a reshape of, if a shape can be made of it, too."""
+        owner = tensor.value.owner
+        if not isinstance(owner, Operation) or owner.name not in _RESHAPES:
+            return tensor
+        source = self.tensor(owner.operands[0])
+        own = self.sizes(source)
+        return source if all(size >= 0 or size in own for size in sizes) else tensor
+
+    def unsqueezed(self, tensor: EmittedTensor) -> tuple[EmittedTensor, list[int]] | None:
+        """Returns the tensor that another is with dimensions of size 1 between its own, and where these are."""
+        owner = tensor.value.owner
+        if not isinstance(owner, Operation) or owner.name not in _RESHAPES:
+            return None
+        source = self.tensor(owner.operands[0])
+        inserted = _ones_between(self.sizes(source), self.sizes(tensor))
+        return (source, inserted) if inserted else None
 
     def _reshaped(self, tensor: EmittedTensor, own: Shape, sizes: Shape, shape: EmittedTensor | None) -> EmittedTensor:
         kept = self._kept(tensor, sizes)
@@ -89,7 +114,7 @@ class RaisedOp:
         if shape is None:
             of = tensor.op("Shape", tensor)
             parts = [
-                self.constant(size if size not in own else -1, "int32")
+                self.constant(max(size, -1), "int32")
                 if size >= 0 or size not in own
                 else self.tensor(self._builder.pick(of.value, own.index(size)))
                 for size in sizes
@@ -100,7 +125,7 @@ class RaisedOp:
     def _kept(self, tensor: EmittedTensor, sizes: Shape) -> EmittedTensor | None:
         """Returns a reduction that keeps its dimensions, if that is the shape, and nothing else uses it."""
         owner = tensor.value.owner
-        if not isinstance(owner, Operation) or owner.name not in _REDUCTIONS or len(list(tensor.value.uses)) > 1:
+        if not isinstance(owner, Operation) or owner.name not in _REDUCTIONS or _live_uses(tensor.value) > 1:
             return None
         axes = constant_array(owner.operands[1])
         x = self.tensor(owner.operands[0])
@@ -216,8 +241,9 @@ class RaisedOp:
     def is_dimension(self, scalar: EmittedTensor) -> bool:
         """Returns whether an integer is a dimension of a tensor, which JAX requires to be at least 1."""
         owner = scalar.value.owner
-        is_picked = isinstance(owner, Operation) and owner.name == "tf.StridedSlice"
-        return is_picked and self.is_size(scalar) and _defines(owner.operands[0], "tf.Shape")
+        if not isinstance(owner, Operation) or owner.name != "tf.StridedSlice" or not self.is_size(scalar):
+            return False
+        return _defines(owner.operands[0], "tf.Shape")
 
     def scalars(self, vector: EmittedTensor) -> Sequence[EmittedTensor] | None:
         """Returns the scalars that a vector was made of, `None` if they are not to be seen."""
@@ -315,7 +341,13 @@ class RaisedOp:
             return tensor
         if tensor.dtype.kind in "iu" and len(sizes) == 1 and 0 <= sizes[0] <= MAX_PARTIAL:
             # Sizes and positions are followed element by element.
-            return tensor.reshape(sizes) if sizes == (1,) else tensor.op("BroadcastTo", tensor, shape)  # type: ignore[no-any-return]
+            return tensor.reshape(sizes) if sizes == (1,) else tensor.op("BroadcastTo", tensor, shape)
+        more = len(sizes) - len(own)
+        if own and sizes == (1,) * more + own:
+            for _ in range(more):
+                tensor = tensor.expand_dims(0)
+            self._known.note(tensor.value, sizes)
+            return tensor
         # It isn't folded: what is repeated is rarely needed as a whole.
         element = types.element_of(tensor.value.type)
         kind = types.tensor(element, dims.without_symbols(sizes))
@@ -332,13 +364,32 @@ class RaisedOp:
         """
         whole = self._whole(operands)
         found = list(map(self._unrepeated, operands))
-        result = compute(*found)
+        squeezed = self._squeezed(found)
+        result = compute(*found) if squeezed is None else self.reshaped(compute(*squeezed), self._joined(found) or ())
         own = self.sizes(result)
         if len(own) < len(whole) or any(one == 1 != other for one, other in zip(own, whole, strict=True)):
             repeated = [old for old, new in zip(operands, found, strict=True) if old is not new]
             return self.broadcast(result, self._shape_of_repeated(repeated), whole)
         self._known.note(result.value, whole)
         return result
+
+    def _squeezed(self, operands: Sequence[EmittedTensor]) -> list[EmittedTensor] | None:
+        """Returns operands without dimensions of size 1 that a reshape made, `None` if they are not all made so."""
+        joined = self._joined(operands) or ()
+        ones = {axis - len(joined) for axis, size in enumerate(joined) if size == 1}
+        if not ones:
+            return None
+        found, is_cheaper = [], False
+        for operand in operands:
+            sizes = self.sizes(operand)
+            rank = len(sizes)
+            target = tuple(size for axis, size in enumerate(sizes) if axis - rank not in ones)
+            made = self.unsqueezed(operand)
+            if made is None and rank and tensor_data.constant_of(operand.value) is None:
+                return None
+            is_cheaper |= made is not None and self.sizes(made[0]) == target
+            found.append((operand, target))
+        return [self.reshaped(operand, target) for operand, target in found] if is_cheaper else None
 
     def unrepeated(self, operands: Sequence[EmittedTensor]) -> Sequence[EmittedTensor]:
         """Returns operands of an op that broadcasts, with as few of them repeated as give the same shape."""
@@ -393,9 +444,13 @@ def _is_size(element: int) -> bool:
     return element >= 0 or element < dims.UNKNOWN
 
 
-def _defines(value: Value, name: str) -> bool:
+# Ops that keep the elements and their order.
+_RESHAPES = ("tf.Reshape", "tf.ExpandDims", "tf.Squeeze")
+
+
+def _defines(value: Value, *names: str) -> bool:
     owner = value.owner
-    return isinstance(owner, Operation) and owner.name == name
+    return isinstance(owner, Operation) and owner.name in names
 
 
 def _repetition(tensor: EmittedTensor) -> Operation | None:
@@ -412,6 +467,11 @@ def _only_element(constant: tensor_data.Constant) -> np.ndarray[Any, np.dtype[An
     flat = tensor_data.to_array(constant).reshape(-1).view()
     words = flat.view(np.uint8).reshape(flat.size, -1) if flat.dtype.kind != "O" and flat.size else None
     return flat[0] if words is not None and (words == words[0]).all() else None
+
+
+def _live_uses(value: Value) -> int:
+    """Returns how many uses a value has, but for reshapes that nothing uses any more."""
+    return sum(use.operation.name not in _RESHAPES or _live_uses(use.operation.results[0]) > 0 for use in value.uses)
 
 
 def _ones_between(own: Shape, sizes: Shape) -> list[int] | None:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.control_flow.calls import inline_call
-from tfconvert.converter.from_stablehlo import composites, control_flow, rows
-from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
+from tfconvert.converter.from_stablehlo import composites, control_flow, rows, shaping
+from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt
@@ -72,6 +72,7 @@ class Raising:
             if name not in described:
                 drive(self._raise_block(function.body.block))
                 _erase_dead(function.body)
+                self._settle(function.body)
 
     def _raise_block(self, block: Block) -> Task[None]:
         for argument in block.args:
@@ -102,6 +103,14 @@ class Raising:
         if region is not None:
             control_flow.inline(op, region)
         return region is not None
+
+    def _settle(self, body: Region) -> None:
+        """Replaces ops that repeat a tensor by others that are better where the whole is needed."""
+        for op in [op for op in body.walk() if op.name == BROADCAST]:
+            found = shaping.settled(RaisedOp(op, self._known))
+            if found is not None:
+                op.results[0].replace_all_uses_with(found.value)
+                op.erase()
 
     def _note(self, op: Operation) -> None:
         """Notes the results of an op that stays."""

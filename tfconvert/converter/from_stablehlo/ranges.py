@@ -40,6 +40,32 @@ class Range(NamedTuple):
 
 _MAX_SIZE = (1 << 31) - 1
 
+
+def compared(direction: str, x: Value, y: Value, known: Known) -> bool | None:
+    """Returns the result of a comparison that is the same for all elements, `None` if it isn't known to be.
+
+    Args:
+        direction: `LT`, for example.
+        x: One tensor of integers.
+        y: The other one.
+        known: The facts of the values around them.
+    """
+    if direction in ("GT", "GE"):
+        x, y, direction = y, x, {"GT": "LT", "GE": "LE"}[direction]
+    one, other = range_of(x, known), range_of(y, known)
+    limit = known.partial(y)
+    is_less = one.high < other.low or (one.below != 0 and limit == (one.below,))
+    if direction in ("EQ", "NE"):
+        if is_less or other.high < one.low:
+            return direction == "NE"
+        is_one = one.low == one.high and one[:2] == other[:2]
+        return direction == "EQ" if is_one else None
+    if is_less or (direction == "LE" and one.high <= other.low):
+        return True
+    is_more = one.low > other.high or (direction == "LT" and one.low >= other.high)
+    return False if is_more else None
+
+
 # How many ops are looked through.
 _DEPTH = 12
 

@@ -60,7 +60,15 @@ def ops_of(block: Block) -> list[str]:
 def _reduced(raised: RaisedOp, name: str, x: EmittedTensor, init: EmittedTensor, axes: Sequence[int]) -> EmittedTensor:
     """Returns a tensor reduced by an op, and combined with an initial value that is not the neutral one."""
     name = logical(name, x.dtype)
-    found = _over_axes(raised, name, x, axes) if axes else x
+    sizes = raised.sizes(x)
+    made = raised.unsqueezed(x)
+    if made is not None and not {*made[1]} & {*axes}:
+        x, inserted = made
+        axes = [axis - sum(one < axis for one in inserted) for axis in axes]
+        kept = [size for axis, size in enumerate(sizes) if axis not in raised.ints("dimensions")]
+        found = raised.reshaped(_over_axes(raised, name, x, axes) if axes else x, kept)
+    else:
+        found = _over_axes(raised, name, x, axes) if axes else x
     return found if is_neutral(raised, name, init) else combine_by(name)(found, init)
 
 
@@ -97,6 +105,8 @@ def combine_by(name: str) -> Combine:
 def neutral(name: str, dtype: np.dtype[Any]) -> Any:
     """Returns the number that an op leaves others unchanged with."""
     if name in ("maximum", "minimum"):
+        if dtype == np.bool_:
+            return name == "minimum"
         if dtype.kind in "iu":
             return np.iinfo(dtype).min if name == "maximum" else np.iinfo(dtype).max
         return -np.inf if name == "maximum" else np.inf
@@ -228,7 +238,7 @@ _LOG_ADD_EXP = (
 
 def is_log_add_exp(block: Block) -> bool:
     """Returns whether a body is `log(exp(x) + exp(y))` as JAX writes it."""
-    names = tuple(op.name.removeprefix("stablehlo.") for op in block.ops)
+    names = tuple(op.name.rpartition(".")[2] for op in block.ops)
     if names != _LOG_ADD_EXP:
         return False
     top, difference, is_nan, total, size, less, power, log, found, choice, last = block.ops
@@ -258,7 +268,7 @@ def _position(raised: RaisedOp, name: str, axes: Sequence[int]) -> Sequence[Emit
     known = raised.known(first)
     body = "maximum" if name == "Max" else "minimum"
     need(known is not None and known == 0 and is_neutral(raised, body, init), "it begins with a value of its own")
-    wide = x.cast(wide_type(body, x.dtype))
+    wide = x.cast(np.int32) if x.dtype == np.bool_ else x.cast(wide_type(body, x.dtype))
     dtype = positions.dtype
     found = x.op(f"Arg{name}", wide, axes[0], output_type=dtype if dtype == np.int64 else np.dtype(np.int32))
     return [x.op(name, wide, [axes[0]]).cast(x.dtype), found.cast(dtype)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.indexing import components, is_unique, ordered, signed, unsigned
-from tfconvert.converter.from_stablehlo.places import WHOLE, Number, Places, Window, cut, extent, vector_of
+from tfconvert.converter.from_stablehlo.places import WHOLE, Number, Places, Window, cut, extent, packed, vector_of
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.ranges import range_of
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -50,6 +50,10 @@ _UNARY: Mapping[str, Callable[[EmittedTensor], EmittedTensor]] = {
 }
 
 
+# Those of them that change nothing when they are applied again.
+_IDEMPOTENT = ("abs", "ceil", "floor")
+
+
 def _body(op: Operation) -> tuple[str, Combine]:
     """Returns the name of the one op of a scatter's body, `_SET` without any, and how it combines."""
     block = op.regions[0].block
@@ -68,7 +72,7 @@ def _body(op: Operation) -> tuple[str, Combine]:
         if name in _BINARY and (operands == (x, update) or (operands == (update, x) and name != "subtract")):
             return name, _BINARY[name]
         if name in _UNARY and operands == (x,):
-            return "apply", lambda x, update: _UNARY[name](x)
+            return "settle" if name in _IDEMPOTENT else "apply", lambda x, update: _UNARY[name](x)
     raise Declined("its body is none of those that are known: one op on an element and its update")
 
 
@@ -166,7 +170,7 @@ class _Scatter:
         if not places and not self.batching:
             if count == 1:
                 return self.combine(x, self._window())
-            need(self.name != "apply" or self._is_unique, "it applies its body again and again")
+            need(self.name == "settle" or self._is_unique, "it combines several updates with the same elements")
         if count == 1 and not self.batching and count >= 0:
             return self._one(x, places)
         return self._many(x, places)
@@ -194,7 +198,7 @@ class _Scatter:
                 ]
                 update = self.combine(cut(x, windows), update)
             return x.op("XlaDynamicUpdateSlice", x, update, vector_of(x, begins))  # type: ignore[no-any-return]
-        need(all(each.length == 1 for each in places), "a part of an update may be outside")
+        need(all(each.length == 1 for each in places), _PARTS)
         mask: EmittedTensor | None = None
         for each in places:
             shape = [1] * len(self.lengths)
@@ -208,7 +212,8 @@ class _Scatter:
     def _many(self, x: EmittedTensor, places: Sequence[Places]) -> EmittedTensor:
         """Scatters rows: the axes that are indexed become one, whose elements are numbered."""
         raised = self.raised
-        need(all(each.length == 1 for each in places), "its updates are windows at several places")
+        windows = [each.axis for each in places if each.length != 1]
+        need(all(each.length >= 0 and each.is_inside for each in places if each.length != 1), _PARTS)
         indexed = sorted([*[axis for axis, _ in self.batching], *[each.axis for each in places]])
         rank = len(self.lengths)
         rest = [axis for axis in range(rank) if axis not in indexed]
@@ -216,8 +221,8 @@ class _Scatter:
         moved, _ = ordered(x, list(range(rank)), [*indexed, *rest])
         rows_shape = [sizes[axis] for axis in indexed]
         rows = raised.reshaped(moved, [_product(rows_shape), *[sizes[axis] for axis in rest]])
-        ids = self._ids(x, indexed, {each.axis: each for each in places})
-        updates = self._rows_of_updates(rest, sizes)
+        ids = self._ids(x, indexed, {each.axis: each for each in places}, windows)
+        updates = self._rows_of_updates(windows, rest, sizes)
         found = self._combined(rows, ids, updates, self._count(x, indexed))
         found = raised.reshaped(found, raised.sizes(moved))
         result, _ = ordered(found, [*indexed, *rest], list(range(rank)))
@@ -231,16 +236,26 @@ class _Scatter:
             total = size * total if isinstance(size, EmittedTensor) else total * size
         return total
 
-    def _rows_of_updates(self, rest: Sequence[int], sizes: Sequence[int]) -> EmittedTensor:
-        """Returns the updates as rows, in the order of the indices."""
-        windows = self.dims.of("update_window_dims")
-        order = [axis for axis in range(len(self.raised.sizes(self.updates))) if axis not in windows]
-        updates, _ = ordered(self.updates, list(range(len(order) + len(windows))), [*order, *windows])
-        return self.raised.reshaped(updates, [_product(self.batch), *[sizes[axis] for axis in rest]])
+    def _rows_of_updates(self, moved: Sequence[int], rest: Sequence[int], sizes: Sequence[int]) -> EmittedTensor:
+        """Returns the updates as rows, in the order of the indices; each place of a window has a row of its own."""
+        windows, dims = self.dims.of("update_window_dims"), self.dims
+        gone = (*dims.of("inserted_window_dims"), *dims.of("input_batching_dims"))
+        kept = [axis for axis in range(len(sizes)) if axis not in gone]
+        lead = [windows[kept.index(axis)] for axis in moved]
+        count = len(self.raised.sizes(self.updates))
+        order = [axis for axis in range(count) if axis not in windows]
+        order = [*order, *lead, *[axis for axis in windows if axis not in lead]]
+        updates, _ = ordered(self.updates, list(range(count)), order)
+        height = _product((*self.batch, *[self.lengths[axis] for axis in moved]))
+        return self.raised.reshaped(updates, [height, *[sizes[axis] for axis in rest]])
 
-    def _ids(self, x: EmittedTensor, indexed: Sequence[int], places: Mapping[int, Places]) -> EmittedTensor:
+    def _ids(
+        self, x: EmittedTensor, indexed: Sequence[int], places: Mapping[int, Places], windows: Sequence[int]
+    ) -> EmittedTensor:
         """Returns the number of each update's row; -1 for those that are dropped."""
         raised = self.raised
+        if not self.batching and len(indexed) > 1 and all(_is_limited(each) for each in places.values()):
+            return raised.reshaped(_numbered_together([places[axis] for axis in indexed]), [_product(self.batch)])
         total: EmittedTensor | None = None
         inside: EmittedTensor | None = None
         for axis in indexed:
@@ -254,14 +269,23 @@ class _Scatter:
             else:
                 row = next(place for own, place in self.batching if own == axis)
                 index = self._numbered(row)
-            index = index.cast(np.int32)
+            index = self._spread(index.cast(np.int32), axis, windows)
             total = index if total is None else total * _like(size, total) + index
         assert total is not None
         if inside is not None:
             total = inside.where(total, -1)
-        if len(self.batch) == 1:
-            return total
-        return raised.reshaped(total, [_product(self.batch)])
+        shape = [_product((*self.batch, *[self.lengths[axis] for axis in windows]))]
+        return total if total.rank == 1 else raised.reshaped(total, shape)
+
+    def _spread(self, index: EmittedTensor, axis: int, windows: Sequence[int]) -> EmittedTensor:
+        """Returns the indices along an axis of each place of the windows, which are further dimensions."""
+        if not windows:
+            return index
+        index = self.raised.reshaped(index, [*self.raised.sizes(index), *[1] * len(windows)])
+        if axis not in windows:
+            return index
+        steps = [self.lengths[axis] if each == axis else 1 for each in windows]
+        return index + self.raised.constant(np.arange(self.lengths[axis]).reshape(steps), np.int32)
 
     @staticmethod
     def _stays_inside(place: Places, is_only: bool) -> bool:
@@ -293,10 +317,12 @@ class _Scatter:
             updates = -updates
         if self.name in _SEGMENTS:
             return self._by_segments(rows, ids, updates, count)
-        if self.name == "apply":
-            need(self._is_unique or is_unique(ids), "it may apply its body to an element again")
+        if self.name in ("apply", "settle"):
+            need(
+                self.name == "settle" or self._is_unique or is_unique(ids), "it may apply its body to an element again"
+            )
             hit = ids.op("UnsortedSegmentMax", ids.op("OnesLike", ids), ids, count)
-            hit = hit.op("Reshape", hit, [-1, *[1] * (rows.rank - 1)])
+            hit = hit.reshape([-1, *[1] * (rows.rank - 1)])
             return (hit > 0).where(self.combine(rows, rows), rows)
         need(self.name == _SET, "LiteRT has no such combination of several updates")
         return _replaced(rows, ids, updates, count)
@@ -327,13 +353,15 @@ class _Scatter:
         is_neutral = old is not None and bool(np.all(tensor_data.to_array(old) == neutral))
         if segment in ("Sum", "Prod"):
             return found if is_neutral else rows + found if segment == "Sum" else rows * found
-        extreme = found if is_neutral else rows.maximum(found) if segment == "Max" else rows.minimum(found)
+        extreme = found if is_neutral else found.maximum(rows) if segment == "Max" else found.minimum(rows)
         if rows.dtype.kind == "f":
             # Rows without updates are the last finite number, and an infinity is beyond that.
             limit = float(np.finfo(np.float32).max) * (-1 if segment == "Max" else 1)
             return found.equal(limit).where(rows, extreme)
         return extreme
 
+
+_PARTS = "a part of an update may be outside"
 
 _SEGMENTS: Mapping[str, str] = {
     "add": "Sum",
@@ -356,6 +384,27 @@ _NEUTRAL: Mapping[str, Callable[[np.dtype[Any]], float]] = {
 
 def _like(number: Number, tensor: EmittedTensor) -> int | EmittedTensor:
     return number if isinstance(number, int) else number.cast(tensor.dtype)
+
+
+def _is_limited(place: Places) -> bool:
+    """Returns whether indices may be outside of a dimension of a known size."""
+    return place.size >= 0 and not place.is_inside
+
+
+def _numbered_together(places: Sequence[Places]) -> EmittedTensor:
+    """Returns the number of the row that indices along several axes mean, -1 where one is outside."""
+    raw = [each.index if each.wrapped is None else each.wrapped for each in places]
+    rank, sizes = raw[0].rank, [each.size for each in places]
+    index = packed(raw, rank)
+    low = [0 if each.wrapped is None else -each.size for each in places]
+    limited = index.op("Minimum", index, np.array(sizes, index.dtype) - 1)
+    limited = limited.op("Maximum", limited, np.array(low, index.dtype))
+    inside = limited.equal(index).reduce("All", [rank])
+    steps = np.array([math.prod(sizes[place + 1 :]) for place in range(len(sizes))], index.dtype)
+    if any(low):
+        limited = limited.op("FloorMod", limited, np.array(sizes, index.dtype))
+    numbers: EmittedTensor = limited.op("Mul", limited, steps).sum([rank])
+    return inside.where(numbers.cast(np.int32), -1)
 
 
 def _within(place: Places, *, is_only: bool) -> EmittedTensor:

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo.idioms import number, operands_of
+from tfconvert.converter.from_stablehlo.places import Places
+from tfconvert.converter.from_stablehlo.places import sliced as sliced_at
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
@@ -52,6 +55,28 @@ def _broadcast(raised: RaisedOp) -> EmittedTensor:
     return raised.broadcast(raised.operands[0], raised.constant(shape, "int32"), shape)
 
 
+def settled(raised: RaisedOp) -> EmittedTensor | None:
+    """Returns what a repeated tensor that is needed as a whole is computed by best, `None` for the op that it is."""
+    operand, shape = raised.operands
+    own, sizes = raised.sizes(operand), raised.sizes(raised.tensor(raised.op.results[0]))
+    if not own:
+        return operand.op("Fill", shape, operand) if raised.known(shape) is None else None
+    more = len(sizes) - len(own)
+    padded = (1,) * more + own
+    if padded == sizes:
+        return raised.reshaped(operand, sizes)
+    multiples = [1 if one == other else other for one, other in zip(padded, sizes, strict=True)]
+    if (
+        raised.known(shape) is not None
+        or min(multiples) < 0
+        or any(one not in (1, other) for one, other in zip(padded, sizes, strict=True))
+    ):
+        return None
+    tiled: EmittedTensor = operand.op("Tile", raised.reshaped(operand, padded), multiples)
+    raised.note(tiled.value, sizes)
+    return tiled
+
+
 def _aligned(raised: RaisedOp, operand: EmittedTensor, rank: int) -> EmittedTensor:
     """Returns an operand whose dimensions are the last ones of the result, by dimensions of size 1 between them."""
     axes = raised.ints("broadcast_dimensions")
@@ -80,7 +105,17 @@ def _dynamic_reshape(raised: RaisedOp) -> EmittedTensor:
 def _transpose(raised: RaisedOp) -> EmittedTensor:
     (operand,) = raised.operands
     order = raised.ints("permutation")
-    return operand if order == tuple(range(len(order))) else operand.op("Transpose", operand, order)
+    sizes = raised.sizes(operand)
+    longer = [axis for axis in order if sizes[axis] != 1]
+    if longer == sorted(longer):
+        return raised.reshaped(operand, [sizes[axis] for axis in order])
+    made = raised.unsqueezed(operand)
+    if made is None:
+        return operand.op("Transpose", operand, order)  # type: ignore[no-any-return]
+    source, inserted = made
+    kept = [axis for axis in range(len(order)) if axis not in inserted]
+    inner = source.op("Transpose", source, [kept.index(axis) for axis in order if axis not in inserted])
+    return raised.reshaped(inner, [sizes[axis] for axis in order])
 
 
 def _reverse(raised: RaisedOp) -> EmittedTensor:
@@ -154,6 +189,14 @@ def _real_dynamic_slice(raised: RaisedOp) -> EmittedTensor:
     operand, *vectors = raised.operands
     starts, limits, strides = map(raised.elements, vectors)
     need(min(strides, default=1) > 0, "its strides are computed")
+    window = _window(raised, *vectors[:2]) if set(strides) == {1} else None
+    if window is not None:
+        begins, lengths = window
+        places = [
+            Places(raised, operand, axis, length, begin)
+            for axis, (length, begin) in enumerate(zip(lengths, begins, strict=True))
+        ]
+        return sliced_at(raised, operand, places, lengths)
     begin, end, _ = (vector.cast("int32") for vector in vectors)
     found = sliced(raised, operand, starts, limits, strides, (begin, end))
     lengths = [
@@ -161,6 +204,26 @@ def _real_dynamic_slice(raised: RaisedOp) -> EmittedTensor:
         for start, limit, stride in zip(starts, limits, strides, strict=True)
     ]
     return _noted(raised, found, lengths)
+
+
+def _window(
+    raised: RaisedOp, starts: EmittedTensor, limits: EmittedTensor
+) -> tuple[Sequence[EmittedTensor], Sequence[int]] | None:
+    """Returns the starts and lengths of a slice that is so many elements long, as JAX's `dynamic_slice`.
+
+    The starts are those before they were moved to where the slice is inside, which all slices are.
+    """
+    if raised.known(starts) is not None:
+        return None
+    sums = operands_of(limits, "AddV2")
+    lengths = [other for one, other in (sums, sums[::-1]) if one.value is starts.value] if sums else []
+    if not lengths:
+        return None
+    (sizes,) = map(raised.elements, lengths[:1])
+    upper = operands_of(starts, "Minimum")
+    lower = operands_of(upper[0], "Maximum") if upper else ()
+    begins = raised.scalars(lower[0]) if lower and number(lower[1]) == 0 else None
+    return None if begins is None or dims.UNKNOWN in sizes else (begins, sizes)
 
 
 def _noted(raised: RaisedOp, found: EmittedTensor, sizes: Sequence[int]) -> EmittedTensor:

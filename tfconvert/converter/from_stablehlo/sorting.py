@@ -1,4 +1,7 @@
-"""Sorts and the largest elements: LiteRT has the largest elements of rows, in order, and the first of equal ones first."""
+"""Sorts, and the largest elements.
+
+LiteRT finds the largest elements of rows, in order, the first of equal ones first.
+"""
 
 from __future__ import annotations
 
@@ -169,7 +172,8 @@ def _sort(raised: RaisedOp) -> Sequence[EmittedTensor]:
         found, places = _top(ordered.tensor, size)
         values = ordered.back(found)
         indices = places if indices is None else _along(indices, places)
-    assert indices is not None and values is not None
+    assert indices is not None
+    assert values is not None
     results = []
     for index, (each, rows) in enumerate(zip(operands, moved, strict=True)):
         found = values if index == keys[0].operand else _carried(each, rows, axis, indices)
@@ -178,10 +182,14 @@ def _sort(raised: RaisedOp) -> Sequence[EmittedTensor]:
 
 
 def _values(rows: EmittedTensor, *, is_descending: bool) -> EmittedTensor:
-    """Returns rows of numbers in order."""
+    """Returns rows of numbers in order; what is no number comes last, as LiteRT has it, too."""
+    last = rows.rank - 1
+    if is_descending or rows.dtype.kind == "f":
+        ordered = _ordered(rows, is_descending=is_descending)
+        return ordered.back(_top(ordered.tensor, extent(rows, last))[0])
     ordered = _ordered(rows, is_descending=True)
-    values = ordered.back(_top(ordered.tensor, extent(rows, rows.rank - 1))[0])
-    return values if is_descending else values.op("ReverseV2", values, [rows.rank - 1])
+    values = _top(ordered.tensor, extent(rows, last))[0]
+    return ordered.back(values.op("ReverseV2", values, [last]))
 
 
 def _carried(x: EmittedTensor, rows: EmittedTensor, axis: int, indices: EmittedTensor) -> EmittedTensor:

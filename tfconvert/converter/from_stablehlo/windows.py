@@ -164,12 +164,14 @@ def _reduced(raised: RaisedOp, name: str, x: EmittedTensor, init: EmittedTensor,
     if name == "log_add_exp":
         need(windows.running is not None and is_neutral(raised, "maximum", init), "its windows are of another form")
     elif not is_neutral(raised, name, init):
-        need(windows.running is None, "a running reduction begins with a value of its own")
-        x = padded(raised, x, init, *([pad[side] for pad in windows.pads] for side in (0, 1)))
-        found = _reduced(
-            raised, name, x, raised.constant(neutral(name, x.dtype), x.dtype), replace(windows, pads=((0, 0),) * x.rank)
-        )
-        return combine_by(name)(found, init)
+        constant = raised.constant(neutral(name, x.dtype), x.dtype)
+        if windows.running is None:
+            x = padded(raised, x, init, *([pad[side] for pad in windows.pads] for side in (0, 1)))
+            windows = replace(windows, pads=((0, 0),) * x.rank)
+        else:
+            # Other windows have it as often as they reach outside.
+            need(name not in ("add", "multiply", "xor"), "a running sum or product begins with a value of its own")
+        return combine_by(name)(_reduced(raised, name, x, constant, windows), init)
     if windows.running is not None:
         return _running(raised, name, x, windows.running, windows.is_reversed)
     if not windows.axes:

@@ -46,6 +46,14 @@ class EmittedTensor(Tensor):
     def dtype(self) -> np.dtype[Any]:
         return types.numpy_dtype(types.element_of(self.value.type))
 
+    @property
+    def constant(self) -> tensor_data.Array | None:
+        found = tensor_data.constant_of(self.value)
+        return None if found is None else tensor_data.to_array(found)
+
+    def of(self, array: tensor_data.Array) -> Self:
+        return self._of(self.builder.constant(array))
+
     def _apply(self, name: str, *operands: Self | float) -> Self:
         tensors = [each for each in operands if isinstance(each, EmittedTensor)]
         # A choice begins with its condition, which says nothing of the numbers' type.
@@ -53,6 +61,8 @@ class EmittedTensor(Tensor):
         values = [
             each.value if isinstance(each, EmittedTensor) else self.builder.scalar(each, element) for each in operands
         ]
+        if all(tensor_data.constant_of(each) is not None for each in values):
+            return self.op(name, *map(self._of, values))  # type: ignore[no-any-return]
         shape, *others = map(self._note, values)
         for other in others:
             shape = dims.broadcast(shape, other)

@@ -42,8 +42,7 @@ from tfconvert.converter.passes.merge_functions import MergeFunctions
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.passes.unique_callees import UniqueCallees
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.importers.graph.adjustments import with_batch
-from tfconvert.importers.graph.entry_points import override_shape
+from tfconvert.importers.pinned_shapes import override_shape, with_batch
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, types

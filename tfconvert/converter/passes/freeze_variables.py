@@ -1,4 +1,7 @@
-"""Pass `freeze-variables`: replaces reads of variables that nothing writes by constants.
+"""Pass `freeze-variables`: replaces reads of variables that nothing changes by constants.
+
+A variable to which only its own value is assigned doesn't change: Keras models on JAX return all that training could
+change, and assign it.
 
 Before:
 
@@ -26,6 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tfconvert.converter.control_flow.constructs import origin
 from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
@@ -38,16 +42,17 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DictionaryAttr, StringAttr, SymbolRefAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Value
+from tfconvert.schema.ir.values import OpResult, Value
 
 _READ = "tf.ReadVariableOp"
+_ASSIGN = "tf.AssignVariableOp"
 _ASKED = frozenset({"tf.VarIsInitializedOp", "tf.VariableShape"})
 _WITHOUT_RESULT = frozenset({"tf.DisableCopyOnRead"})
 _HARMLESS = frozenset({_READ}) | _ASKED | _WITHOUT_RESULT
 
 
 class FreezeVariables:
-    """Freezes variables whose handles are all only read, and that only handles refer to.
+    """Freezes variables to which nothing new is assigned, and that only handles refer to.
 
     The types of other handles without a declared static shape get that of their first value.
     """
@@ -69,7 +74,7 @@ class FreezeVariables:
             value = tensor.properties.get("value")
             if value is None or not tensor_data.is_constant(value) or symbol in bound:
                 continue
-            if all(_is_only_read(handle) for handle in mine):
+            if all(_is_unchanged(handle, symbol) for handle in mine):
                 for handle in mine:
                     _freeze(handle, value)
                 erase(tensor)
@@ -102,8 +107,23 @@ def _bound(functions: Iterable[FuncOp]) -> set[str]:
     }
 
 
-def _is_only_read(handle: Operation) -> bool:
-    return all(use.operation.name in _HARMLESS for use in handle.results[0].uses)
+def _is_unchanged(handle: Operation, symbol: str) -> bool:
+    """Returns whether a handle is only used to read a variable, or to assign what was read from it."""
+    return all(
+        use.operation.name in _HARMLESS
+        or (use.operation.name == _ASSIGN and use.index == 0 and _is_read_of(use.operation.operands[1], symbol))
+        for use in handle.results[0].uses
+    )
+
+
+def _is_read_of(value: Value, symbol: str) -> bool:
+    """Returns whether a value was read from a variable and only passed on."""
+    source = origin(value)
+    read = source.op if isinstance(source, OpResult) else None
+    handle = read.operands[0] if read is not None and read.name == _READ else None
+    op = handle.op if isinstance(handle, OpResult) else None
+    name = op.properties.get("shared_name") if op is not None and op.name == "tf.VarHandleOp" else None
+    return isinstance(name, StringAttr) and name.data == symbol
 
 
 def _assume_shape(handles: Iterable[Operation], tensor: GlobalTensorOp, value: Constant) -> None:

@@ -78,6 +78,9 @@ def names_in(module: ModuleOp) -> set[str]:
     return names
 
 
+# The op whose program of StableHLO is an attribute.
+_PROGRAM = "tf.XlaCallModule"
+
 USER = ("composites", "patterns", "quantizes_activations")
 """Settings by which the user adds something to the conversion, so that stages may require it."""
 
@@ -157,9 +160,9 @@ def is_uncut(module: ModuleOp) -> bool:
 
 
 def opened(source: Source) -> ModuleOp:
-    """Returns the imported module of a model; passes run on it only if it must be cut."""
+    """Returns the imported module of a model; passes run only if it must be cut, or holds programs of StableHLO."""
     module = source.open()
-    if is_uncut(module):
+    if is_uncut(module) or any(op.name == _PROGRAM for op in module.walk()):
         _to_functions(module)
     return module
 

@@ -72,6 +72,12 @@ TO_FUNCTIONS: Sequence[Stage] = (
         ((CUT,),),
         keeps_results=False,
     ),
+    Stage(
+        "expand-xla-call-modules",
+        "the cut has left out what need not be read; from here on programs of StableHLO are functions like others",
+        (("tf.XlaCallModule",),),
+        forbids=("tf.XlaCallModule",),
+    ),
 )
 """From dataflow graphs to functions; marked ones are kept."""
 

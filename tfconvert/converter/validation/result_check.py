@@ -1,7 +1,7 @@
 """Checks a converted model: LiteRT and the reference executor on the same inputs must agree.
 
-The reference runs the imported model before any pass, so that a bug in any pass is found. Inputs are the user's, or
-random ones that suit the model. Results that also change in the reference if it rounds differently, such as the larger
+The reference runs the imported model before any pass, so that a bug in any pass is found; only StableHLO's ops are
+raised to TensorFlow's before. Inputs are the user's, or random ones that suit the model. Results that also change in the reference if it rounds differently, such as the larger
 of two equal numbers, don't count as errors. Functions that can't be compared are reported in a note.
 """
 
@@ -17,7 +17,8 @@ import numpy as np
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.passes.merge_functions import MergeFunctions
-from tfconvert.converter.pipeline.runner import opened
+from tfconvert.converter.pipeline.runner import opened, run_stages
+from tfconvert.converter.pipeline.stages import STANDARD, TO_FUNCTIONS, before
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.quantize.figures import OutputFigures
 from tfconvert.converter.targets.litert.quantize.samples import Entry, entries_of, read
@@ -33,6 +34,8 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
 from tfconvert.schema.fidelity import Fidelity, Limits, OutputError, OutputFidelity
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.options import Options
+from tfconvert.settings.targets import StableHLO
 
 
 class FileEngine(Protocol):
@@ -267,9 +270,19 @@ NAMELESS = Verification(
 """The outcome for a model without named functions."""
 
 
+# Prefixes of ops that the executor doesn't run.
+_RAISED = ("stablehlo.", "chlo.", "tf.Xla")
+
+
 def exported(source: Source) -> tuple[ModuleOp, list[FuncOp]]:
-    """Returns an imported model, cut if requested, and its exported functions, each once."""
+    """Returns an imported model, cut if requested, and its exported functions, each once.
+
+    The executor runs TensorFlow's ops, so those of StableHLO are raised first.
+    """
     module = opened(source)
+    if any(op.name.startswith(_RAISED) for op in module.walk()):
+        for _ in run_stages(module, (*TO_FUNCTIONS, *before(STANDARD, "mark-stateless")), Options(target=StableHLO())):
+            pass
     MergeFunctions().apply(module)
     return module, [op for op in module.ops if isinstance(op, FuncOp) and ENTRY_FUNCTION in op.attributes]
 

@@ -68,7 +68,7 @@ def _repeated_text(text: bytes, count: int) -> Buffer:
     """
     size = 4 * (count + 2) + len(text) * count
     if size >= 1 << 31:
-        raise error("absurd-shape", f"{count} strings are beyond LiteRT")
+        raise error("absurd-shape", f"{count} strings are too many for LiteRT")
 
     def blocks() -> Iterator[bytes]:
         yield struct.pack("<i", count)

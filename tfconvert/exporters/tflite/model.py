@@ -144,7 +144,7 @@ class _Exporter:
         self.functions = functions_of(module)
         self.exact = tfl_file.is_image(module)
         versions = tfl_file.numbers(module.attributes.get(tfl_file.OPERATOR_VERSIONS))
-        self.shared = Shared(versions, are_least=restate, target=target, naming=naming)
+        self.shared = Shared(versions, are_minimums=restate, target=target, naming=naming)
         self.subgraphs: list[Subgraph] = []
         self._indices: dict[str, int] = {}
         self._names = Names()

@@ -42,16 +42,16 @@ class OperatorCodes:
 
     Args:
         fixed: The versions that some have regardless of their calls, by name.
-        are_least: Whether they are only minimum versions, which calls may raise.
+        are_minimums: Whether they are only minimum versions, which calls may raise.
         target: The release of the runtime that has to run the model; any if empty.
     """
 
-    def __init__(self, fixed: Mapping[str, int] | None = None, *, are_least: bool = False, target: str = "") -> None:
+    def __init__(self, fixed: Mapping[str, int] | None = None, *, are_minimums: bool = False, target: str = "") -> None:
         self.calls: Counter[str] = Counter()
         self._target = target
         self._newer: dict[tuple[str, int], list[Operation]] = {}
         self._fixed = fixed or {}
-        self._are_least = are_least
+        self._are_minimums = are_minimums
         self._codes: dict[tuple[str, str], _Code] = {}
         self._forms: dict[tuple[object, ...], tuple[dict[str, Any], int, tuple[object, ...]]] = {}
 
@@ -68,7 +68,7 @@ class OperatorCodes:
         if code is None:
             code = self._codes[name, custom] = _Code(len(self._codes), number)
         fixed = self._fixed.get(custom or name, 0)
-        code.version = fixed if fixed and not self._are_least else max(fixed, code.version, version)
+        code.version = fixed if fixed and not self._are_minimums else max(fixed, code.version, version)
         self.calls[custom or name] += 1
         return code.index
 

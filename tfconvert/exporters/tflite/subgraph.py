@@ -140,16 +140,16 @@ class Shared:
 
     Args:
         versions: The versions that some operators have regardless of their calls.
-        are_least: Whether they are only minimum versions, which calls may raise.
+        are_minimums: Whether they are only minimum versions, which calls may raise.
         target: The release of the runtime that is to run the model; any if empty.
         naming: Names of tensors.
     """
 
     def __init__(
-        self, versions: Mapping[str, int], *, are_least: bool = False, target: str = "", naming: Naming = USERS
+        self, versions: Mapping[str, int], *, are_minimums: bool = False, target: str = "", naming: Naming = USERS
     ) -> None:
         self.buffers = Buffers()
-        self.codes = OperatorCodes(versions, are_least=are_least, target=target)
+        self.codes = OperatorCodes(versions, are_minimums=are_minimums, target=target)
         self.bytes_by_operator: Counter[str] = Counter()
         self.naming = naming
         self.names = naming.empty()
@@ -175,7 +175,9 @@ class Shared:
         fields: dict[str, Any] = {"type": row.tflite, "shape": ()}
         if shape is not None:
             if max(shape, default=0) > _MAX_DIMENSION:
-                self.problems.append(Diagnostic("absurd-shape", f"a tensor of shape {list(shape)} is beyond LiteRT"))
+                self.problems.append(
+                    Diagnostic("absurd-shape", f"a tensor of shape {list(shape)} is too large for LiteRT")
+                )
                 shape = tuple(min(dim, _MAX_DIMENSION) for dim in shape)
             fields.update(shape=tuple(1 if dim < 0 else dim for dim in shape), has_rank=True)
             if not types.is_static(shape):

@@ -274,7 +274,7 @@ class Checkpoint:
     """A checkpoint on disk.
 
     Attributes:
-        prefix: Path of its files without their endings.
+        prefix: Path of its files without their extensions.
     """
 
     def __init__(self, prefix: os.PathLike[str] | str, folder: Folder | None = None) -> None:
@@ -282,7 +282,7 @@ class Checkpoint:
 
         Args:
             prefix: Path of the files without `.index` or `.data-...`.
-            folder: The folder that the files must lie in; by default the one that they seem to.
+            folder: The directory that the files must lie in; by default the one that they seem to.
 
         Raises:
             ConversionError: A file is missing, can't be read, is shorter than the index states, or is damaged, or

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, override_shape
+from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput
+from tfconvert.importers.pinned_shapes import check_batch, with_batch
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.cut import End
 from tfconvert.settings.selection import Selection
 
@@ -28,31 +27,6 @@ def adjusted(entries: Sequence[EntryPoint], selection: Selection) -> list[EntryP
         _check_names(result, selection.rename)
         result = [_renamed(each, selection.rename) for each in result]
     return result
-
-
-def check_batch(batch: Any) -> None:
-    """Checks that a batch is a number of examples.
-
-    Raises:
-        ConversionError: It is not (`wrong-option`).
-    """
-    if not isinstance(batch, int) or batch < 1:
-        raise error("wrong-option", f"invalid batch size {batch}", hint="it must be at least 1")
-
-
-def with_batch(name: str, tensor: types.AnyTensor, batch: int) -> types.AnyTensor:
-    """Returns the type of an input with a batch, which scalars and tensors of unknown rank don't get.
-
-    Args:
-        name: The input.
-        tensor: Its type.
-        batch: The first dimension that it gets.
-    """
-    shape = types.shape_of(tensor)
-    if not shape:  # The report names those.
-        return tensor
-    pinned = override_shape(name, shape, [batch, *(-1 for _ in shape[1:])])
-    return types.tensor(types.element_of(tensor), pinned)
 
 
 def _batched(inputs: Sequence[GraphInput], batch: int) -> list[GraphInput]:

@@ -25,7 +25,7 @@ def no_source(name: str) -> Location:
 
 
 DEBUG_INFO = Path("debug", "saved_model_debug_info.pb")
-"""The path of debug info in a SavedModel's folder."""
+"""The path of debug info in a SavedModel's directory."""
 
 
 def load_debug_info(folder: Folder) -> SourceOf:

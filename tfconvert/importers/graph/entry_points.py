@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 from tfconvert.importers.graph.function_library import make_function
 from tfconvert.importers.graph.legacy_ops import upgrade_legacy_ops, upgrade_ref_variables
 from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, TensorName, parse_graph_input
 from tfconvert.importers.graph.reachability import needed_nodes
+from tfconvert.importers.pinned_shapes import override_shape
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_saved_model, types
@@ -216,37 +217,6 @@ def check_versions(versions: pb.VersionDef) -> None:
         )
 
 
-def override_shape(name: str, noted: types.Shape | None, wanted: Any) -> types.Shape:
-    """Returns the shape that the user pins for an input.
-
-    Args:
-        name: The input.
-        noted: The shape that the model records.
-        wanted: The user's shape; -1 or `None` leaves a dimension as the model has it.
-
-    Raises:
-        ConversionError: The user's shape contradicts the model's (`shape-mismatch`), or isn't one (`wrong-option`).
-    """
-    if not isinstance(wanted, Sequence) or not all(dim is None or isinstance(dim, SupportsIndex) for dim in wanted):
-        raise error(
-            "wrong-option",
-            f"the shape of {name!r} can't be {wanted!r}",
-            hint="give a list of integers; -1 or None leaves a dimension as it is",
-        )
-    shape = tuple(-1 if dim is None or dim < 0 else int(dim) for dim in wanted)
-    clash = noted is not None and (
-        len(noted) != len(shape) or any(a >= 0 and b >= 0 and a != b for a, b in zip(noted, shape, strict=True))
-    )
-    if clash:
-        requested, known = list(shape), list(noted or ())
-        raise error(
-            "shape-mismatch",
-            f"the shape {requested} for {name!r} contradicts the model's {known}",
-            hint="pin unknown dimensions (-1) only",
-        )
-    return shape if noted is None else tuple(a if b < 0 else b for a, b in zip(noted, shape, strict=True))
-
-
 def cut_name(tensor: str) -> str:
     """Returns the name of an input or output for a tensor that the user names: `x` for `x:0`."""
     return tensor.removesuffix(":0")
@@ -258,7 +228,7 @@ class Cuts(NamedTuple):
     Attributes:
         inputs: The tensors that become inputs; `None` leaves the signature's own.
         outputs: The tensors that become outputs; `None` leaves the signature's own.
-        input_shapes: The shapes that the user pins, by input.
+        input_shapes: The shapes that the user sets, by input.
         batch: The first dimension of every input whose first dimension is unknown; `None` leaves them.
     """
 
@@ -268,8 +238,8 @@ class Cuts(NamedTuple):
     batch: int | None
 
     @property
-    def pinned(self) -> dict[str, Sequence[int | None]]:
-        """The shapes that the user pins for tensors that become inputs, by the names of these inputs."""
+    def fixed_shapes(self) -> dict[str, Sequence[int | None]]:
+        """The shapes that the user sets for tensors that become inputs, by the names of these inputs."""
         names = set(map(cut_name, self.inputs or ()))
         return {cut_name(key): shape for key, shape in self.input_shapes.items() if cut_name(key) in names}
 
@@ -297,7 +267,7 @@ def with_cuts(
     names = list(map(cut_name, cuts.inputs or ()))
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise error("wrong-option", f"inputs names {', '.join(twice)} twice", hint="name every tensor once")
-    shapes = {name: override_shape(name, None, shape) for name, shape in cuts.pinned.items()}
+    shapes = {name: override_shape(name, None, shape) for name, shape in cuts.fixed_shapes.items()}
     found = []
     for entry in _that_reach(entries, nodes, tensors, [*(cuts.inputs or ()), *(cuts.outputs or ())]):
         ends = _Ends(entry, nodes, tensors[entry.symbol])
@@ -346,7 +316,7 @@ class _Ends:
         self.outputs: list[GraphOutput] = list(entry.outputs)
 
     def input(self, given: str, shapes: Mapping[str, types.Shape]) -> End:
-        """Returns the end of an input; the importer pins the shapes of the signature's own inputs."""
+        """Returns the end of an input; the importer sets the shapes of the signature's own inputs."""
         name = cut_name(given)
         if given in self._names["inputs"]:
             return End(given, name)

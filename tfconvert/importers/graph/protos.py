@@ -11,7 +11,7 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.files import read_file
+from tfconvert.schema.files import read_input
 from tfconvert.schema.limits import check_size
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -62,7 +62,7 @@ def own_message(message: object) -> pb.SavedModel | pb.GraphDef:
                 raise error(
                     "too-large",
                     f"the {kind.DESCRIPTOR.name} can't be copied: {problem}",
-                    hint="save the model to a folder, and convert that",
+                    hint="save the model to a directory, and convert that",
                 ) from None
     raise error(
         "unknown-format",
@@ -103,10 +103,7 @@ def read_op_defs(source: object) -> Sequence[pb.OpDef]:
     if not isinstance(source, str | os.PathLike):
         raise error("bad-op-list", f"a {type(source).__name__} is neither a path nor an OpList", hint=_HINT)
     path = Path(source)
-    try:
-        data = read_file(path)
-    except OSError as problem:
-        raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from None
+    data = read_input(path)
     try:
         ops = parse_proto(data, pb.OpList, is_text=path.suffix in (".pbtxt", ".prototxt", ".txt")).op
     except DecodeError as problem:

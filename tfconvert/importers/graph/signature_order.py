@@ -100,7 +100,7 @@ def output_names(folder: Folder | None, meta_graph: pb.MetaGraphDef) -> list[str
     """Returns the names of a functional model's output layers, in their order; empty for other models.
 
     Args:
-        folder: The SavedModel's folder.
+        folder: The SavedModel's directory.
         meta_graph: Its MetaGraph.
     """
     try:

@@ -223,8 +223,8 @@ def import_variables(
     """Returns a global tensor for each variable that the functions reach, and points the handles at them.
 
     Args:
-        prefix: The checkpoint's path without its files' endings; `None` if the model is a message without one.
-        folder: The model's folder; that of the checkpoint by default.
+        prefix: The checkpoint's path without its files' extensions; `None` if the model is a message without one.
+        folder: The model's directory; that of the checkpoint by default.
         meta_graph: The graph's MetaGraph.
         nodes: The main graph's nodes by name, as the file has them.
         functions: The imported entry points; the `shared_name` of their `tf.VarHandleOp`s becomes the symbol.
@@ -311,7 +311,7 @@ def _without_checkpoint(handle: Operation) -> Diagnostic:
         "the variable's value is in a checkpoint, which was not given with the model",
         handle.name,
         _variable_name(handle),
-        hint="give the checkpoint's path (tfconvert.Source(model, checkpoint=...)), or save the model to a folder",
+        hint="give the checkpoint's path (tfconvert.Source(model, checkpoint=...)), or save the model to a directory",
     )
 
 
@@ -450,7 +450,7 @@ INITIALIZER = "__saved_model_init_op"
 _COLLECTIONS = ("saved_model_main_op", "legacy_init_op", "main_op", "table_initializer")
 _ASSETS = "saved_model_assets"
 ASSETS = "assets"
-"""The subfolder of a model with vocabularies and other files that the model reads."""
+"""The subdirectory of a model with vocabularies and other files that the model reads."""
 _TABLE = "tf.HashTableV2"
 _FILLS = frozenset(
     {
@@ -477,7 +477,7 @@ def import_table_initializers(
     """Returns the function that fills used tables, and the ops that declare it; empty without tables.
 
     Args:
-        folder: The model's folder; `None` if it has none.
+        folder: The model's directory; `None` if it has none.
         meta_graph: The MetaGraph.
         nodes: Its nodes by name.
         context: The state that all graphs of the model share.
@@ -531,24 +531,24 @@ def _asset_paths(meta_graph: pb.MetaGraphDef, folder: Folder | None) -> dict[str
         if folder is None:
             raise error(
                 "missing-asset",
-                f"the file {name!r}, which fills a table, lies in a SavedModel's folder",
+                f"the file {name!r}, which fills a table, lies in a SavedModel's directory",
                 node=asset.tensor_info.name,
-                hint="save the model to a folder, and convert that",
+                hint="save the model to a directory, and convert that",
             )
         if not folder.holds(folder.path / ASSETS):
             raise error(
                 "bad-asset",
-                f"{folder.path / ASSETS} is a link that leads out of the model's folder",
-                hint="copy the files that it leads to into the model's folder",
+                f"{folder.path / ASSETS} is a link that leads out of the model's directory",
+                hint="copy the files that it leads to into the model's directory",
             )
         path = folder.path / ASSETS / name
         leads_out = Path(name).is_absolute() or Path(os.path.normpath(name)).parts[:1] == (os.pardir,)
         if not name or leads_out or not folder.holds(path):
             raise error(
                 "bad-asset",
-                f"the asset {name!r} is not in the model's folder",
+                f"the asset {name!r} is not in the model's directory",
                 node=asset.tensor_info.name,
-                hint="save the model again, or copy the targets of links into its folder",
+                hint="save the model again, or copy the targets of links into its directory",
             )
         # The file is read when the table is made static; the resolved path contains no link that could change until
         # then.

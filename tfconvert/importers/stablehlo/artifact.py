@@ -10,6 +10,7 @@ from tfconvert.importers.stablehlo.cursor import Cursor
 from tfconvert.importers.stablehlo.ops import OpReader
 from tfconvert.ops.verification import first_broken
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.builtin import ModuleOp
 
 _PRODUCER = re.compile(r"StableHLO_v(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
@@ -20,14 +21,14 @@ def is_artifact(first_bytes: bytes | memoryview) -> bool:
     return bytes(first_bytes[: len(MAGIC)]) == MAGIC
 
 
-def import_artifact(data: bytes | memoryview, name: str) -> ModuleOp:
+def import_artifact(data: bytes | memoryview, name: str, place: tuple[InputFile, int] | None = None) -> ModuleOp:
     """Returns the module of a portable artifact, verified.
 
-    Constants are views of the bytes, which must not change while the module is in use.
-
     Args:
-        data: The artifact.
+        data: The artifact. Constants are views of it, so it must not change while the module is in use.
         name: Its name in errors.
+        place: The file that the artifact is in, and its offset there: large constants are read from there when they
+            are used, and the module doesn't keep the data.
 
     Raises:
         ConversionError: It is damaged (`malformed-artifact`), newer than what is known (`newer-artifact`), not
@@ -36,7 +37,7 @@ def import_artifact(data: bytes | memoryview, name: str) -> ModuleOp:
     view = memoryview(data).cast("B")
     try:
         file = Bytecode(view)
-        module = OpReader(file, _version(file.producer)).module()
+        module = OpReader(file, _version(file.producer), place).module()
     except ConversionError as problem:
         raise _named(problem, view, name) from None
     broken = first_broken(module)
@@ -60,7 +61,7 @@ def _version(producer: str) -> tuple[int, ...]:
     if match is None:
         raise error(
             "unsupported-artifact",
-            f"the file is MLIR bytecode of {producer!r} and no portable artifact; its meaning changes between versions",
+            f"the file is MLIR bytecode of {producer[:100]!r} and no portable artifact: versions differ in its meaning",
             hint="write it with stablehlo.serialize_portable_artifact, with jax.export, or as text",
         )
     return tuple(map(int, match.groups()))

@@ -14,15 +14,16 @@ from typing import Final
 import numpy as np
 
 from tfconvert.importers.stablehlo.bytecode import Bytecode, Entry
-from tfconvert.importers.stablehlo.cursor import Cursor, malformed
+from tfconvert.importers.stablehlo.cursor import MAX_MESSAGE, Cursor, malformed
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.foreign import OpaqueAttr
-from tfconvert.schema.dialects.sources import BufferSource
+from tfconvert.schema.dialects.sources import BufferSource, FileSlice
 from tfconvert.schema.dialects.stablehlo import ENUMERATORS, EnumeratorAttr
 from tfconvert.schema.dialects.stablehlo_types import BoundsAttr, FutureType, StructAttr, TokenType
 from tfconvert.schema.dialects.tensor_data import SMALL, Constant, DenseElementsAttr, SplatSource, TensorData
+from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import (
     FALSE,
@@ -67,7 +68,7 @@ from tfconvert.schema.limits import budget
 
 # How deep attributes may be nested, and of how many parts one may consist.
 _MAX_DEPTH = 64
-_MAX_PARTS = 1 << 18
+_MAX_PARTS = 1 << 16
 
 # The limits of types.
 _MAX_WIDTH = 1024
@@ -87,13 +88,17 @@ class Attributes:
     Args:
         file: The file.
         version: The version of StableHLO that wrote it.
+        place: The file that it is in and its offset there, if large constants are to be read from there.
     """
 
-    def __init__(self, file: Bytecode, version: tuple[int, ...]) -> None:
+    def __init__(self, file: Bytecode, version: tuple[int, ...], place: tuple[InputFile, int] | None = None) -> None:
         self.file = file
+        self._place = place
         self.version = version
         self._attributes: list[Attribute | None] = [None] * len(file.attributes)
         self._types: list[Attribute | None] = [None] * len(file.types)
+        # Several attributes may be one long string.
+        self._strings: dict[int, Attribute] = {}
         # The number of parts of each attribute and type that has several, and of the one that is being decoded.
         self._parts: dict[Attribute, int] = {}
         self._counted = 0
@@ -133,11 +138,16 @@ class Attributes:
 
     def string(self, cursor: Cursor) -> Attribute:
         """Returns the string that comes next, which may be any bytes."""
-        data = self.file.bytes_of_string(cursor.varint())
-        try:
-            return StringAttr.get(data.decode())
-        except UnicodeDecodeError:
-            return BytesAttr.get(data)
+        index = cursor.varint()
+        found = self._strings.get(index)
+        if found is None:
+            data = self.file.bytes_of_string(index)
+            try:
+                found = StringAttr.get(data.decode())
+            except UnicodeDecodeError:
+                found = BytesAttr.get(data)
+            self._strings[index] = found
+        return found
 
     def _count(self, part: Attribute) -> Attribute:
         self._counted += self._parts.get(part, 1)
@@ -170,9 +180,42 @@ class Attributes:
             raise self.unknown(f"{dialect}'s attribute {code} with {cursor.left} more bytes")
         return found
 
+    def constant(self, kind: TensorType, start: int, size: int) -> Constant:
+        """Returns a constant whose elements are a part of the artifact: a handle, unless it is small.
+
+        Args:
+            kind: The constant's type.
+            start: The first byte.
+            size: The number of bytes.
+        """
+        try:
+            dtype = types.numpy_dtype(kind.element_type)
+        except KeyError:
+            raise _unsupported(f"a constant of type {kind.element_type}") from None
+        count = math.prod(kind.shape)
+        if not kind.is_static or count > _MAX_ELEMENTS or dtype.hasobject:
+            raise malformed(f"a constant has the type {kind}")
+        if self._place is not None and size == count * dtype.itemsize > SMALL and dtype != np.bool_:
+            file, offset = self._place
+            return TensorData.get(kind, FileSlice(file, offset + start, size))
+        values: Array | None = None
+        if dtype == np.bool_:
+            values = _booleans(np.frombuffer(self.file.data, np.uint8, size, start), count)
+        elif size in (dtype.itemsize, count * dtype.itemsize):
+            values = np.frombuffer(self.file.data, dtype, size // dtype.itemsize, start)
+        if values is None:
+            raise malformed(f"a constant of type {kind} has {size} bytes")
+        is_splat = len(values) == 1 and count > 1
+        if count * dtype.itemsize > SMALL:
+            return TensorData.get(kind, SplatSource(values.reshape(())) if is_splat else BufferSource(values))
+        data = values.tobytes()
+        return DenseElementsAttr.get(kind, data * count if is_splat else data[: count * dtype.itemsize])
+
     def _opaque(self, entry: Entry) -> Attribute:
         """Returns an attribute that nothing here reads, with its bytes as digits."""
-        return OpaqueAttr.get(entry.dialect, f'<"0x{self.file.data[entry.start : entry.end].hex().upper()}">')
+        return OpaqueAttr.get(
+            f"{entry.dialect}.opaque", f'<"0x{self.file.data[entry.start : entry.end].hex().upper()}">'
+        )
 
     def unknown(self, what: str) -> ConversionError:
         """Returns the error of something that this reader doesn't know: the artifact is newer, or damaged."""
@@ -185,7 +228,7 @@ def newer(what: str) -> ConversionError:
     """Returns the error of an artifact of a version that is not known here."""
     return error(
         "newer-artifact",
-        f"{what} is not known here, where the newest known version of StableHLO is {version_text(NEWEST_VERSION)}",
+        f"{what[:MAX_MESSAGE]} is not known, only what StableHLO {version_text(NEWEST_VERSION)} has",
         hint="serialize the model for an older version of StableHLO, or update tfconvert",
     )
 
@@ -283,40 +326,7 @@ def _dense(known: Attributes, cursor: Cursor) -> Attribute:
     size = cursor.varint()
     if not isinstance(kind, TensorType):
         raise malformed(f"a constant has the type {kind}")
-    return constant(kind, cursor.data, cursor.skip(size), size)
-
-
-def constant(kind: TensorType, data: bytes | memoryview, start: int, size: int) -> Constant:
-    """Returns a constant whose elements are a part of the artifact: a handle, unless it is small.
-
-    Args:
-        kind: The constant's type.
-        data: The artifact.
-        start: The first byte.
-        size: The number of bytes.
-    """
-    try:
-        dtype = types.numpy_dtype(kind.element_type)
-    except KeyError:
-        raise _unsupported(f"a constant of type {kind.element_type}") from None
-    count = math.prod(kind.shape)
-    if not kind.is_static or not count <= _MAX_ELEMENTS or dtype.hasobject:
-        raise malformed(f"a constant has the type {kind}")
-    if dtype == np.bool_:
-        values = _booleans(np.frombuffer(data, np.uint8, size, start), count)
-    elif size in (dtype.itemsize, count * dtype.itemsize):
-        values = np.frombuffer(data, dtype, size // dtype.itemsize, start)
-    else:
-        values = None
-    if values is None:
-        raise malformed(f"a constant of type {kind} has {size} bytes")
-    is_splat = len(values) == 1 and count > 1
-    if count * dtype.itemsize > SMALL:
-        source = SplatSource(values.reshape(())) if is_splat else BufferSource(values)
-        return TensorData.get(kind, source)
-    return DenseElementsAttr.get(
-        kind, values.tobytes() * count if is_splat else values.tobytes()[: count * dtype.itemsize]
-    )
+    return known.constant(kind, cursor.skip(size), size)
 
 
 def _booleans(data: Array, count: int) -> Array | None:
@@ -331,7 +341,7 @@ def _booleans(data: Array, count: int) -> Array | None:
 
 
 def _unsupported(what: str) -> ConversionError:
-    return error("unsupported-artifact", f"the artifact contains {what}, which is not supported")
+    return error("unsupported-artifact", f"the artifact contains {what[:MAX_MESSAGE]}, which is not supported")
 
 
 def _boolean(known: Attributes, cursor: Cursor) -> Attribute:

@@ -89,15 +89,20 @@ class Entries:
         """The first byte after the last."""
         return self._ends[-1]
 
-    def at(self, index: int) -> Entry:
-        """Returns the entry of an index.
+    def place(self, index: int) -> tuple[int, int]:
+        """Returns the first byte of an entry, and the first after it.
 
         Raises:
             ConversionError: The index is too large (`malformed-artifact`).
         """
         if index >= len(self._dialects):
             raise malformed(f"there is no attribute or type {index}")
-        return Entry(self._dialects[index], self._ends[index], self._ends[index + 1], bool(self._flags[index] & 1))
+        return self._ends[index], self._ends[index + 1]
+
+    def at(self, index: int) -> Entry:
+        """Returns an entry."""
+        start, end = self.place(index)
+        return Entry(self._dialects[index], start, end, bool(self._flags[index] & 1))
 
 
 class Bytecode:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from tfconvert.schema.diagnostics import ConversionError, error
 
+MAX_MESSAGE = 1000
+"""Maximum length of a message, which may contain names and types of a hostile artifact."""
+
+# The byte that is the number 1.
+_ONE = 3
+
 # The low 64 bits.
 _MASK = (1 << 64) - 1
 
 
 def malformed(message: str) -> ConversionError:
     """Returns the error of an artifact that is damaged."""
-    return error("malformed-artifact", message, hint="create or copy the artifact again")
+    return error("malformed-artifact", message[:MAX_MESSAGE], hint="create or copy the artifact again")
 
 
 class Cursor:
@@ -80,7 +86,13 @@ class Cursor:
 
     def varints(self) -> list[int]:
         """Returns a list of unsigned numbers, after their count."""
-        return self.numbers(self.count())
+        data, position = self.data, self.position
+        if position + 1 < self.end and data[position] == _ONE and data[position + 1] & 1:
+            # Most lists are one small number.
+            self.position = position + 2
+            return [data[position + 1] >> 1]
+        count = self.count()
+        return [self.varint()] if count == 1 else self.numbers(count)
 
     def numbers(self, count: int) -> list[int]:
         """Returns a number of unsigned numbers; most are one byte."""

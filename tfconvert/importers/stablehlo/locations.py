@@ -34,25 +34,26 @@ class ArtifactLoc(NameLoc):
     __slots__ = ("_file", "_index", "_parts")
 
     def __init__(self, file: Bytecode, index: int) -> None:
-        self._file = file
+        self._file: Bytecode | None = file
         self._index = index
-        self._parts: tuple[str, Location] | None = None
+        self._parts: tuple[str, Location] = "", UNKNOWN_LOC
 
-    def _decoded(self) -> tuple[str, Location]:
-        parts = self._parts
-        if parts is None:
-            parts = self._parts = _name_and_line(self._file, self._index)
-        return parts
+    def decode(self) -> tuple[str, Location]:
+        """Returns the parts; the file isn't used again."""
+        if self._file is not None:
+            self._parts = _name_and_line(self._file, self._index)
+            self._file = None
+        return self._parts
 
     @property
     def name(self) -> str:  # type: ignore[override]
         """The name, empty if it is unknown."""
-        return self._decoded()[0]
+        return self.decode()[0]
 
     @property
     def child(self) -> Location:  # type: ignore[override]
         """The innermost line."""
-        return self._decoded()[1]
+        return self.decode()[1]
 
     def print_inside(self, printer: Any) -> None:
         if self.name:
@@ -61,7 +62,7 @@ class ArtifactLoc(NameLoc):
             self.child.print_inside(printer)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return NameLoc.get, self._decoded()
+        return NameLoc.get, self.decode()
 
 
 class Locations:
@@ -82,11 +83,17 @@ class Locations:
             found = self._known[index] = self._new(index)
         return found
 
+    def decode(self) -> None:
+        """Decodes all, so that none of them keeps the file."""
+        for location in self._known.values():
+            if isinstance(location, ArtifactLoc):
+                location.decode()
+
     def _new(self, index: int) -> Location:
         file = self._file
-        entry = file.attributes.at(index)
+        start, end = file.attributes.place(index)
         # The code of the unknown location is one byte, and all of it.
-        if entry.end - entry.start == 1 and file.data[entry.start] == 2 * _UNKNOWN + 1:
+        if end - start == 1 and file.data[start] == 2 * _UNKNOWN + 1:
             return UNKNOWN_LOC
         return ArtifactLoc(file, index)
 

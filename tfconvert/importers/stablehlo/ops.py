@@ -18,6 +18,7 @@ from tfconvert.importers.stablehlo.vhlo import VHLOOp, class_of, is_empty, stabl
 from tfconvert.schema.dialects import stablehlo
 from tfconvert.schema.dialects.foreign import StableHLOConstantOp
 from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp
+from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DictionaryAttr, SymbolRefAttr
 from tfconvert.schema.ir.block import Block, Region
@@ -32,6 +33,9 @@ _MAX_DEPTH = 100
 
 # The bits of what an op has.
 _ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USE_LISTS, _PROPERTIES = (1 << bit for bit in range(7))
+
+# How many attributes ops may have for each byte of the artifact, and how many in any case.
+_ATTRIBUTES_BY_BYTE, _FREE_ATTRIBUTES = 4, 10_000
 
 _FUNCTION = ("arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility")
 
@@ -110,11 +114,13 @@ class OpReader:
     Args:
         file: The file.
         version: The version of StableHLO that it was written for.
+        place: The file that it is in and its offset there, if the module must not keep the artifact in memory.
     """
 
-    def __init__(self, file: Bytecode, version: tuple[int, ...]) -> None:
+    def __init__(self, file: Bytecode, version: tuple[int, ...], place: tuple[InputFile, int] | None = None) -> None:
         self._file = file
-        self._known = Attributes(file, version)
+        self._is_kept = place is None
+        self._known = Attributes(file, version, place)
         self._locations = Locations(file)
         self._builders: list[_Builder | None] = [None] * len(file.op_names)
         self._special: Mapping[str, _Builder] = {
@@ -125,6 +131,8 @@ class OpReader:
             "builtin.module": self._module,
         }
         self._properties: dict[tuple[int, int], Mapping[str, Attribute]] = {}
+        # Each op has a copy of its attributes, though the artifact may have them once.
+        self._attributes_left = _ATTRIBUTES_BY_BYTE * len(file.data) + _FREE_ATTRIBUTES
         self._depth = 0
         self._is_in_function = False
 
@@ -136,6 +144,10 @@ class OpReader:
             self._op(cursor, _Scope(0, 0, [], None), ops.append)
         if not ops or cursor.left or not isinstance(ops[0], ModuleOp):
             raise malformed("the artifact is not one module")
+        if not self._is_kept:
+            self._locations.decode()
+        # These methods are a circle of references, which would keep the artifact in memory for a while.
+        self._special, self._builders = {}, []
         return ops[0]
 
     def _op(self, cursor: Cursor, scope: _Scope, add: Callable[[Operation], object]) -> None:
@@ -166,15 +178,18 @@ class OpReader:
         found = self._known.attribute(index)
         if not isinstance(found, DictionaryAttr):
             raise malformed("the attributes of an op are not a dictionary")
+        self._attributes_left -= len(found.data)
+        if self._attributes_left < 0:
+            raise malformed("ops share so many attributes that copies for each op are too large")
         return found.data
 
     def _operands(self, cursor: Cursor, scope: _Scope) -> list[Value]:
         base, values = scope.base, scope.values
-        operands = []
-        for number in cursor.varints():
-            value = values[number - base] if base <= number < base + len(values) else None
-            operands.append(scope.value(number) if value is None else value)
-        return operands
+        end = base + len(values)
+        return [
+            (values[number - base] if base <= number < end else None) or scope.value(number)
+            for number in cursor.varints()
+        ]
 
     def _regions(self, cursor: Cursor, scope: _Scope, build: _Builder) -> list[Region]:
         """Reads the regions of an op."""

@@ -35,7 +35,7 @@ def elements(shape: tuple[int, ...]) -> int:
     """
     count = math.prod(shape)
     if len(shape) > 64 or count > MAX_ELEMENTS:
-        raise malformed(f"a tensor of shape {list(shape)[:8]} is beyond any machine")
+        raise malformed(f"a tensor of shape {list(shape)[:8]} is larger than any memory")
     return count
 
 

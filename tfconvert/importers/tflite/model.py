@@ -112,7 +112,7 @@ class _Importer:
             result[tfl_file.OPERATOR_VERSIONS] = DictionaryAttr.get(versions)
         beside = {name: [view.tree() for view in self._model[name]] for name in _BESIDE if self._model[name]}
         if any(max(item.get("offset", 0), item.get("length", 0)) >> 63 for items in beside.values() for item in items):
-            raise malformed("an external buffer is beyond any machine")
+            raise malformed("an external buffer is larger than any memory")
         if beside:
             result[tfl_file.EXTERNAL_BUFFERS] = tfl_file.to_dictionary("Model", beside)
         return result
@@ -157,7 +157,7 @@ def _check_calls(calls: Sequence[set[int]], symbols: Sequence[str]) -> None:
                 ready.append(index)
     if done < len(calls):
         names = ", ".join(repr(symbol) for symbol, count in zip(symbols, waiting, strict=True) if count)
-        raise malformed(f"subgraphs call each other in a circle: {names}")
+        raise malformed(f"subgraphs call each other in a cycle: {names}")
 
 
 def _sign(function: FuncOp, subgraph: Subgraph, signatures: Sequence[View]) -> None:

@@ -27,7 +27,7 @@ class End(NamedTuple):
     Attributes:
         tensor: The name to look it up by: that of an input or output of the function, or `node:index`.
         name: Its name as an input or output.
-        shape: The shape that the user pins, or `None`.
+        shape: The shape that the user sets, or `None`.
     """
 
     tensor: str

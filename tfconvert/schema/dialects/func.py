@@ -316,25 +316,12 @@ class ReturnOp(Operation):
     def print(self, printer: Printer) -> None:
         """Prints ` {...} %a, %b : type, type`."""
         printer.optional_attr_dict(self.attributes)
-        if self.operands:
-            printer.write(" ")
-            printer.operands(self.operands)
-            printer.write(" : ")
-            printer.types(self.operands)
+        printer.typed_operands(self.operands)
 
     @classmethod
     def parse(cls, parser: Parser) -> ReturnOp:
         attributes = parser.parse_optional_attr_dict()
-        operands = parser.parse_optional_undelimited_comma_separated_list(
-            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
-        )
-        values: list[Value] = []
-        if operands:
-            parser.parse_punctuation(":")
-            position = parser.pos
-            types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-            values = parser.resolve_operands(operands, types, position)
-        return cls.create(operands=values, attributes=attributes)
+        return cls.create(operands=parser.parse_typed_operands(), attributes=attributes)
 
 
 class CallOp(Operation):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class _Head(NamedTuple):
-    """What an op's text has before its attributes.
+    """The part of the text of an op before its attributes.
 
     Attributes:
         operands: The operands, whose types follow later.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -89,7 +89,7 @@ class StructAttr(Attribute):
     def get(cls, kind: str, entries: Mapping[str, Entry]) -> StructAttr:
         """Returns the attribute of a kind, a key of `STRUCTS`."""
         items = tuple(entries.items())
-        return cls.intern(kind, items, key=(kind, repr(items)))
+        return cls.intern(kind, items, key=(kind, *[(name, _key(value)) for name, value in items]))
 
     def __reduce__(self) -> tuple[object, tuple[str, dict[str, Entry]]]:  # type: ignore[override]
         return StructAttr.get, (self.kind, dict(self.entries))
@@ -104,6 +104,13 @@ class StructAttr(Attribute):
             printer.write(f"{', ' if index else ''}{name} = ")
             _print_entry(printer, value)
         printer.write(">")
+
+
+def _key(value: Entry) -> Hashable:
+    """Returns a key that tells 1 from `True` and 0.0 from -0.0."""
+    if isinstance(value, tuple):
+        return tuple([_key(each) for each in value])
+    return value if isinstance(value, Attribute) else repr(value)
 
 
 def _print_entry(printer: AttributePrinter, value: Entry) -> None:
@@ -157,6 +164,10 @@ def _struct(kind: str, parser: AttributeParser) -> StructAttr:
 def _entry(parser: AttributeParser) -> Entry:
     if parser.token[0] == "[":
         return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _entry(parser)))
+    if parser.parse_optional_punctuation("(") is not None:
+        first = parser.parse_integer()
+        parser.parse_punctuation(")")
+        return f"({first}){parser.parse_integer()}"
     truth = parser.parse_optional_boolean()
     if truth is not None:
         return truth

@@ -31,28 +31,29 @@ def verify(op: Operation, op_name: str) -> None:
         check(op)
 
 
-def _fail(op: Operation, message: str) -> NoReturn:
+def fail(op: Operation, message: str) -> NoReturn:
+    """Raises a `VerifyError` with the op's name."""
     raise VerifyError(f"{op.name}: {message}")
 
 
 def _yielded(op: Operation, region: Region, name: str) -> Sequence[Value]:
     """Returns the terminator of a region of one block."""
     if len(region.blocks) != 1:
-        _fail(op, f"the {name} region must have one block, found {len(region.blocks)}")
+        fail(op, f"the {name} region must have one block, found {len(region.blocks)}")
     last = region.block.last_op
     wanted = _YIELDS[op.dialect == "tfl"]
     if last is None or last.name != wanted:
-        _fail(op, f"the {name} region must end in {wanted}, found {last.name if last is not None else 'nothing'}")
+        fail(op, f"the {name} region must end in {wanted}, found {last.name if last is not None else 'nothing'}")
     return last.operands
 
 
 def agree(op: Operation, what: str, found: Sequence[Attribute], expected: Sequence[Attribute]) -> None:
     """Checks that forwarded types may be those of one value, one by one."""
     if len(found) != len(expected):
-        _fail(op, f"expected {len(expected)} {what}, found {len(found)}")
+        fail(op, f"expected {len(expected)} {what}, found {len(found)}")
     for index, (one, other) in enumerate(zip(found, expected, strict=True)):
         if not fits(one, other):
-            _fail(op, f"number {index} of the {what} must agree with {other}, found {one}")
+            fail(op, f"number {index} of the {what} must agree with {other}, found {one}")
 
 
 def fits(one: Attribute, other: Attribute) -> bool:
@@ -69,45 +70,45 @@ def fits(one: Attribute, other: Attribute) -> bool:
 
 def _check_scalar(op: Operation, what: str, value: Value, element: Attribute) -> None:
     if types.element_of(value.type) != element or types.shape_of(value.type) not in ((), None):
-        _fail(op, f"{what} must be a scalar of type {element}, found {value.type}")
+        fail(op, f"{what} must be a scalar of type {element}, found {value.type}")
 
 
 def _check_branches(op: Operation, what: str, element: Attribute) -> None:
     if len(op.operands) != 1:
-        _fail(op, f"expected 1 operand, found {len(op.operands)}")
+        fail(op, f"expected 1 operand, found {len(op.operands)}")
     _check_scalar(op, what, op.operands[0], element)
     for number, region in enumerate(op.regions):
         values = _yielded(op, region, f"number {number}")
         if region.block.args:
-            _fail(op, f"the number {number} region must have no arguments, found {len(region.block.args)}")
+            fail(op, f"the number {number} region must have no arguments, found {len(region.block.args)}")
         agree(op, f"values that region {number} yields", [value.type for value in values], op.result_types)
 
 
 def _check_if(op: Operation) -> None:
     if len(op.regions) != 2:
-        _fail(op, f"expected 2 regions, found {len(op.regions)}")
+        fail(op, f"expected 2 regions, found {len(op.regions)}")
     _check_branches(op, "the condition", types.I1)
 
 
 def _check_case(op: Operation) -> None:
     if not op.regions:
-        _fail(op, "expected at least 1 region, found 0")
+        fail(op, "expected at least 1 region, found 0")
     _check_branches(op, "the branch index", types.I32)
 
 
 def _check_while(op: Operation) -> None:
     if len(op.regions) != 2:
-        _fail(op, f"expected 2 regions, found {len(op.regions)}")
+        fail(op, f"expected 2 regions, found {len(op.regions)}")
     condition, body = op.regions
     decided = _yielded(op, condition, "cond")
     if not decided:
-        _fail(op, "the cond region must yield whether to go on, found nothing")
+        fail(op, "the cond region must yield whether to go on, found nothing")
     _check_scalar(op, "the value that the cond region yields", decided[0], types.I1)
     if op.dialect != "tf":
         _check_outlined(op, condition, body)
         return
     if len(decided) > 1 and tuple(decided[1:]) != condition.block.args:
-        _fail(op, "the cond region must yield its own arguments after the condition, or nothing")
+        fail(op, "the cond region must yield its own arguments after the condition, or nothing")
     yielded = [value.type for value in _yielded(op, body, "body")]
     check_loop(op, [value.type for value in condition.block.args], [value.type for value in body.block.args], yielded)
 
@@ -143,7 +144,7 @@ def check_loop(
     if not _changes_shapes(op):
         agree(op, "operands", taken, results)
     elif len(taken) != len(results):
-        _fail(op, f"its operands must be {len(results)}, found {len(taken)}")
+        fail(op, f"its operands must be {len(results)}, found {len(taken)}")
     for what, found in (("arguments of the condition", cond), ("arguments of the body", body)):
         agree(op, what, found, taken)
         agree(op, what, found, results)
@@ -157,7 +158,7 @@ def _check_yield(op: Operation) -> None:
     parent = op.parent_op()
     if parent is None or not parent.name.endswith("Region"):
         where = "nothing" if parent is None else parent.name
-        _fail(op, f"must end a region of tf.IfRegion, tf.CaseRegion or tf.WhileRegion, found in {where}")
+        fail(op, f"must end a region of tf.IfRegion, tf.CaseRegion or tf.WhileRegion, found in {where}")
 
 
 _CHECKS: Mapping[str, Callable[[Operation], None]] = {

@@ -142,7 +142,7 @@ class GlobalTensorOp(Operation):
 
 
 class AssetOp(Operation):
-    """`tf_saved_model.asset`: a file of the SavedModel's `assets` folder."""
+    """`tf_saved_model.asset`: a file of the SavedModel's `assets` directory."""
 
     __slots__ = ()
 
@@ -152,7 +152,7 @@ class AssetOp(Operation):
 
     @classmethod
     def build(cls, symbol: str, filename: str) -> AssetOp:
-        """Returns an asset; `filename` is relative to the SavedModel's folder."""
+        """Returns an asset; `filename` is relative to the SavedModel's directory."""
         return cls.create(properties={"sym_name": attrs.string(symbol), "filename": attrs.string(filename)})
 
     def verify_(self) -> None:

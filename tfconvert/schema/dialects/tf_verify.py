@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from tfconvert.schema.dialects import tf_regions, types
 from tfconvert.schema.dialects.tf_attributes import FunctionAttr, PlaceholderAttr, ShapeAttr
+from tfconvert.schema.dialects.tf_regions import fail
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import (
     ArrayAttr,
@@ -22,7 +23,6 @@ from tfconvert.schema.ir.attributes import (
     StringAttr,
     SymbolRefAttr,
 )
-from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import NoneType, TensorType
 from tfconvert.schema.ir.values import Value
@@ -242,10 +242,6 @@ def values_by_argument(op: Operation, op_name: str) -> Mapping[str, Sequence[Val
     return found
 
 
-def _fail(op: Operation, message: str) -> NoReturn:
-    raise VerifyError(f"{op.name}: {message}")
-
-
 def _check_side(op: Operation, side: Side, values: Sequence[Value], bound: dict[str, tuple[object, str]]) -> None:
     lengths = _lengths(op, side, len(values), bound)
     if lengths is None:
@@ -266,14 +262,14 @@ def _check_side(op: Operation, side: Side, values: Sequence[Value], bound: dict[
                 if argument.name not in loose:
                     _bind(op, bound, argument.type_attr, element, place)
             elif element is not argument.element and element != argument.element:
-                _fail(op, f"{place} must have elements of type {_shown(argument.element)}, found {_shown(element)}")
+                fail(op, f"{place} must have elements of type {_shown(argument.element)}, found {_shown(element)}")
 
 
 def _bind(op: Operation, bound: dict[str, tuple[object, str]], name: str, value: object, place: str) -> None:
     """Records the value of a derived attribute, or checks that it is the one recorded before."""
     known = bound.setdefault(name, (value, place))
     if known[0] is not value and known[0] != value:
-        _fail(op, f"{place} makes the attribute {name!r} {_shown(value)}, but {known[1]} makes it {_shown(known[0])}")
+        fail(op, f"{place} makes the attribute {name!r} {_shown(value)}, but {known[1]} makes it {_shown(known[0])}")
 
 
 def _lengths(op: Operation, side: Side, count: int, bound: Mapping[str, tuple[object, str]]) -> Sequence[int] | None:
@@ -282,7 +278,7 @@ def _lengths(op: Operation, side: Side, count: int, bound: Mapping[str, tuple[ob
     lists = [argument.length for argument in side.arguments if argument.length]
     if not lists:
         if count != single:
-            _fail(op, f"expected {single} {side.what}s, found {count}")
+            fail(op, f"expected {single} {side.what}s, found {count}")
         return [1] * count
     segments = op.properties.get(side.segments) if side.segments else None
     if segments is not None:
@@ -291,11 +287,11 @@ def _lengths(op: Operation, side: Side, count: int, bound: Mapping[str, tuple[ob
     rest = count - single - sum(known.get(name, 0) for name in lists)
     unknown = [name for name in lists if name not in known]
     if rest < 0 or (rest and not unknown):
-        _fail(op, f"expected {'at least ' if unknown else ''}{count - rest} {side.what}s, found {count}")
+        fail(op, f"expected {'at least ' if unknown else ''}{count - rest} {side.what}s, found {count}")
     if len(set(unknown)) > 1:
         return None
     if unknown and rest % len(unknown):
-        _fail(op, f"expected lists of equal length, found {rest} {side.what}s for {len(unknown)} of them")
+        fail(op, f"expected lists of equal length, found {rest} {side.what}s for {len(unknown)} of them")
     each = rest // len(unknown) if unknown else 0
     return [known.get(argument.length, each) if argument.length else 1 for argument in side.arguments]
 
@@ -307,10 +303,10 @@ def _length(value: object) -> int:
 def _segments(op: Operation, side: Side, segments: Attribute, count: int) -> Sequence[int]:
     lengths = [int(length) for length in segments.values] if isinstance(segments, DenseArrayAttr) else []
     if len(lengths) != len(side.arguments) or sum(lengths) != count or min(lengths, default=0) < 0:
-        _fail(op, f"{side.segments!r} must hold the lengths of {len(side.arguments)} lists with {count} {side.what}s")
+        fail(op, f"{side.segments!r} must hold the lengths of {len(side.arguments)} lists with {count} {side.what}s")
     for argument, length in zip(side.arguments, lengths, strict=True):
         if not argument.length and length != 1:
-            _fail(op, f"{side.what} {argument.name!r} must be one value, found {length}")
+            fail(op, f"{side.what} {argument.name!r} must be one value, found {length}")
     return lengths
 
 
@@ -320,7 +316,7 @@ def _check_attributes(op: Operation, plan: Plan) -> None:
         value = op.properties.get(name)
         if value is None:
             if limits.is_required and name not in left_out:
-                _fail(op, f"the attribute {name!r} is missing")
+                fail(op, f"the attribute {name!r} is missing")
         elif not isinstance(value, PlaceholderAttr | NoneType):
             _check_kind(op, name, limits, value)
 
@@ -330,23 +326,23 @@ def _check_kind(op: Operation, name: str, limits: Limits, value: Attribute) -> N
         _check_item(op, name, limits, limits.kind, value)
         number = value.value if isinstance(value, IntegerAttr) else None
         if limits.minimum is not None and number is not None and number < limits.minimum:
-            _fail(op, f"the attribute {name!r} must be at least {limits.minimum}, found {number}")
+            fail(op, f"the attribute {name!r} must be at least {limits.minimum}, found {number}")
         return
     if not isinstance(value, ArrayAttr):
-        _fail(op, f"the attribute {name!r} must be a {limits.kind}, found {value}")
+        fail(op, f"the attribute {name!r} must be a {limits.kind}, found {value}")
     if limits.minimum is not None and len(value.data) < limits.minimum:
-        _fail(op, f"the attribute {name!r} must have at least {limits.minimum} items, found {len(value.data)}")
+        fail(op, f"the attribute {name!r} must have at least {limits.minimum} items, found {len(value.data)}")
     for item in value.data:
         _check_item(op, name, limits, limits.kind[5:-1], item)
 
 
 def _check_item(op: Operation, name: str, limits: Limits, kind: str, value: Attribute) -> None:
     if not isinstance(value, _KINDS[kind]) or not _is_of_kind(kind, value):
-        _fail(op, f"the attribute {name!r} must be a {limits.kind}, found {value}")
+        fail(op, f"the attribute {name!r} must be a {limits.kind}, found {value}")
     if limits.allowed:
         found = value.data if isinstance(value, StringAttr) else value
         if found not in limits.allowed and types.dereferenced(value) not in limits.allowed:
-            _fail(op, f"the attribute {name!r} must be one of {_listed(limits.allowed)}, found {value}")
+            fail(op, f"the attribute {name!r} must be one of {_listed(limits.allowed)}, found {value}")
 
 
 def _is_of_kind(kind: str, value: Attribute) -> bool:
@@ -365,11 +361,11 @@ def _check_derived(op: Operation, name: str, limits: Limits, value: object, plac
     """Checks derived attributes against the limits of their attribute."""
     minimum = 1 if op.name in _OF_ONE else limits.minimum
     if minimum is not None and not isinstance(value, Attribute) and _length(value) < minimum:
-        _fail(op, f"{place} must have at least {minimum} values, found {_length(value)}")
+        fail(op, f"{place} must have at least {minimum} values, found {_length(value)}")
     if limits.allowed and not isinstance(value, int):
         for element in value if isinstance(value, tuple) else (value,):
             if element not in limits.allowed and types.from_mlir(element) is not None:
-                _fail(op, f"{place} must have elements of type {_listed(limits.allowed)}, found {_shown(element)}")
+                fail(op, f"{place} must have elements of type {_listed(limits.allowed)}, found {_shown(element)}")
 
 
 def _check_constant(op: Operation) -> None:
@@ -382,7 +378,7 @@ def _check_constant(op: Operation) -> None:
         shape is not None and len(shape) == len(want) and all(b < 0 or a == b for a, b in zip(shape, want, strict=True))
     )
     if not fits or types.element_of(value) != types.element_of(result):
-        _fail(op, f"result 'output' must have the value's type {value}, found {result}")
+        fail(op, f"result 'output' must have the value's type {value}, found {result}")
 
 
 def _shown(value: object) -> str:

@@ -85,9 +85,9 @@ class Block:
         self._number()
         return argument
 
-    def add_arg(self, type: Attribute, location: Location = UNKNOWN_LOC) -> BlockArgument:
+    def add_arg(self, type: Attribute) -> BlockArgument:
         """Appends an argument."""
-        return self.insert_arg(type, len(self.args), location)
+        return self.insert_arg(type, len(self.args))
 
     def erase_arg(self, argument: BlockArgument) -> None:
         """Erases an argument, which must be unused.

@@ -76,7 +76,7 @@ class DialectRegistry:
         return dialect.assembly if dialect is not None else None
 
     def attribute(self, name: str) -> Syntax | None:
-        """Returns the parser of an attribute's parameters by its full name, `None` if there is none."""
+        """Returns the parser of an attribute's parameters by its full name, `None` if there is no such attribute."""
         dialect, _, rest = name.partition(".")
         known = self.dialects.get(dialect)
         return known.attributes.get(rest) if known is not None else self._unknown(name)

@@ -516,9 +516,21 @@ class Parser(AttributeParser):
         index = self._parse_operand_index() if self.token[0] == HASH else 0
         return UnresolvedOperand(self.text[start + 1 : end], index, start)
 
-    def parse_optional_unresolved_operand(self) -> UnresolvedOperand | None:
-        """Parses `%name` or `%name#1`, if it is there."""
-        return self.parse_unresolved_operand() if self.token[0] == PERCENT else None
+    def parse_operands(self) -> list[UnresolvedOperand]:
+        """Parses `%a, %b#1`, or nothing."""
+        if self.token[0] != PERCENT:
+            return []
+        return self.parse_comma_separated_list(self.Delimiter.NONE, self.parse_unresolved_operand)
+
+    def parse_typed_operands(self) -> list[Value]:
+        """Parses `%a, %b#1 : type, type`, or nothing."""
+        operands = self.parse_operands()
+        if not operands:
+            return []
+        self.parse_punctuation(":", " before the types")
+        position = self.pos
+        types = self.parse_comma_separated_list(self.Delimiter.NONE, self.parse_type)
+        return self.resolve_operands(operands, types, position)
 
     def parse_operand_list(self) -> list[UnresolvedOperand]:
         """Parses `(%a, %b#1)`."""

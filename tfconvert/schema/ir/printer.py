@@ -132,6 +132,14 @@ class Printer(AttributePrinter):
         """Prints values' types, separated by commas."""
         self.attributes([value.type for value in values])
 
+    def typed_operands(self, values: Sequence[Value]) -> None:
+        """Prints ` %a, %b : type, type`, or nothing."""
+        if values:
+            self.write(" ")
+            self.operands(values)
+            self.write(" : ")
+            self.types(values)
+
     def regions(self, regions: Sequence[Region]) -> None:
         """Prints ` ({...}, {...})`, or nothing."""
         if not regions:

@@ -418,18 +418,6 @@ class TokenParser:
             return None
         return self.parse_comma_separated_list(delimiter, parse, context)
 
-    def parse_optional_undelimited_comma_separated_list(
-        self, parse_optional: Callable[[], T | None], parse: Callable[[], T]
-    ) -> list[T] | None:
-        """Parses a list without delimiters, if its first element is there."""
-        first = parse_optional()
-        if first is None:
-            return None
-        elements = [first]
-        while self.parse_optional_punctuation(",") is not None:
-            elements.append(parse())
-        return elements
-
     def _parse_delimiter(self, delimiter: str, context: str) -> None:
         if self.token[0] != delimiter:
             self.raise_error(f"'{delimiter}' expected{context}")

@@ -2,7 +2,7 @@
 
 Run as `python -m tfconvert.schema.tensorflow.generate [--check]`. The compiler is an older `grpcio-tools` on purpose:
 its output runs on every protobuf from 5 on, where newer ones tie the generated code to their own version. Since
-that version requires an older protobuf than we run on, it goes to a separate folder and not into the environment.
+that version requires an older protobuf than we run on, it goes to a separate directory and not into the environment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GENERATED = tuple(f"{name}_pb2.{ending}" for name in SCHEMAS for ending in ("py"
 
 
 def _compiler() -> Path:
-    """Returns the folder that holds the compiler, installed there if it is not yet."""
+    """Returns the directory that holds the compiler, installed there if it is not yet."""
     folder = ROOT / "build" / "schema" / COMPILER
     if not (folder / "grpc_tools").is_dir():
         install = ["pip", "install", "--quiet", "--no-deps", "--only-binary=:all:", "--target", str(folder), COMPILER]
@@ -34,7 +34,7 @@ def generate(target: Path) -> dict[str, bytes]:
     """Compiles the schemas.
 
     Args:
-        target: An empty folder for the compiler to write to.
+        target: An empty directory for the compiler to write to.
 
     Returns:
         The generated files' contents by name.

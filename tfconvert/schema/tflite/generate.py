@@ -71,7 +71,7 @@ class Reflected:
 
 
 def _compiler() -> Path:
-    """Returns flatc, installed into the build folder if it is not there yet."""
+    """Returns flatc, installed into the build directory if it is not there yet."""
     folder = ROOT / "build" / "schema" / COMPILER
     program = folder / "flatc" / "bin" / "flatc"
     if not program.exists():
@@ -120,8 +120,8 @@ def generate(schema: str, target: Path) -> str:
     """Compiles one schema.
 
     Args:
-        schema: Name of a `.fbs` file of this folder, without the suffix.
-        target: A folder for flatc to write to.
+        schema: Name of a `.fbs` file of this directory, without the suffix.
+        target: A directory for flatc to write to.
 
     Returns:
         The text of the generated module.

@@ -212,11 +212,11 @@ def _match(connection: Connection, folders: Folders) -> None:
         elif known != marked:
             raise error(
                 "bad-database",
-                f"the database and the folder {folders.data} don't belong together",
-                hint="name the database that was used with this folder, or another folder",
+                f"the database and the directory {folders.data} don't belong together",
+                hint="name the database that was used with this directory, or another directory",
             )
     except (OSError, UnicodeDecodeError) as problem:
-        raise error("bad-config", f"the folder {folders.data} can't be used: {problem}") from None
+        raise error("bad-config", f"the directory {folders.data} can't be used: {problem}") from None
 
 
 def _write(mark: Path, text: str) -> None:

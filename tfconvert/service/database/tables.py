@@ -24,7 +24,7 @@ INSTALLATION = Table(
     "installation",
     METADATA,
     Column("id", String(32), primary_key=True),
-    comment="One row: what a data folder and a database that belong together have in common.",
+    comment="One row: what a data directory and a database that belong together have in common.",
 )
 
 SERVERS = Table(
@@ -91,7 +91,7 @@ TOKENS = Table(
     Column("name", String(100), nullable=False, unique=True),
     Column("hash", String(64), nullable=False, unique=True, comment="SHA-256: the token itself is kept nowhere."),
     Column("role", String(16), nullable=False),
-    Column("most_active", Integer, comment="NULL for what the server is set to, like the next."),
+    Column("max_active", Integer, comment="NULL for what the server is set to, like the next."),
     Column("per_minute", Integer),
     Column("created", Double, nullable=False),
     Column("revoked", Double),

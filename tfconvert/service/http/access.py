@@ -21,13 +21,13 @@ class Caller(NamedTuple):
     Attributes:
         owner: The owner of its jobs.
         role: Its rights.
-        most_active: Maximum number of its queued and running jobs.
+        max_active: Maximum number of its queued and running jobs.
         per_minute: Maximum number of its requests in a minute.
     """
 
     owner: str
     role: Role
-    most_active: int
+    max_active: int
     per_minute: int
 
     @property
@@ -36,17 +36,17 @@ class Caller(NamedTuple):
         return None if self.role == Role.ADMIN else self.owner
 
 
-def the_service(request: Request) -> Service:
+def service_of(request: Request) -> Service:
     """Returns the parts of the server."""
     service = request.app.state.service
     assert isinstance(service, Service)
     return service
 
 
-The = Annotated[Service, Depends(the_service)]
+ServiceDep = Annotated[Service, Depends(service_of)]
 
 
-def _reader(request: Request, service: The) -> Caller:
+def _reader(request: Request, service: ServiceDep) -> Caller:
     """Returns the client.
 
     Raises:
@@ -69,16 +69,16 @@ def _identified(request: Request, service: Service) -> Caller:
                 "the server answers only those who have a token",
                 hint="send it in the header 'Authorization: Bearer TOKEN'",
             )
-        return Caller("", Role.USER, config.most_active, config.per_minute)
+        return Caller("", Role.USER, config.max_active, config.per_minute)
     scheme, _, token = given[0].partition(" ")
     known = None
     if len(given) == 1 and scheme.lower() == "bearer" and 0 < len(token) <= _MAX_TOKEN:
         known = service.tokens.find(token.strip())
     if known is None:
         raise error("token-refused", "the token is not known, or was revoked", hint="ask for a new one")
-    most_active = config.most_active if known.most_active is None else known.most_active
+    max_active = config.max_active if known.max_active is None else known.max_active
     per_minute = config.per_minute if known.per_minute is None else known.per_minute
-    return Caller(known.id, known.role, most_active, per_minute)
+    return Caller(known.id, known.role, max_active, per_minute)
 
 
 Reader = Annotated[Caller, Depends(_reader)]

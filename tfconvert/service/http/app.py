@@ -128,7 +128,7 @@ def create_app(config: ServiceConfig) -> FastAPI:
     add_handlers(app)
     # A request passes the last one first.
     app.add_middleware(
-        BodyLimits, max_size=2 * config.most_upload + _FORM, idle=config.idle, is_stopping=lambda: service.is_stopping
+        BodyLimits, max_size=2 * config.max_upload + _FORM, idle=config.idle, is_stopping=lambda: service.is_stopping
     )
     if not config.needs_token:
         app.add_middleware(ForeignRequestGuard)

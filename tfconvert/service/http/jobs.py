@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, StreamingResponse
 
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service.http.access import Reader, The, Writer
+from tfconvert.service.http.access import Reader, ServiceDep, Writer
 from tfconvert.service.http.middleware import REPORT_POLICY
 from tfconvert.service.http.schemas import JobPage, JobView
 from tfconvert.service.http.service import Service
@@ -35,6 +35,14 @@ _KEY = Header(
 JobId = Annotated[str, PathParameter(pattern=r"^[0-9a-f]{32}$", description="The job's ID.")]
 
 
+def _found(id: JobId, service: ServiceDep, caller: Reader) -> JobRecord:
+    return service.store.get(id, caller.sees)
+
+
+Found = Annotated[JobRecord, Depends(_found)]
+"""The job of the request, which the client may read."""
+
+
 @ROUTES.post(
     "",
     status_code=202,
@@ -48,7 +56,7 @@ JobId = Annotated[str, PathParameter(pattern=r"^[0-9a-f]{32}$", description="The
     },
 )
 async def submit_job(
-    request: Request, response: Response, service: The, caller: Writer, key: Annotated[str, _KEY] = ""
+    request: Request, response: Response, service: ServiceDep, caller: Writer, key: Annotated[str, _KEY] = ""
 ) -> JobView:
     """Submit a model to be converted."""
     submission = await receive(request, service, caller, key)
@@ -63,7 +71,7 @@ async def submit_job(
 
 @ROUTES.get("")
 def list_jobs(
-    service: The,
+    service: ServiceDep,
     caller: Reader,
     state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
     name: Annotated[str | None, Query(max_length=200, description="Only models whose name has this in it.")] = None,
@@ -78,19 +86,19 @@ def list_jobs(
 
 
 @ROUTES.get("/{id}")
-def get_job(id: JobId, service: The, caller: Reader) -> JobView:
+def get_job(job: Found) -> JobView:
     """Look at a job."""
-    return JobView.of(service.store.get(id, caller.sees))
+    return JobView.of(job)
 
 
 @ROUTES.delete("/{id}", status_code=204, response_class=Response)
-def delete_job(id: JobId, service: The, caller: Writer) -> None:
+def delete_job(id: JobId, service: ServiceDep, caller: Writer) -> None:
     """Delete a job that has ended, with all that it has made."""
     service.store.delete(id, caller.sees)
 
 
 @ROUTES.post("/{id}/cancel")
-def cancel_job(id: JobId, service: The, caller: Writer) -> JobView:
+def cancel_job(id: JobId, service: ServiceDep, caller: Writer) -> JobView:
     """Cancel a job that waits or runs."""
     job = service.store.cancel(id, caller.sees)
     service.workers.wake()
@@ -99,7 +107,7 @@ def cancel_job(id: JobId, service: The, caller: Writer) -> JobView:
 
 
 @ROUTES.post("/{id}/retry", status_code=202)
-def retry_job(id: JobId, service: The, caller: Writer) -> JobView:
+def retry_job(id: JobId, service: ServiceDep, caller: Writer) -> JobView:
     """Try a job again that has failed or was cancelled."""
     service.check_open()
     job = service.store.retry(id, caller.sees)
@@ -125,7 +133,7 @@ _AFTER = Query(ge=0, le=1 << 53, description="The same, for those who can't set 
 async def follow_job(
     request: Request,
     id: JobId,
-    service: The,
+    service: ServiceDep,
     caller: Reader,
     last: Annotated[str, _LAST] = "",
     after: Annotated[int, _AFTER] = 0,
@@ -187,9 +195,8 @@ def _binary(media_type: str, what: str) -> dict[int | str, dict[str, object]]:
 
 
 @RESULT_ROUTES.get("/result", response_class=Response, responses=_binary("application/octet-stream", "The result."))
-def get_result(id: JobId, service: The, caller: Reader, if_none_match: IfNoneMatch = None) -> Response:
+def get_result(job: Found, service: ServiceDep, if_none_match: IfNoneMatch = None) -> Response:
     """Download the converted model; parts of it by Range."""
-    job = service.store.get(id, caller.sees)
     return _result(service, job, result_name(job.settings), if_none_match)
 
 
@@ -197,10 +204,10 @@ def get_result(id: JobId, service: The, caller: Reader, if_none_match: IfNoneMat
     "/result/{part}", response_class=Response, responses=_binary("application/octet-stream", "A file of the result.")
 )
 def get_part(
-    id: JobId, part: Literal["safetensors", "mlir"], service: The, caller: Reader, if_none_match: IfNoneMatch = None
+    job: Found, part: Literal["safetensors", "mlir"], service: ServiceDep, if_none_match: IfNoneMatch = None
 ) -> Response:
     """Download a file beside the converted model: its weights, or the text that was compiled."""
-    return _result(service, service.store.get(id, caller.sees), f"model.{part}", if_none_match)
+    return _result(service, job, f"model.{part}", if_none_match)
 
 
 def _result(service: Service, job: JobRecord, name: str, if_none_match: str | None) -> Response:
@@ -209,24 +216,24 @@ def _result(service: Service, job: JobRecord, name: str, if_none_match: str | No
 
 
 @RESULT_ROUTES.get("/report", response_class=Response, responses=_binary("application/json", "The report as JSON."))
-def get_report(id: JobId, service: The, caller: Reader, if_none_match: IfNoneMatch = None) -> Response:
+def get_report(job: Found, service: ServiceDep, if_none_match: IfNoneMatch = None) -> Response:
     """Read the report of the conversion as data."""
-    return _file(service, service.store.get(id, caller.sees), REPORT, "application/json", if_none_match)
+    return _file(service, job, REPORT, "application/json", if_none_match)
 
 
 @RESULT_ROUTES.get("/report.html", response_class=Response, responses=_binary("text/html", "The report as a page."))
-def get_report_page(id: JobId, service: The, caller: Reader, if_none_match: IfNoneMatch = None) -> Response:
+def get_report_page(job: Found, service: ServiceDep, if_none_match: IfNoneMatch = None) -> Response:
     """Read the report of the conversion as a page."""
-    response = _file(service, service.store.get(id, caller.sees), PAGE, "text/html", if_none_match)
+    response = _file(service, job, PAGE, "text/html", if_none_match)
     response.headers["Content-Security-Policy"] = REPORT_POLICY
     response.headers["X-Frame-Options"] = "SAMEORIGIN"
     return response
 
 
 @RESULT_ROUTES.get("/log", response_class=Response, responses=_binary("text/plain", "What the conversion printed."))
-def get_log(id: JobId, service: The, caller: Reader, if_none_match: IfNoneMatch = None) -> Response:
+def get_log(job: Found, service: ServiceDep, if_none_match: IfNoneMatch = None) -> Response:
     """Read what the conversion printed."""
-    return _file(service, service.store.get(id, caller.sees), LOG, "text/plain", if_none_match)
+    return _file(service, job, LOG, "text/plain", if_none_match)
 
 
 def _file(

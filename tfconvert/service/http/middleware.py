@@ -31,8 +31,8 @@ _HEADERS: Mapping[str, str] = {
 }
 
 
-class SecurityHeaders:
-    """Adds security headers that the route doesn't set.
+class HttpMiddleware:
+    """Base of middleware for requests of HTTP; everything else passes.
 
     Args:
         app: The application behind it.
@@ -42,10 +42,18 @@ class SecurityHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+        handle = self.handle if scope["type"] == "http" else self._app
+        await handle(scope, receive, send)
 
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles a request."""
+        raise NotImplementedError
+
+
+class SecurityHeaders(HttpMiddleware):
+    """Adds security headers that the route doesn't set."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -56,7 +64,7 @@ class SecurityHeaders:
         await self._app(scope, receive, send_with_headers)
 
 
-class MetricsMiddleware:
+class MetricsMiddleware(HttpMiddleware):
     """Counts requests and measures their time.
 
     Args:
@@ -65,13 +73,10 @@ class MetricsMiddleware:
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app = app
+        super().__init__(app)
         self._metrics = metrics
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         begin = time.perf_counter()
 
         async def send_measured(message: Message) -> None:
@@ -88,24 +93,14 @@ _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
-class ForeignRequestGuard:
-    """Rejects cross-site requests of browsers.
+class ForeignRequestGuard(HttpMiddleware):
+    """Rejects cross-site requests of browsers."""
 
-    Args:
-        app: The application behind it.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            problem = _host_problem(headers) or _origin_problem(headers, scope["method"])
-            if problem is not None:
-                await to_response(problem, scope["path"])(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        problem = _host_problem(headers) or _origin_problem(headers, scope["method"])
+        answer = self._app if problem is None else to_response(problem, scope["path"])
+        await answer(scope, receive, send)
 
 
 def _host_problem(headers: Headers) -> ConversionError | None:
@@ -147,7 +142,7 @@ _MAX_SMALL_BODY = 1 << 16
 _POLL_SECONDS = 0.5
 
 
-class BodyLimits:
+class BodyLimits(HttpMiddleware):
     """Rejects bodies that are too large, and disconnects clients that stop in the middle of a body.
 
     Args:
@@ -161,16 +156,13 @@ class BodyLimits:
     def __init__(
         self, app: ASGIApp, max_size: int, idle: float, is_stopping: Callable[[], bool], max_seconds: float = 3000.0
     ) -> None:
-        self._app = app
+        super().__init__(app)
         self._max_size = max_size
         self._idle = idle
         self._is_stopping = is_stopping
         self._max_seconds = max_seconds
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         is_form = headers.get("content-type", "").lower().startswith("multipart/form-data")
         max_size = self._max_size if is_form else _MAX_SMALL_BODY

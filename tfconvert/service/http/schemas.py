@@ -116,7 +116,7 @@ class JobView(BaseModel):
     attempt: int = Field(description="How often it was begun.")
     problem: Findings | None = Field(description="Why it failed.")
     summary: dict[str, Any] = Field(
-        description="Size and operators of the result, endings of the files beside it; its "
+        description="Size and operators of the result, extensions of the files beside it; its "
         "fidelity, if that was measured."
     )
     is_cached: bool = Field(description="Whether the result is that of an equal job.")
@@ -164,7 +164,7 @@ class NewToken(BaseModel):
 
     name: str = Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]*$")
     role: Role = Role.USER
-    most_active: int | None = Field(None, ge=1, le=1_000_000, description="Jobs that may wait or run.")
+    max_active: int | None = Field(None, ge=1, le=1_000_000, description="Jobs that may wait or run.")
     per_minute: int | None = Field(None, ge=1, le=1_000_000, description="Requests in a minute.")
 
 
@@ -174,7 +174,7 @@ class TokenView(BaseModel):
     id: str
     name: str
     role: Role
-    most_active: int | None = Field(description="Jobs that may wait or run; null for what the server is set to.")
+    max_active: int | None = Field(description="Jobs that may wait or run; null for what the server is set to.")
     per_minute: int | None = Field(description="Requests in a minute; null for what the server is set to.")
     created: float
     revoked: float | None

@@ -149,14 +149,7 @@ class Service:
     def __init__(self, config: ServiceConfig) -> None:
         self.config = config
         self.folders = Folders(config.data)
-        try:
-            self.folders.create()
-        except OSError as problem:
-            raise error(
-                "storage-failed",
-                f"the folder {config.data} can't be used: {problem.strerror}",
-                hint="name another one with --data",
-            ) from None
+        self.folders.create()
         self.database = open_database(config, self.folders)
         self.store = JobStore(self.database, config, self.folders)
         self.tokens = TokenStore(self.database)

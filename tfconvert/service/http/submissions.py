@@ -37,7 +37,7 @@ FORM: dict[str, Any] = {
                         "model": {
                             "type": "string",
                             "format": "binary",
-                            "description": "A SavedModel's folder as .zip, .tar or .tar.gz, or a GraphDef.",
+                            "description": "A SavedModel's directory as .zip, .tar or .tar.gz, or a GraphDef.",
                         },
                         "place": {
                             "type": "string",
@@ -80,7 +80,7 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
     """
     service.check_open()
     with _slot(service, caller), ExitStack() as stack:
-        most = service.config.most_upload
+        most = service.config.max_upload
 
         def new_file(field: str) -> Incoming:
             return Incoming(service.folders, most, field)
@@ -114,7 +114,7 @@ def _slot(service: Service, caller: Caller) -> Iterator[None]:
         ConversionError: There are too many (`too-many-jobs`).
     """
     count = service.uploads.get(caller.owner, 0)
-    if count >= caller.most_active:
+    if count >= caller.max_active:
         raise TryLaterError("too-many-jobs", f"{count} uploads of yours are under way", 5.0)
     service.uploads[caller.owner] = count + 1
     try:

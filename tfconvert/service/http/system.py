@@ -12,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.versions import own_version
-from tfconvert.service.http.access import Admin, Reader, The
+from tfconvert.service.http.access import Admin, Reader, ServiceDep
 from tfconvert.service.http.schemas import (
     CreatedToken,
     FunctionView,
@@ -38,7 +38,7 @@ async def get_health() -> Health:
 
 
 @ROUTES.get("/readyz")
-def get_readiness(service: The) -> Readiness:
+def get_readiness(service: ServiceDep) -> Readiness:
     """Ask whether jobs can be taken and run."""
     checks = {
         "server": "stopping" if service.is_stopping else "ok",
@@ -74,7 +74,7 @@ _METRICS: dict[int | str, dict[str, Any]] = {
 
 
 @ROUTES.get("/metrics", response_class=PlainTextResponse, responses=_METRICS)
-def get_metrics(service: The, caller: Reader) -> Response:
+def get_metrics(service: ServiceDep, caller: Reader) -> Response:
     """Read what is measured, in Prometheus' text format."""
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
@@ -118,21 +118,21 @@ TOKEN_ROUTES = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 
 
 @TOKEN_ROUTES.get("")
-def list_tokens(service: The, caller: Admin) -> TokenList:
+def list_tokens(service: ServiceDep, caller: Admin) -> TokenList:
     """List all tokens, revoked ones as well."""
     return TokenList(tokens=[TokenView.of(each) for each in service.tokens.list()])
 
 
 @TOKEN_ROUTES.post("", status_code=201)
-def create_token(wanted: NewToken, service: The, caller: Admin) -> CreatedToken:
+def create_token(wanted: NewToken, service: ServiceDep, caller: Admin) -> CreatedToken:
     """Create a token; it is shown this once."""
-    token, record = service.tokens.create(wanted.name, wanted.role, wanted.most_active, wanted.per_minute)
+    token, record = service.tokens.create(wanted.name, wanted.role, wanted.max_active, wanted.per_minute)
     return CreatedToken.model_construct(**TokenView.of(record).model_dump(), token=token)
 
 
 @TOKEN_ROUTES.delete("/{name}", status_code=204, response_class=Response)
 def revoke_token(
-    name: Annotated[str, Path(max_length=100, pattern=r"^[A-Za-z0-9._@-]+$")], service: The, caller: Admin
+    name: Annotated[str, Path(max_length=100, pattern=r"^[A-Za-z0-9._@-]+$")], service: ServiceDep, caller: Admin
 ) -> None:
     """Revoke a token: it is refused from then on."""
     service.tokens.revoke(name)

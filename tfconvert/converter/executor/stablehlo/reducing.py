@@ -102,12 +102,19 @@ class RegionBody:
         last = self._block.last_op
         return () if last is None else last.operands
 
+    def _captured(self, value: Value) -> Array:
+        """Returns the value of a constant from outside of the body."""
+        owner = value.owner
+        if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
+            raise bad(self._op, "the body uses a value from outside", "no-reference-kernel")
+        return tensor_data.to_array(owner.properties["value"])
+
     def _run(self, inputs: Results) -> Results:
         values: dict[Value, Array] = dict(zip(self._block.args, inputs, strict=True))
         for op in self._block.ops:
-            missing = [value for value in op.operands if value not in values]
-            if missing:
-                raise bad(self._op, "the body uses a value from outside", "no-reference-kernel")
+            for value in op.operands:
+                if value not in values:
+                    values[value] = self._captured(value)
             operands = tuple(values[value] for value in op.operands)
             if op.name == "stablehlo.return":
                 return operands

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
 
 from tfconvert.schema.dialects import call_interfaces, tf_regions
 from tfconvert.schema.dialects.call_interfaces import Kind
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_attributes import PlaceholderAttr
+from tfconvert.schema.dialects.tf_regions import fail
 from tfconvert.schema.ir.builtin import SymbolTable
-from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 
 _Lookup = Callable[[], SymbolTable]
@@ -67,10 +66,6 @@ def check(op: Operation, symbols: _Lookup) -> None:
     _CHECKS[kind](op, [function for function in functions if function is not None])
 
 
-def _fail(op: Operation, message: str) -> NoReturn:
-    raise VerifyError(f"{op.name}: {message}")
-
-
 def _functions(op: Operation, name: str, symbols: _Lookup) -> list[FuncOp | None]:
     """Returns the functions that an attribute names, `None` for a parameter of the function around the op."""
     # Ops that TensorFlow's registry doesn't know have all as attributes.
@@ -81,7 +76,7 @@ def _functions(op: Operation, name: str, symbols: _Lookup) -> list[FuncOp | None
     for symbol in call_interfaces.symbols(attribute):
         function = symbols().lookup(symbol)
         if not isinstance(function, FuncOp):
-            _fail(op, f"the attribute {name!r} names @{symbol}, but there is no function of that name")
+            fail(op, f"the attribute {name!r} names @{symbol}, but there is no function of that name")
         found.append(function)
     return found
 
@@ -95,15 +90,15 @@ def _check_named(op: Operation, symbols: SymbolTable) -> None:
             if op.name in ("tf.LegacyCall", "tf.TPUPartitionedCall"):
                 expected = len(op.operands) - (op.name == "tf.TPUPartitionedCall")
             if expected not in (None, count):
-                _fail(op, f"@{function.sym_name} must take {expected} arguments, found {count}")
+                fail(op, f"@{function.sym_name} must take {expected} arguments, found {count}")
             if op.name in _WITH_BODY and len(function.body.blocks) != 1:
-                _fail(op, f"@{function.sym_name} must have a body of one block")
+                fail(op, f"@{function.sym_name} must have a body of one block")
 
 
 def _check_call(op: Operation, functions: Sequence[FuncOp]) -> None:
     count = len(functions[0].function_type.inputs)
     if count != len(op.operands):
-        _fail(op, f"@{functions[0].sym_name} must take {len(op.operands)} arguments, found {count}")
+        fail(op, f"@{functions[0].sym_name} must take {len(op.operands)} arguments, found {count}")
 
 
 def _check_branches(op: Operation, functions: Sequence[FuncOp]) -> None:
@@ -118,7 +113,7 @@ def _check_branches(op: Operation, functions: Sequence[FuncOp]) -> None:
 def _check_loop(op: Operation, functions: Sequence[FuncOp]) -> None:
     cond, body = functions[0].function_type, functions[1].function_type
     if len(cond.results) != 1:
-        _fail(op, f"@{functions[0].sym_name} must have one result, found {len(cond.results)}")
+        fail(op, f"@{functions[0].sym_name} must have one result, found {len(cond.results)}")
     tf_regions.check_loop(op, cond.inputs, body.inputs, body.results)
 
 

@@ -156,14 +156,14 @@ def holds_one(name: str, *, may_be_unknown: bool = False) -> Rule:
     return rule
 
 
-def constant_axis_of(name: str, of: str, *, beyond: int = 0) -> Rule:
+def constant_axis_of(name: str, of: str) -> Rule:
     """Returns the rule that the elements of an operand are axes of another, as far as they are constant."""
 
     def rule(view: View) -> None:
         shape, axes = view.shape(of), view.integers(name)
         if shape is not None and axes is not None:
             for axis in axes:
-                check_axis(view, repr(name), axis, len(shape) + beyond)
+                check_axis(view, repr(name), axis, len(shape))
 
     return rule
 

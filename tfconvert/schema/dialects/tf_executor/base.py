@@ -106,6 +106,10 @@ def token(name: str) -> Kind:
     return Kind(name, "!tf_executor.token", lambda found: isinstance(found, TokenType))
 
 
+Short = Callable[[Attribute], tuple[list[Attribute], list[Attribute]]]
+"""Returns the types of the data operands, and those of all results, that the short form's type implies."""
+
+
 class Signature(NamedTuple):
     """The operands and results of an op.
 
@@ -171,17 +175,6 @@ def _check(what: str, kinds: Sequence[Kind], many: bool, values: Sequence[Value]
             raise VerifyError(f"{what} {index} ({kind.name}) must be {kind.expected}, found {value.type}")
 
 
-def check_forwarded(data: Value, results: Sequence[Value]) -> None:
-    """Checks that results may have the type of a forwarded operand.
-
-    Raises:
-        VerifyError: An element type or a shape contradicts.
-    """
-    for result in results:
-        if not compatible(data.type, result.type):
-            raise VerifyError(f"a result forwards the data operand: {data.type} can't be {result.type}")
-
-
 def compatible(one: Attribute, other: Attribute) -> bool:
     """Returns whether one value may have both of two types.
 
@@ -207,43 +200,19 @@ def print_operands(printer: Printer, operands: Sequence[Value]) -> None:
         printer.operands(operands)
 
 
-def print_types(printer: Printer, op: Operation, short: Attribute | None) -> None:
-    """Prints ` : type`, or where there is no short form ` : (types) -> (types)`."""
+def print_end(printer: Printer, op: Operation, short: Attribute | None) -> None:
+    """Prints ` : type {attributes}`, with ` : (types) -> (types)` where there is no short form."""
     printer.write(" : ")
     if short is not None:
         printer.attribute(short)
     else:
         printer.functional_type(op)
-
-
-def print_attributes(printer: Printer, op: Operation, elided: Sequence[str] = ()) -> None:
-    """Prints ` {name = value}` of an op's properties and attributes, except for those already in the text."""
-    printer.optional_attr_dict(op.properties | op.attributes, elided)
-
-
-def print_values(printer: Printer, op: Operation) -> None:
-    """Prints a terminator: ` %a, %b : type, type {attributes}`."""
-    print_operands(printer, op.operands)
-    if op.operands:
-        printer.write(" : ")
-        printer.types(op.operands)
     print_attributes(printer, op)
 
 
-def print_wrapped(printer: Printer, op: Operation) -> None:
-    """Prints ` wraps "op"(...)`: the op in its generic form without a location, which the island's text ends with."""
-    printer.write(f' wraps "{op.name}"')
-    printer.generic_form(op)
-
-
-def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
-    """Parses `%a, %b`, or nothing."""
-    return (
-        parser.parse_optional_undelimited_comma_separated_list(
-            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
-        )
-        or []
-    )
+def print_attributes(printer: Printer, op: Operation) -> None:
+    """Prints ` {name = value}` of an op's attributes; its properties are in the text already."""
+    printer.optional_attr_dict(op.properties | op.attributes, op.PROPERTIES)
 
 
 def parse_controls(parser: Parser) -> list[UnresolvedOperand]:
@@ -260,17 +229,9 @@ def known_type(parser: Parser, operand: UnresolvedOperand, default: Attribute) -
 
 
 def parse_types(
-    parser: Parser,
-    operands: Sequence[UnresolvedOperand],
-    short: Callable[[Attribute], tuple[list[Attribute], list[Attribute]]],
+    parser: Parser, operands: Sequence[UnresolvedOperand], short: Short
 ) -> tuple[list[Value], list[Attribute]]:
-    """Parses `: type` or `: (types) -> (types)`; returns the operands and the results' types.
-
-    Args:
-        parser: The parser.
-        operands: The preceding operands.
-        short: The types of the data operands, and those of all results, that the short form's type implies.
-    """
+    """Parses `: type` or `: (types) -> (types)`; returns the operands and the results' types."""
     parser.parse_punctuation(":", " before the types")
     position = parser.pos
     function = parser.parse_optional_function_type()
@@ -280,26 +241,14 @@ def parse_types(
     return _resolve(parser, operands, data, position), results
 
 
-def parse_attributes(parser: Parser, elided: Sequence[str] = ()) -> dict[str, Attribute]:
-    """Parses an optional `{name = value}`, none of whose names may be in the text already."""
+def parse_attributes(parser: Parser, properties: Sequence[str] = ()) -> dict[str, Attribute]:
+    """Parses an optional `{name = value}` without properties, which are in the text already."""
     position = parser.pos
     attributes = parser.parse_optional_attr_dict()
-    for name in elided:
+    for name in properties:
         if name in attributes:
             parser.raise_error(f"expected {name!r} once, found it in the attributes too", position)
     return attributes
-
-
-def parse_values(parser: Parser) -> tuple[list[Value], dict[str, Attribute]]:
-    """Parses a terminator: `%a, %b : type, type {attributes}`; returns operands and attributes."""
-    operands = parse_operands(parser)
-    values: list[Value] = []
-    if operands:
-        parser.parse_punctuation(":", " before the types")
-        position = parser.pos
-        kinds = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        values = list(parser.resolve_operands(operands, kinds, position))
-    return values, parse_attributes(parser)
 
 
 def parse_body(parser: Parser, terminator: type[Operation], others: Sequence[type[Operation]]) -> Region:
@@ -352,6 +301,42 @@ class ExecutorOp(Operation):
     signature: ClassVar[Signature]
     inside: ClassVar[str] = "tf_executor.graph"
 
+    @classmethod
+    def assemble(
+        cls,
+        data: Sequence[Value],
+        results: Sequence[Attribute],
+        controls: Sequence[Value],
+        attributes: Attributes,
+        location: Location,
+        properties: Attributes = NOTHING,
+    ) -> Self:
+        """Returns an op with data operands, types of data results and controls."""
+        kinds = (*results, CONTROL) if cls.signature.control else results
+        return cls.create(
+            operands=(*data, *controls),
+            result_types=kinds,
+            properties=properties,
+            attributes=attributes,
+            location=location,
+        )
+
+    @classmethod
+    def parse_end(
+        cls, parser: Parser, operands: Sequence[UnresolvedOperand], short: Short, properties: Attributes = NOTHING
+    ) -> Self:
+        """Parses the types and attributes after the operands; returns the op.
+
+        Args:
+            parser: The parser.
+            operands: The preceding operands.
+            short: The meaning of the short form.
+            properties: The properties that were parsed.
+        """
+        values, kinds = parse_types(parser, operands, short)
+        attributes = parse_attributes(parser, cls.PROPERTIES)
+        return cls.create(operands=values, result_types=kinds, properties=properties, attributes=attributes)
+
     @property
     def data_operands(self) -> list[Value]:
         """The operands that carry values."""
@@ -386,7 +371,9 @@ class ForwardingOp(ExecutorOp):
 
     def verify_(self) -> None:
         super().verify_()
-        check_forwarded(self.data, [result for result in self.results if not is_control(result)])
+        for result in self.results:
+            if not is_control(result) and not compatible(self.data.type, result.type):
+                raise VerifyError(f"a result forwards the data operand: {self.data.type} can't be {result.type}")
 
     def short_type(self) -> Attribute | None:
         """Returns the type of the short form, `None` if the types require the long one."""
@@ -396,8 +383,7 @@ class ForwardingOp(ExecutorOp):
     def print(self, printer: Printer) -> None:
         """Prints ` %data, %controls : types {...}`."""
         print_operands(printer, self.operands)
-        print_types(printer, self, self.short_type())
-        print_attributes(printer, self)
+        print_end(printer, self, self.short_type())
 
 
 class UnaryOp(ForwardingOp):
@@ -414,9 +400,7 @@ class UnaryOp(ForwardingOp):
         location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns an op whose output has the data's type."""
-        return cls.create(
-            operands=(data, *controls), result_types=(data.type, CONTROL), attributes=attributes, location=location
-        )
+        return cls.assemble((data,), (data.type,), controls, attributes, location)
 
     @property
     def output(self) -> OpResult:
@@ -425,10 +409,9 @@ class UnaryOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = parse_operands(parser)
-        values, kinds = parse_types(
-            parser,
-            operands,
-            lambda kind: ([known_type(parser, operands[0], kind)] if operands else [kind], [kind, CONTROL]),
-        )
-        return cls.create(operands=values, result_types=kinds, attributes=parse_attributes(parser))
+        operands = parser.parse_operands()
+
+        def short(kind: Attribute) -> tuple[list[Attribute], list[Attribute]]:
+            return [known_type(parser, operands[0], kind)] if operands else [kind], [kind, CONTROL]
+
+        return cls.parse_end(parser, operands, short)

@@ -65,9 +65,7 @@ class SwitchOp(ForwardingOp):
         location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns a Switch whose outputs have the data's type."""
-        kinds = (data.type, data.type, CONTROL)
-        operands = (data, predicate, *controls)
-        return cls.create(operands=operands, result_types=kinds, attributes=attributes, location=location)
+        return cls.assemble((data, predicate), (data.type, data.type), controls, attributes, location)
 
     @property
     def predicate(self) -> Value:
@@ -89,9 +87,8 @@ class SwitchOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = base.parse_operands(parser)
-        values, kinds = base.parse_types(parser, operands, lambda kind: ([kind, SCALAR_BOOL], [kind, kind, CONTROL]))
-        return cls.create(operands=values, result_types=kinds, attributes=base.parse_attributes(parser))
+        operands = parser.parse_operands()
+        return cls.parse_end(parser, operands, lambda kind: ([kind, SCALAR_BOOL], [kind, kind, CONTROL]))
 
 
 class SwitchNOp(ForwardingOp):
@@ -122,27 +119,21 @@ class SwitchNOp(ForwardingOp):
             printer.write(" (")
             printer.operands(self.control_operands)
             printer.write(")")
-        base.print_types(printer, self, self.short_type())
-        base.print_attributes(printer, self, self.PROPERTIES)
+        base.print_end(printer, self, self.short_type())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = base.parse_operands(parser)
+        operands = parser.parse_operands()
         if len(operands) != 2:
             parser.raise_error(f"expected data and index before 'of', found {len(operands)} operands")
         parser.parse_keyword("of", " before the number of outputs")
         count = parser.parse_integer(allow_boolean=False, allow_negative=False)
         operands += base.parse_controls(parser)
-        values, kinds = base.parse_types(
+        return cls.parse_end(
             parser,
             operands,
             lambda kind: ([base.known_type(parser, operands[0], kind), SCALAR_INT32], [*[kind] * count, CONTROL]),
-        )
-        return cls.create(
-            operands=values,
-            result_types=kinds,
-            properties={"num_outs": attrs.integer(count)},
-            attributes=base.parse_attributes(parser, cls.PROPERTIES),
+            {"num_outs": attrs.integer(count)},
         )
 
 
@@ -164,8 +155,7 @@ class MergeOp(ExecutorOp):
         location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns a Merge of one or more inputs, whose output has the type `output`."""
-        kinds = (output, SCALAR_INT32, CONTROL)
-        return cls.create(operands=(*inputs, *controls), result_types=kinds, attributes=attributes, location=location)
+        return cls.assemble(inputs, (output, SCALAR_INT32), controls, attributes, location)
 
     @property
     def output(self) -> OpResult:
@@ -193,15 +183,13 @@ class MergeOp(ExecutorOp):
         kind = self.output.type
         is_short = len(data) == 2 and data[0].type == kind == data[1].type and self.value_index.type == SCALAR_INT32
         base.print_operands(printer, self.operands)
-        base.print_types(printer, self, kind if is_short else None)
-        base.print_attributes(printer, self)
+        base.print_end(printer, self, kind if is_short else None)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parses the form that `print` prints; the short form has two inputs."""
-        operands = base.parse_operands(parser)
-        values, kinds = base.parse_types(parser, operands, lambda kind: ([kind, kind], [kind, SCALAR_INT32, CONTROL]))
-        return cls.create(operands=values, result_types=kinds, attributes=base.parse_attributes(parser))
+        operands = parser.parse_operands()
+        return cls.parse_end(parser, operands, lambda kind: ([kind, kind], [kind, SCALAR_INT32, CONTROL]))
 
 
 class ControlTriggerOp(ExecutorOp):
@@ -217,7 +205,7 @@ class ControlTriggerOp(ExecutorOp):
         cls, controls: Sequence[Value], attributes: Attributes = NOTHING, location: Location = UNKNOWN_LOC
     ) -> Self:
         """Returns a ControlTrigger that runs after the ops of its controls."""
-        return cls.create(operands=controls, result_types=(CONTROL,), attributes=attributes, location=location)
+        return cls.assemble((), (), controls, attributes, location)
 
     def print(self, printer: Printer) -> None:
         """Prints ` %controls {...}`."""
@@ -230,7 +218,7 @@ class ControlTriggerOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        controls = [parser.resolve_operand(operand, CONTROL) for operand in base.parse_operands(parser)]
+        controls = [parser.resolve_operand(operand, CONTROL) for operand in parser.parse_operands()]
         return cls.create(operands=controls, result_types=(CONTROL,), attributes=base.parse_attributes(parser))
 
 
@@ -259,8 +247,7 @@ class _RendezvousOp(ExecutorOp):
         base.print_operands(printer, self.operands)
         printer.write(" key ")
         printer.attribute(self.properties["tensor_name"])
-        base.print_types(printer, self, self._value.type)
-        base.print_attributes(printer, self, self.PROPERTIES)
+        base.print_end(printer, self, self._value.type)
 
     @property
     def _value(self) -> Value:
@@ -269,18 +256,15 @@ class _RendezvousOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = base.parse_operands(parser)
+        operands = parser.parse_operands()
         parser.parse_keyword("key", " before the name")
         name = parser.parse_str_literal(" as the name")
         is_send = cls is SendOp
-        values, kinds = base.parse_types(
-            parser, operands, lambda kind: ([kind], [CONTROL]) if is_send else ([], [kind, CONTROL])
-        )
-        return cls.create(
-            operands=values,
-            result_types=kinds,
-            properties={"tensor_name": attrs.string(name)},
-            attributes=base.parse_attributes(parser, cls.PROPERTIES),
+        return cls.parse_end(
+            parser,
+            operands,
+            lambda kind: ([kind], [CONTROL]) if is_send else ([], [kind, CONTROL]),
+            {"tensor_name": attrs.string(name)},
         )
 
 
@@ -302,13 +286,8 @@ class SendOp(_RendezvousOp):
         location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns a Send of a value."""
-        return cls.create(
-            operands=(value, *controls),
-            result_types=(CONTROL,),
-            properties={"tensor_name": attrs.string(tensor_name)},
-            attributes=attributes,
-            location=location,
-        )
+        properties = {"tensor_name": attrs.string(tensor_name)}
+        return cls.assemble((value,), (), controls, attributes, location, properties)
 
 
 class RecvOp(_RendezvousOp):
@@ -329,13 +308,8 @@ class RecvOp(_RendezvousOp):
         location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns a Recv of a value of a type."""
-        return cls.create(
-            operands=controls,
-            result_types=(kind, CONTROL),
-            properties={"tensor_name": attrs.string(tensor_name)},
-            attributes=attributes,
-            location=location,
-        )
+        properties = {"tensor_name": attrs.string(tensor_name)}
+        return cls.assemble((), (kind,), controls, attributes, location, properties)
 
 
 PARALLEL_ITERATIONS = 10
@@ -365,13 +339,8 @@ class EnterOp(ForwardingOp):
         location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns an Enter; the output's type is the data's by default."""
-        return cls.create(
-            operands=(data, *controls),
-            result_types=(output or data.type, CONTROL),
-            properties=_frame_properties(frame_name, parallel_iterations, is_constant),
-            attributes=attributes,
-            location=location,
-        )
+        properties = _frame_properties(frame_name, parallel_iterations, is_constant)
+        return cls.assemble((data,), (output or data.type,), controls, attributes, location, properties)
 
     @property
     def frame_name(self) -> str:
@@ -414,25 +383,19 @@ class EnterOp(ForwardingOp):
             printer.write(f" parallel_iterations {self.parallel_iterations}")
         if self.is_constant:
             printer.write(" constant ")
-        base.print_types(printer, self, self.short_type())
-        base.print_attributes(printer, self, self.PROPERTIES)
+        base.print_end(printer, self, self.short_type())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = base.parse_operands(parser)
+        operands = parser.parse_operands()
         parser.parse_keyword("frame", " before the frame's name")
         name = parser.parse_str_literal(" as the frame's name")
         count = PARALLEL_ITERATIONS
         if parser.parse_optional_keyword("parallel_iterations") is not None:
             count = parser.parse_integer(allow_boolean=False)
         is_constant = parser.parse_optional_keyword("constant") is not None
-        values, kinds = base.parse_types(parser, operands, lambda kind: ([kind], [kind, CONTROL]))
-        return cls.create(
-            operands=values,
-            result_types=kinds,
-            properties=_frame_properties(name, count, is_constant),
-            attributes=base.parse_attributes(parser, cls.PROPERTIES),
-        )
+        properties = _frame_properties(name, count, is_constant)
+        return cls.parse_end(parser, operands, lambda kind: ([kind], [kind, CONTROL]), properties)
 
 
 def _frame_properties(name: str, parallel_iterations: int, is_constant: bool) -> dict[str, Attribute]:
@@ -472,7 +435,7 @@ class NextIterationSourceOp(ExecutorOp):
     @classmethod
     def build(cls, output: Attribute, attributes: Attributes = NOTHING, location: Location = UNKNOWN_LOC) -> Self:
         """Returns a source of a value of a type."""
-        return cls.create(result_types=(output, TOKEN, CONTROL), attributes=attributes, location=location)
+        return cls.assemble((), (output, TOKEN), (), attributes, location)
 
     @property
     def output(self) -> OpResult:
@@ -503,13 +466,11 @@ class NextIterationSourceOp(ExecutorOp):
 
     def print(self, printer: Printer) -> None:
         """Prints ` : type {...}`."""
-        base.print_types(printer, self, self.output.type)
-        base.print_attributes(printer, self)
+        base.print_end(printer, self, self.output.type)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        _, kinds = base.parse_types(parser, (), lambda kind: ([], [kind, TOKEN, CONTROL]))
-        return cls.create(result_types=kinds, attributes=base.parse_attributes(parser))
+        return cls.parse_end(parser, (), lambda kind: ([], [kind, TOKEN, CONTROL]))
 
 
 class NextIterationSinkOp(ExecutorOp):
@@ -530,7 +491,7 @@ class NextIterationSinkOp(ExecutorOp):
         location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns the sink of a source, whose operand must have the source's type."""
-        return cls.create(operands=(source.token, value, *controls), attributes=attributes, location=location)
+        return cls.assemble((source.token, value), (), controls, attributes, location)
 
     @property
     def token(self) -> Value:
@@ -567,12 +528,11 @@ class NextIterationSinkOp(ExecutorOp):
         printer.operand(self.token)
         printer.write("]")
         base.print_operands(printer, self.operands[1:])
-        base.print_types(printer, self, self.input.type)
-        base.print_attributes(printer, self)
+        base.print_end(printer, self, self.input.type)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         with parser.in_square_brackets():
             ties = parser.parse_operand(TOKEN, msg="expected the token of a NextIteration.Source")
-        values, _ = base.parse_types(parser, base.parse_operands(parser), lambda kind: ([kind], []))
+        values, _ = base.parse_types(parser, parser.parse_operands(), lambda kind: ([kind], []))
         return cls.create(operands=[ties, *values], attributes=base.parse_attributes(parser))

@@ -34,12 +34,13 @@ class _TerminatorOp(ExecutorOp):
 
     def print(self, printer: Printer) -> None:
         """Prints ` %a, %control : types {...}`."""
-        base.print_values(printer, self)
+        printer.typed_operands(self.operands)
+        base.print_attributes(printer, self)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        values, attributes = base.parse_values(parser)
-        return cls.create(operands=values, attributes=attributes)
+        values = parser.parse_typed_operands()
+        return cls.create(operands=values, attributes=base.parse_attributes(parser))
 
 
 class FetchOp(_TerminatorOp):
@@ -201,12 +202,9 @@ class IslandOp(_BodyOp):
     ) -> Self:
         last = region.blocks[0].last_op if len(region.blocks) == 1 else None
         kinds: list[Attribute] = [value.type for value in last.operands] if isinstance(last, YieldOp) else []
+        kinds.append(CONTROL)
         return cls.create(
-            operands=controls,
-            result_types=[*kinds, CONTROL],
-            attributes=attributes,
-            regions=(region,),
-            location=location,
+            operands=controls, result_types=kinds, attributes=attributes, regions=(region,), location=location
         )
 
     @classmethod
@@ -243,7 +241,9 @@ class IslandOp(_BodyOp):
             printer.write(")")
         wrapped = self._short_form(printer)
         if wrapped is not None:
-            base.print_wrapped(printer, wrapped)
+            # The op has no location of its own: the island's text ends with it.
+            printer.write(f' wraps "{wrapped.name}"')
+            printer.generic_form(wrapped)
             return
         printer.write(" ")
         printer.region(self.regions[0])

@@ -20,7 +20,7 @@ ROWS = [
     ("DynamicStitch", "*xi32, *xf32", "*xf32", "", "the operands' ranks are not known"),
     ("DynamicStitch", "?x2xi32, ?x2x?xf32", "?x?xf32", "", "the shape that each index selects is not known"),
     ("SegmentMean", "*xf32, 4xi32", "*xf32", "", "the operand's rank is not known"),
-    ("SegmentSum", "4xi64, 4xi32", "?xi64", "", "LiteRT computes it for f32, i32, not for i64"),
+    ("SegmentSum", "4xi16, 4xi32", "?xi16", "", "LiteRT computes it for f32, i32, i64, not for i16"),
     ("UnsortedSegmentSum", "4x?xi64, 4xi32, i32", "?x?xi64", "", "the size of the summed rows is not known"),
     ("UniqueV2", "4x2xi32, 1xi32", "?x2xi32, 4xi32", "", "only a vector's elements are compared"),
     ("SparseReshape", "4x?xi64, ?xi64, 2xi64", "4x2xi64, 2xi64", "", "the sparse tensor's rank is not known"),

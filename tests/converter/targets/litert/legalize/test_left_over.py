@@ -122,7 +122,7 @@ def test_an_op_that_serves_another_is_its_consequence() -> None:
         ("FFT3D", "rfft"),
         ("Digamma", "approximate"),
         ("Dilation2D", "max_pool2d"),
-        ("XlaCallModule", "KERAS_BACKEND"),
+        ("XlaSvd", "jit_compile"),
         ("CollectiveReduce", "one processor"),
         ("SaveV2", "restore"),
     ],

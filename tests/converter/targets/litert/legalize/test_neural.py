@@ -227,6 +227,7 @@ OTHERS = [
     Case("NonMaxSuppressionV4", [_BOXES, "f32[5]", "i32[]@4:5", 0.5, 0.0]),
     Case("NonMaxSuppressionV5", [_BOXES, "f32[5]@0.1:1", 4, 0.5, 0.0, 0.3]),
     Case("NonMaxSuppressionV5", [_BOXES, "f32[5]@0.1:1", 4, 0.5, 0.0, 0.0]),
+    Case("Complex", ["f32[?2,3]", "f32[?2,3]"]),
     Case("RFFT", ["f32[2,8]", [8]], tolerance=1e-5),
     Case("RFFT2D", ["f32[2,4,8]", [4, 8]], tolerance=1e-5),
     *(

@@ -23,7 +23,10 @@ _SPECIALS = (
     "before it, LiteRT's kernels may make something else of infinite numbers and NaN than TensorFlow's: convolutions, "
     "matrix products, extremes, pooling, sorting and resizing do"
 )
-_NOTES: Mapping[str, str] = dict.fromkeys(("MulNoNan", "IsNan", "IsInf", "IsFinite"), _SPECIALS)
+_NOTES: Mapping[str, str] = {
+    **dict.fromkeys(("MulNoNan", "IsNan", "IsInf", "IsFinite"), _SPECIALS),
+    "MaxPoolWithArgmax": "where all of a window is minus infinity or NaN, the place that is reported may be another",
+}
 
 
 def lowerings(module: str) -> list[Lowering]:

@@ -102,37 +102,6 @@ def _known_ranks(op: Operation) -> Failure | None:
     return Failure("the operands' ranks are not known") if None in shapes else None
 
 
-def _is_matrix(op: Operation) -> Failure | None:
-    shape = types.shape_of(op.operands[0].type)
-    return None if shape is None or len(shape) >= 2 else Failure("it has fewer than two dimensions")
-
-
-def _last_numbers(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
-    """Returns the numbers from zero up to the size of a dimension, counted from the back, whatever the rank."""
-    shape = types.shape_of(value.type)
-    if shape is not None:
-        return numbers(emit, value, len(shape) + axis)
-    place = (emit.shape(value), emit.ints((axis,)), emit.ints((axis + 1,)), emit.ints((1,)))
-    limit = emit.tf("StridedSlice", place, types.tensor(types.I32, ()), {"shrink_axis_mask": 1})
-    bounds = (emit.scalar(0, types.I32), limit, emit.scalar(1, types.I32))
-    return emit.tf("Range", bounds, types.tensor(types.I32, (-1,)))
-
-
-def _matrix_band_part(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Keeps the elements up to a limit below and above the diagonal; a negative limit keeps all."""
-    matrix, lower, upper = op.operands
-    height, width = (types.shape_of(matrix.type) or (-1, -1))[-2:]
-    rows = emit.reshape(_last_numbers(emit, matrix, -2), (height, 1))
-    columns = emit.reshape(_last_numbers(emit, matrix, -1), (1, width))
-    below = emit.binary("Sub", rows, columns)
-    kept = []
-    for limit, distance in ((lower, below), (upper, emit.unary("Neg", below))):
-        number = emit.limited_i32(limit)
-        within = emit.compare("LessEqual", distance, number)
-        kept.append(emit.tf("LogicalOr", (within, emit.compare("Less", number, 0)), within.type))
-    return emit.select(emit.tf("LogicalAnd", kept, kept[0].type), matrix, 0)
-
-
 def _one_hot_axis(axis: int | None) -> int:
     return -1 if axis is None else axis
 
@@ -183,5 +152,4 @@ ENTRIES: tuple[Entry, ...] = (
     BuiltinRow("Select", "select", _CHOSEN, typed=1, constraint=_known_ranks),
     BuiltinRow("SelectV2", "select_v2", _CHOSEN, typed=1),
     BuiltinRow("ReverseSequence", "reverse_sequence", "f32 i32 i64 ui8 i16", options=_REVERSE_SEQUENCE),
-    Lowering("MatrixBandPart", "SelectV2", _matrix_band_part, _CHOSEN, _is_matrix),
 )

@@ -138,12 +138,6 @@ _BY_OP: Sequence[_Row] = (
         "CudnnRNN.*|BlockLSTM.*|LSTMBlockCell|GRUBlockCell",
         "build the layer with tf.keras.layers.LSTM or GRU, load the weights, and export that",
     ),
-    _Row(
-        "XlaCallModule",
-        "the model comes from JAX or torch, and holds no TensorFlow ops: load its weights where "
-        "KERAS_BACKEND=tensorflow, and export that",
-        True,
-    ),
     _Row("Xla.*", "export the model without jit_compile and without ops of XLA"),
     _Row(".*TPU.*|Collective.*|Nccl.*|CrossReplicaSum", "export the model for inference on one processor", True),
     _Row(

@@ -43,55 +43,35 @@ _MODULES = (
         "image",
     ),
     LazyModule("einsum", "Einsum", "einsum"),
-    LazyModule("cross_entropy", "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", "losses"),
-    LazyModule("roll", "Roll", "rolling"),
     LazyModule(
         "scatter",
-        "ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean "
-        "SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum "
-        "SparseSegmentSumWithNumSegments TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub "
-        "TensorScatterUpdate UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum",
+        "SegmentSum TensorScatterMax TensorScatterMin TensorScatterUpdate UnsortedSegmentMax UnsortedSegmentMin "
+        "UnsortedSegmentProd UnsortedSegmentSum",
         "scatters and segments",
     ),
-    LazyModule("partition", "DynamicPartition DynamicStitch InvertPermutation ParallelDynamicStitch", "partitions"),
+    LazyModule("partition", "DynamicStitch ParallelDynamicStitch", "partitions"),
     LazyModule(
-        "diagonals",
-        "Diag DiagPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 "
-        "MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3",
-        "diagonals",
+        "diagonals", "MatrixDiag MatrixDiagV2 MatrixDiagV3 MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3", "diagonals"
     ),
-    LazyModule(
-        "sparse",
-        "RaggedTensorToSparse RaggedTensorToTensor SparseFillEmptyRows SparseReorder SparseReshape "
-        "SparseTensorDenseMatMul SparseToDense",
-        "sparse and ragged tensors",
-    ),
+    LazyModule("sparse", "SparseReshape SparseToDense", "sparse tensors"),
     LazyModule("strided_update", "TensorStridedSliceUpdate", "strided update"),
-    LazyModule("signal", "IRFFT IRFFT2D RFFT RFFT2D", "signal"),
+    LazyModule("signal", "Complex RFFT2D", "signal"),
     LazyModule("random", "Multinomial RandomStandardNormal RandomUniform", "random"),
     LazyModule("binning", "Bincount Bucketize DenseBincount", "counting"),
-    LazyModule(
-        "resampling", "CropAndResize ExtractImagePatches ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"
-    ),
+    LazyModule("resampling", "CropAndResize ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"),
     LazyModule(
         "fake_quant",
         "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
         "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4",
         "fake quantization",
     ),
-    LazyModule("legacy", "Reverse", "older ops"),
-    LazyModule(
-        "ranking",
-        "ApproxTopK InTopK InTopKV2 ListDiff LowerBound NthElement Unique UniqueV2 UniqueWithCounts "
-        "UniqueWithCountsV2 UnravelIndex UpperBound",
-        "ranking and sets",
-    ),
+    LazyModule("ranking", "Unique", "sets"),
 )
 
 TABLE = LazyTable("tfconvert.converter.targets.litert.legalize", "tf.", _MODULES)
 
-# Families of ops whose decompositions many networks need.
-_COMMON_FAMILIES = frozenset({"elementwise", "special_functions"})
+COMMON_FAMILIES = frozenset({"elementwise", "special_functions"})
+"""Families of ops whose decompositions many networks need."""
 
 Phases = tuple[PatternSet, PatternSet]
 """Patterns that recognise what one op can replace, and those that legalize the remaining ops."""
@@ -104,21 +84,21 @@ def common() -> Phases:
 
 def everything() -> Phases:
     """Returns all patterns."""
-    return _phases(frozenset(TABLE.modules), frozenset(filter(decomposed.lowerings, MODULES)) - _COMMON_FAMILIES)
+    return _phases(frozenset(TABLE.modules), frozenset(filter(decomposed.lowerings, MODULES)) - COMMON_FAMILIES)
 
 
 def phases_for(names: Iterable[str]) -> Phases:
     """Returns the patterns that a module with ops of some names needs."""
     names = tuple(names)
     families = {MODULE_OF[op] for name in names if decompositions(op := name.removeprefix("tf."))}
-    return _phases(TABLE.needed(names), frozenset(families) - _COMMON_FAMILIES)
+    return _phases(TABLE.needed(names), frozenset(families) - COMMON_FAMILIES)
 
 
 @cache
 def _phases(modules: frozenset[LazyModule], families: frozenset[str]) -> Phases:
     loaded = TABLE.load(modules)
     groups = [getattr(file, "ENTRIES", ()) for file in loaded]
-    groups += map(decomposed.lowerings, sorted(_COMMON_FAMILIES | families))
+    groups += map(decomposed.lowerings, sorted(COMMON_FAMILIES | families))
     return PatternSet(pattern for file in loaded for pattern in getattr(file, "PATTERNS", ())), PatternSet(
         entry.pattern() for group in groups for entry in group
     )

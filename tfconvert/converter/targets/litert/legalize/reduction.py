@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import (
-    Attr,
-    BuiltinRow,
-    Entry,
-    Lowering,
-    ResultType,
-    constant_operand,
-)
+from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering, ResultType
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -42,12 +33,6 @@ def _forward(op: Operation, emit: LiteRTBuilder) -> Value:
     return op.operands[0]
 
 
-def _euclidean_norm(op: Operation, emit: LiteRTBuilder) -> Value:
-    squares = emit.unary("Square", op.operands[0])
-    keep = {"keep_dims": tf.get(op, "keep_dims", False)}
-    return emit.unary("Sqrt", emit.tf("Sum", (squares, op.operands[1]), op.results[0].type, keep))
-
-
 def _reduce(op: str, target: str, element_types: str) -> tuple[Entry, ...]:
     return (
         BuiltinRow(op, target, element_types, narrow=(1,), options=_KEEP, constraint=_some_axes),
@@ -68,48 +53,6 @@ def _find(op: str, target: str) -> BuiltinRow:
 _CUMSUM_OPTIONS = {"exclusive": Attr("exclusive", False), "reverse": Attr("reverse", False)}
 
 
-def _cumprod_constraint(op: Operation) -> Failure | None:
-    return constant_operand(1, "the axis")(op) or (
-        Failure("the size of the axis is not known") if _steps(op) is None else None
-    )
-
-
-def _steps(op: Operation) -> tuple[int, int] | None:
-    """Returns the axis and its size if it is known and not so large that the graph would explode."""
-    shape, axes = types.shape_of(op.operands[0].type), _axes(op)
-    if shape is None or axes is None:
-        return None
-    axis = int(axes.reshape(-1)[0]) % len(shape)
-    return (axis, shape[axis]) if shape[axis] >= 0 else None
-
-
-def _cumprod(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Doubling: after step k, every element is the product of up to 2^k elements before it."""
-    steps = _steps(op)
-    assert steps is not None
-    axis, size = steps
-    reverse, exclusive = tf.get(op, "reverse", False), tf.get(op, "exclusive", False)
-    value: Value = op.operands[0]
-    if exclusive:
-        value = _shifted(emit, value, axis, size, 1, reverse)
-    for exponent in range(math.ceil(math.log2(size)) if size > 1 else 0):
-        value = emit.binary("Mul", value, _shifted(emit, value, axis, size, 1 << exponent, reverse))
-    return value
-
-
-def _shifted(emit: LiteRTBuilder, value: Value, axis: int, size: int, by: int, reverse: bool) -> Value:
-    """Returns the value moved along an axis, ones moving in."""
-    shape = types.shape_of(value.type)
-    assert shape is not None
-    element = types.element_of(value.type)
-    begin = [by if reverse and i == axis else 0 for i in range(len(shape))]
-    kept = [max(size - by, 0) if i == axis else -1 for i in range(len(shape))]
-    kept_shape = [kept[axis] if i == axis else dim for i, dim in enumerate(shape)]
-    rest = emit.tf("Slice", (value, emit.ints(begin), emit.ints(kept)), types.tensor(element, kept_shape))
-    pads = [((0, by) if reverse else (by, 0)) if i == axis else (0, 0) for i in range(len(shape))]
-    return emit.pad(rest, pads, 1)
-
-
 ENTRIES: tuple[Entry, ...] = (
     *_reduce("Mean", "mean", _SUMS),
     *_reduce("Sum", "sum", _SUMS),
@@ -118,9 +61,7 @@ ENTRIES: tuple[Entry, ...] = (
     *_reduce("Min", "reduce_min", _EXTREMES),
     *_reduce("All", "reduce_all", "i1"),
     *_reduce("Any", "reduce_any", "i1"),
-    Lowering("EuclideanNorm", "Square Sum Sqrt", _euclidean_norm, "f32"),
     _find("ArgMax", "arg_max"),
     _find("ArgMin", "arg_min"),
     BuiltinRow("Cumsum", "cumsum", _SUMS, narrow=(1,), options=_CUMSUM_OPTIONS),
-    Lowering("Cumprod", "Slice PadV2 Mul", _cumprod, _SUMS, _cumprod_constraint),
 )

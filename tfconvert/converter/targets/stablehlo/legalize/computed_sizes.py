@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_indices
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, first, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate
@@ -76,13 +76,7 @@ def _unique(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     places = places_of(emit, is_new)
     numbers = emit.binary("subtract", scan(emit, emit.convert(is_new, types.I32), 0, ADD), 1)
     indices = rows_at(emit, numbers, earliest)
-    results = [rows_at(emit, value, places), emit.convert(indices, types.element_of(op.results[1].type))]
-    if len(op.results) > 2:
-        element = types.element_of(op.results[2].type)
-        room = emit.broadcast(emit.scalar(0, element), emit.dims(places), ())
-        ones = emit.broadcast(emit.scalar(1, element), (size,), ())
-        results.append(scatter(emit, "add", emit.reshape(indices, (size, 1)), ones, room))
-    return results
+    return rows_at(emit, value, places), emit.convert(indices, types.element_of(op.results[1].type))
 
 
 def _list_diff(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
@@ -122,20 +116,10 @@ def _gradient_axes(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     return [emit.convert(places_of(emit, mask), element) for mask in masks]
 
 
-def _unique_along(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
-    axes = ints(op, 1, "the axis")
-    if axes not in ((), (0,)):
-        raise Declined("it compares slices, not elements")
-    return _unique(op, emit)
-
-
 COMPUTED_SIZES: Mapping[str, Rewrite] = {
     "BroadcastGradientArgs": _gradient_axes,
     "DynamicPartition": _partition,
     "ListDiff": _list_diff,
     "Unique": _unique,
-    "UniqueV2": _unique_along,
-    "UniqueWithCounts": _unique,
-    "UniqueWithCountsV2": _unique_along,
     "Where": _where,
 }

@@ -451,36 +451,9 @@ def _band_part(op: Operation, emit: StableHLOBuilder) -> Value:
     return value
 
 
-def _diag(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits a tensor of twice the rank: a matrix of several dimensions each with the operand on its diagonal."""
-    value = op.operands[0]
-    dims = emit.dims(value)
-    if len(dims) != 1 and min(dims) < 0:
-        raise Declined("the sizes of its operand are not known")
-    size = dims[0]
-    for dim in dims[1:]:
-        size *= dim
-    flat = emit.reshape(value, (size,))
-    zeros = emit.broadcast(emit.scalar(0, types.element_of(value.type)), (size, size), ())
-    return emit.reshape(_set(emit, zeros, flat, _Band(0, 0, "LEFT_LEFT")), (*dims, *dims))
-
-
-def _diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
-    value = op.operands[0]
-    dims = emit.dims(value)[: len(emit.dims(value)) // 2]
-    if len(dims) != 1 and min(dims) < 0:
-        raise Declined("the sizes of its operand are not known")
-    size = dims[0]
-    for dim in dims[1:]:
-        size *= dim
-    return emit.reshape(_taken(emit, emit.reshape(value, (size, size)), 0), dims)
-
-
 DIAGONALS: Mapping[str, Rewrite] = {
     "MatrixBandPart": _band_part,
     **dict.fromkeys(("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3"), _matrix_diag),
     **dict.fromkeys(("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3"), _matrix_diag_part),
     **dict.fromkeys(("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"), _set_diag),
-    "Diag": _diag,
-    "DiagPart": _diag_part,
 }

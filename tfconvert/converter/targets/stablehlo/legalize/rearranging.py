@@ -21,7 +21,7 @@ from tfconvert.converter.targets.stablehlo.legalize.shaping import (
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.converter.targets.stablehlo.legalize.windows import Amounts, Axis, amounts_of, pad_around, same, slid
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -107,33 +107,9 @@ def _invert_permutation(op: Operation, emit: StableHLOBuilder) -> Value:
     return scatter(emit, "", emit.reshape(value, (size, 1)), counted, into)
 
 
-def _reverse(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits a reversal along the axes that a vector of truth values marks; a formula doesn't see which ones."""
-    value, marks = op.operands
-    known = tensor_data.constant_of(marks)
-    if known is None:
-        raise Declined("the axes must be constant")
-    axes = tuple(axis for axis, is_turned in enumerate(tensor_data.to_array(known).tolist()) if is_turned)
-    if not axes:
-        return value
-    return emit.one("reverse", (value,), types.element_of(value.type), emit.dims(value), {"dimensions": axes})
-
-
 def _concat(op: Operation, emit: StableHLOBuilder) -> Value:
     values = op.operands[1:]
     return concatenate(emit, values, axis_of(ints(op, 0, "the axis")[0], len(emit.dims(values[0]))))
-
-
-def _concat_offset(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
-    (axis,), shapes = ints(op, 0, "the axis"), op.operands[1:]
-    (rank,) = emit.dims(shapes[0])
-    total = emit.broadcast(emit.scalar(0, types.I32), (rank,))
-    mask = emit.ints([int(at == axis % rank) for at in range(rank)])
-    offsets = []
-    for shape in shapes:
-        offsets.append(total)
-        total = emit.binary("add", total, emit.binary("multiply", shape, mask))
-    return offsets
 
 
 def _broadcast_args(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -257,7 +233,6 @@ def _binary(name: str) -> Rewrite:
 REARRANGEMENTS: Mapping[str, Rewrite] = {
     "BroadcastArgs": _broadcast_args,
     "Concat": _concat,
-    "ConcatOffset": _concat_offset,
     "Cross": _cross,
     "DataFormatDimMap": _axis_by_format,
     "DataFormatVecPermute": _permute_by_format,
@@ -268,7 +243,6 @@ REARRANGEMENTS: Mapping[str, Rewrite] = {
     "ParallelDynamicStitch": _dynamic_stitch,
     "Polygamma": _binary("chlo.polygamma"),
     "PopulationCount": _population_count,
-    "Reverse": _reverse,
     "ReverseSequence": _reverse_sequence,
     "Roll": _roll,
     "Transpose": _transpose,

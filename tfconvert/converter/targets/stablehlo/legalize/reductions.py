@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_index_vectors, require_indices
-from tfconvert.converter.targets.stablehlo.legalize.elementwise import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of, axis_of, ints
-from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
+from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.scans import first
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
@@ -142,17 +141,6 @@ def _mean(op: Operation, emit: StableHLOBuilder) -> Value:
     return _finish(emit, emit.convert(mean, element), op, axes)
 
 
-def _euclidean_norm(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits the root of the sum of squares; TensorFlow computes that of integers in doubles, and cuts it off."""
-    value = op.operands[0]
-    element = types.element_of(value.type)
-    axes = axes_of(op, 1, len(emit.dims(value)))
-    total = emit.reduce("add", emit.binary("multiply", value, conjugated(emit, value)), axes, 0)
-    if types.numpy_dtype(element).kind in "iu":
-        total = emit.convert(total, types.F64)
-    return _finish(emit, emit.convert(emit.unary("sqrt", total), element), op, axes)
-
-
 def _arg(direction: str) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
@@ -200,7 +188,6 @@ REDUCTIONS: Mapping[str, Rewrite] = {
     "Any": _reduction("or", 0),
     "ArgMax": _arg("GT"),
     "ArgMin": _arg("LT"),
-    "EuclideanNorm": _euclidean_norm,
     "Max": _max,
     "Mean": _mean,
     "Min": _min,
@@ -237,67 +224,12 @@ def _unsorted(how: str) -> Rewrite:
     return lower
 
 
-def _count_of(emit: StableHLOBuilder, op: Operation, ids: Value) -> int:
-    """Returns the number of segments that sorted numbers require: one more than the last one."""
-    declared = types.shape_of(op.results[0].type)
-    if declared is not None and declared[0] >= 0:
-        return declared[0]
-    known = constant_ints(ids)
-    if known is not None:
-        return max(known, default=-1) + 1
-    largest = emit.reduce("maximum", emit.convert(ids, types.I32), (0,), -1)
-    return emit.sizes.fresh(emit.binary("add", largest, 1))
-
-
-def _sizes_of(emit: StableHLOBuilder, ids: Value, count: int, data: Value) -> Value:
-    """Emits how many rows each segment has, as numbers of the data's type, with the data's rank."""
-    rank, element = len(emit.dims(data)), types.element_of(data.type)
-    ones = emit.broadcast(emit.scalar(1, element), emit.dims(ids), ())
-    return emit.reshape(_combined(emit, "Sum", ones, ids, count), (count, *[1] * (rank - 1)))
-
-
-def _sorted(how: str) -> Rewrite:
-    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
-        data, ids = op.operands[:2]
-        return _of_sorted(emit, how, data, ids, _count_of(emit, op, ids))
-
-    return lower
-
-
-def _of_sorted(emit: StableHLOBuilder, how: str, data: Value, ids: Value, count: int) -> Value:
-    if how in ("Sum", "Prod"):
-        return _combined(emit, how, data, ids, count)
-    sizes = _sizes_of(emit, ids, count, data)
-    if how in ("Max", "Min"):
-        found = _combined(emit, how, data, ids, count)
-        return emit.select(emit.compare("GT", sizes, 0), found, 0)
-    divisor = emit.binary("maximum", sizes, 1)
-    if how == "SqrtN":
-        divisor = emit.unary("sqrt", divisor)
-    return emit.binary("divide", _combined(emit, "Sum", data, ids, count), divisor)
-
-
 def _with_count(how: str) -> Rewrite:
     """Returns a lowering for segments whose number is an operand."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         data, ids, count = op.operands
         return _combined(emit, how, data, ids, requested_size(emit, count))
-
-    return lower
-
-
-def _sparse(how: str) -> Rewrite:
-    """Returns a lowering that first gathers the rows; the number of segments may be an operand."""
-
-    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
-        data, indices, ids = op.operands[:3]
-        known = len(op.operands) > 3
-        count = requested_size(emit, op.operands[3]) if known else _count_of(emit, op, ids)
-        require_indices(emit, indices, emit.dims(data)[0])
-        if known:
-            require_indices(emit, ids, count)
-        return _of_sorted(emit, how, rows_at(emit, data, indices), ids, count)
 
     return lower
 
@@ -350,10 +282,7 @@ def _sparse_to_dense(op: Operation, emit: StableHLOBuilder) -> Value:
 
 SEGMENTS: Mapping[str, Rewrite] = {
     **{f"UnsortedSegment{how}": _unsorted(how) for how in _BODIES},
-    **{f"Segment{how}": _sorted(how) for how in (*_BODIES, "Mean")},
     **{f"Segment{how}V2": _with_count(how) for how in _BODIES},
-    **{f"SparseSegment{how}": _sparse(how) for how in ("Sum", "Mean", "SqrtN")},
-    **{f"SparseSegment{how}WithNumSegments": _sparse(how) for how in ("Sum", "Mean", "SqrtN")},
     "Bincount": _bincount,
     "DenseBincount": _bincount,
     "HistogramFixedWidth": _histogram,

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.computed_sizes import places_of
-from tfconvert.converter.targets.stablehlo.legalize.elementwise import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
@@ -308,22 +307,6 @@ def _fill_empty_rows(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     )
 
 
-def _times_dense(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits for each element the row of the other matrix that it is multiplied by, and adds up by its own row."""
-    indices, values, shape, matrix = op.operands
-    own = int(bool(tf.get(op, "adjoint_a", False)))
-    if own:
-        values = conjugated(emit, values)
-    if tf.get(op, "adjoint_b", False):
-        matrix = conjugated(emit, emit.transpose(matrix, (1, 0)))
-    columns = _columns(emit, indices)
-    rows = rows_at(emit, matrix, columns[1 - own])
-    dims = emit.dims(rows)
-    products = emit.binary("multiply", rows, emit.broadcast(values, dims, (0,)))
-    into = emit.broadcast(emit.scalar(0, types.element_of(matrix.type)), (sizes_in(emit, shape)[own], dims[1]), ())
-    return scatter(emit, "add", emit.reshape(columns[own], (dims[0], 1)), products, into)
-
-
 def _reduce_sum(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the sums of the elements with equal indices along the dimensions that are left."""
     indices, values, shape, _ = op.operands
@@ -376,5 +359,4 @@ SPARSE: Mapping[str, Rewrite] = {
     "SparseReorder": _reorder,
     "SparseReshape": _reshape,
     "SparseTensorDenseAdd": _add_to_dense,
-    "SparseTensorDenseMatMul": _times_dense,
 }

@@ -16,7 +16,7 @@ def upgrade() -> None:
     op.create_table(
         "installation",
         sa.Column("id", sa.String(32), primary_key=True),
-        comment="One row: what a data folder and a database that belong together have in common.",
+        comment="One row: what a data directory and a database that belong together have in common.",
     )
     _create_servers()
     _create_jobs()
@@ -93,7 +93,7 @@ def _create_tokens() -> None:
             "hash", sa.String(64), nullable=False, unique=True, comment="SHA-256: the token itself is kept nowhere."
         ),
         sa.Column("role", sa.String(16), nullable=False),
-        sa.Column("most_active", sa.Integer, comment="NULL for what the server is set to, like the next."),
+        sa.Column("max_active", sa.Integer, comment="NULL for what the server is set to, like the next."),
         sa.Column("per_minute", sa.Integer),
         sa.Column("created", sa.Double, nullable=False),
         sa.Column("revoked", sa.Double),

@@ -1,0 +1,96 @@
+"""Reductions over windows: poolings, running sums and the like, others by slices."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.converter.from_stablehlo.against_executor import check, numbers
+from tests.converter.from_stablehlo.test_reductions import TYPES, body, init
+
+
+class Window(NamedTuple):
+    """A reduction: the operand's shape, windows, padding, strides, the result's shape, the distance of elements."""
+
+    x: tuple[int, ...]
+    sizes: tuple[int, ...]
+    pads: str
+    strides: tuple[int, ...]
+    shape: tuple[int, ...]
+    rates: tuple[int, ...] = ()
+    gaps: tuple[int, ...] = ()
+
+
+IMAGE = (2, 8, 7, 3)
+NONE = "[0, 0]"
+WINDOWS = {
+    "valid": Window(IMAGE, (1, 2, 2, 1), f"{NONE}, {NONE}, {NONE}, {NONE}", (1, 2, 2, 1), (2, 4, 3, 3)),
+    "same": Window(IMAGE, (1, 3, 3, 1), f"{NONE}, [0, 1], [1, 1], {NONE}", (1, 2, 2, 1), (2, 4, 4, 3)),
+    "padded": Window(IMAGE, (1, 3, 3, 1), f"{NONE}, [2, 0], [0, 2], {NONE}", (1, 1, 1, 1), (2, 8, 7, 3)),
+    "dilated": Window(IMAGE, (1, 2, 2, 1), f"{NONE}, [1, 1], {NONE}, {NONE}", (1, 1, 1, 1), (2, 8, 5, 3), (1, 2, 2, 1)),
+    "with gaps": Window(
+        IMAGE, (1, 2, 2, 1), f"{NONE}, {NONE}, {NONE}, {NONE}", (1, 1, 1, 1), (2, 14, 6, 3), (), (1, 2, 1, 1)
+    ),
+    "channels first": Window((2, 3, 8, 6), (1, 1, 2, 2), f"{NONE}, {NONE}, {NONE}, {NONE}", (1, 1, 2, 2), (2, 3, 4, 3)),
+    "lines": Window((2, 9, 4), (1, 3, 1), f"{NONE}, [1, 1], {NONE}", (1, 2, 1), (2, 5, 4)),
+    "vectors": Window((2, 9), (1, 3), f"{NONE}, {NONE}", (1, 1), (2, 7)),
+    "volumes": Window(
+        (2, 4, 6, 5, 3), (1, 2, 2, 2, 1), f"{NONE}, {NONE}, {NONE}, [0, 1], {NONE}", (1, 2, 2, 2, 1), (2, 2, 3, 3, 3)
+    ),
+    "batches and channels": Window((4, 6, 6), (2, 1, 2), f"{NONE}, {NONE}, {NONE}", (2, 1, 2), (2, 6, 3)),
+    "long": Window((2, 30), (1, 11), f"{NONE}, [1, 0]", (1, 2), (2, 11)),
+    "running": Window((2, 7, 3), (1, 7, 1), f"{NONE}, [6, 0], {NONE}", (1, 1, 1), (2, 7, 3)),
+    "running back": Window((2, 7, 3), (1, 7, 1), f"{NONE}, [0, 6], {NONE}", (1, 1, 1), (2, 7, 3)),
+    "running long": Window((2, 150), (1, 150), f"{NONE}, [149, 0]", (1, 1), (2, 150)),
+}
+
+
+def op_of(window: Window, name: str, dtype: str) -> str:
+    rank = len(window.x)
+    lists = {
+        "base_dilations": window.gaps,
+        "window_dilations": window.rates,
+        "window_dimensions": window.sizes,
+        "window_strides": window.strides,
+    }
+    properties = {key: f"array<i64: {', '.join(map(str, values))}>" for key, values in lists.items() if values}
+    properties["padding"] = f"dense<[{window.pads}]> : tensor<{rank}x2xi64>"
+    listed = ", ".join(f"{key} = {value}" for key, value in properties.items())
+    return f'"stablehlo.reduce_window"(%a, %init) <{{{listed}}}> {body(name, TYPES[dtype])}'
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int8"])
+@pytest.mark.parametrize("reducer", ["add", "maximum", "minimum", "multiply"])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows(name: str, reducer: str, dtype: str) -> None:
+    window = WINDOWS[name]
+    x = numbers(*window.x, dtype=dtype)
+    if reducer == "multiply":
+        x = np.sign(x).astype(dtype) + (x == 0).astype(dtype)
+    check(op_of(window, reducer, dtype), [x], window.shape, dtype, init=init(reducer, dtype))
+
+
+OPEN = {
+    ("valid", "maximum"): {"MAX_POOL_2D": 1},
+    ("same", "maximum"): {"MAX_POOL_2D": 1},
+    ("valid", "add"): {"AVERAGE_POOL_2D": 1, "MUL": 1},
+    ("running", "add"): {"CUMSUM": 1},
+    ("running back", "add"): {"CUMSUM": 1},
+}
+
+
+@pytest.mark.parametrize(("name", "reducer"), OPEN)
+def test_windows_of_an_open_batch(name: str, reducer: str) -> None:
+    window = WINDOWS[name]
+    wanted = OPEN[name, reducer]
+    op = op_of(window, reducer, "float32")
+    check(op, [numbers(*window.x)], window.shape, init=init(reducer, "float32"), wanted=wanted, is_open=True)
+
+
+@pytest.mark.parametrize("name", ["same", "running"])
+def test_other_initial_values(name: str) -> None:
+    window = WINDOWS[name]
+    op = op_of(window, "maximum", "float32")
+    check(op, [numbers(*window.x)], window.shape, init=np.array(0.5, np.float32))
