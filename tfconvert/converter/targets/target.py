@@ -84,7 +84,7 @@ class Target(ABC, Generic[File]):
         return {}
 
     def arena(self, file: File) -> int | None:
-        """Returns the bytes of the arena that the runtime plans for a file; `None` if unknown, or if there is none."""
+        """Returns the bytes of the arena that the runtime plans for a file; or `None`."""
         return None
 
     def notes(self, file: File) -> Sequence[Diagnostic]:

@@ -79,11 +79,11 @@ def best_order(schedule: Schedule) -> list[int] | None:
             smallest, best = arena, order
     tries = _WORK_OF_MOVES // len(best)
     moves = orders.moves(best)
-    while tries > 0 and smallest > bound and (order := next(moves, None)) is not None:
+    while tries > 0 and smallest > bound and (moved := next(moves, None)) is not None:
         tries -= 1
-        arena = _arena_below(schedule, order, smallest)
+        arena = _arena_below(schedule, moved, smallest)
         if arena is not None:
-            smallest, best, moves = arena, order, orders.moves(order)
+            smallest, best, moves = arena, moved, orders.moves(moved)
     return None if best == unchanged else best
 
 

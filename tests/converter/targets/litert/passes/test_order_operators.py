@@ -32,8 +32,7 @@ def _branches(count: int) -> str:
     for k in range(count):
         lines.append(f'  %s{k + 1} = "tf.Sin"(%s{k}) : (tensor<1x8xf32>) -> tensor<1x8xf32>')
         lines.append(f'  %t{k} = "tf.Tile"(%s{k}, %times) : (tensor<1x8xf32>, tensor<2xi32>) -> {LARGE}')
-    for k in range(count):
-        lines.append(f'  %m{k} = "tf.Slice"(%t{k}, %begin, %size) : {SLICE}')
+    lines += [f'  %m{k} = "tf.Slice"(%t{k}, %begin, %size) : {SLICE}' for k in range(count)]
     total, one = "%m0", "tensor<1x1xf32>"
     for k in range(1, count):
         lines.append(f'  %a{k} = "tf.AddV2"({total}, %m{k}) : ({one}, {one}) -> {one}')
@@ -155,7 +154,8 @@ def test_orders_are_those_of_the_program(seed: int) -> None:
     schedule = Schedule(sizes, steps, [0], [count, source.randint(0, count)])
     proposed = _Orders(schedule)
     orders = list(proposed.all())
-    for order in [*orders, *(move for order in orders for move in proposed.moves(order))]:
+    moves = [move for order in orders for move in proposed.moves(order)]
+    for order in (*orders, *moves):
         assert sorted(order) == list(range(count))
         computed = {0}
         for number in order:

@@ -36,6 +36,7 @@ After:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
@@ -96,10 +97,7 @@ def _move(op: Operation, terminator: Operation) -> None:
 
 def _has_choice(operators: Sequence[Operation]) -> bool:
     """Returns whether an operator doesn't need the one before it, so that another order may be possible."""
-    return any(
-        all(value.owner is not before for value in op.operands)
-        for before, op in zip(operators, operators[1:], strict=False)
-    )
+    return any(all(value.owner is not before for value in op.operands) for before, op in pairwise(operators))
 
 
 def _uses_handles(op: Operation) -> bool:
