@@ -52,6 +52,7 @@ NAMES = [
     "cse",
     "fit-kernels",
     "separate-outputs",
+    "order-operators",
 ]
 
 FORBIDDEN_LAST = ("tf.", "tf_executor.", "tf_saved_model.")
@@ -153,6 +154,7 @@ EVERYTHING = [
     "separate-outputs",
     "verify-quantized",
     "sparse-weights",
+    "order-operators",
 ]
 
 
