@@ -33,7 +33,7 @@ def _op(name: str, **by_kind: str) -> Callable[[RaisedOp], EmittedTensor]:
 def _apply(raised: RaisedOp, name: str, by_kind: dict[str, str], *operands: EmittedTensor) -> EmittedTensor:
     first = operands[0]
     if first.dtype.kind == "c" and name in _OF_COMPLEX:
-        return _complex_of(*_OF_COMPLEX[name](*(part for operand in operands for part in parts(operand))))
+        return complex_of(*_OF_COMPLEX[name](*(part for operand in operands for part in parts(operand))))
     name = by_kind.get(_kind(first), name)
     idiom = _IDIOMS.get(name)
     found: EmittedTensor = (idiom and idiom(*operands)) or first.op(name, *operands)
@@ -222,7 +222,7 @@ def _select(raised: RaisedOp) -> EmittedTensor:
         return y if known is not None and not known else x
     if x.dtype.kind == "c":
         (a, b), (c, d) = parts(x), parts(y)
-        return _complex_of(raised.elementwise(_chosen, condition, a, c), raised.elementwise(_chosen, condition, b, d))
+        return complex_of(raised.elementwise(_chosen, condition, a, c), raised.elementwise(_chosen, condition, b, d))
     return raised.elementwise(_chosen, condition, x, y)
 
 
@@ -243,7 +243,7 @@ def _convert(raised: RaisedOp) -> EmittedTensor:
 def _converted(x: EmittedTensor, dtype: np.dtype[Any]) -> EmittedTensor:
     if dtype.kind == "c" and x.dtype.kind != "c":
         real = x.cast(np.float32 if dtype == np.complex64 else np.float64)
-        return _complex_of(real, real * 0)
+        return complex_of(real, real * 0)
     if x.dtype.kind == "c" and dtype.kind != "c":
         return parts(x)[0].cast(dtype)
     return x.not_equal(0) if dtype.kind == "b" and x.dtype.kind != "b" else x.cast(dtype)
@@ -280,7 +280,7 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
     if x.dtype.kind == "c":
         (a, b), (c, d) = parts(x), parts(y)
         size = c * c + d * d
-        return _complex_of((a * c + b * d) / size, (b * c - a * d) / size)
+        return complex_of((a * c + b * d) / size, (b * c - a * d) / size)
     if idioms.number(y) == 1:
         return x
     if _kind(x) == "f":
@@ -489,7 +489,8 @@ def _real_dtype(x: EmittedTensor) -> np.dtype[Any]:
     return np.dtype(np.float64 if x.dtype == np.complex128 else np.float32)
 
 
-def _complex_of(real: EmittedTensor, imaginary: EmittedTensor) -> EmittedTensor:
+def complex_of(real: EmittedTensor, imaginary: EmittedTensor) -> EmittedTensor:
+    """Returns complex numbers of their parts."""
     dtype = np.dtype(np.complex128 if real.dtype == np.float64 else np.complex64)
     return real.op("Complex", real, imaginary, Tout=dtype)  # type: ignore[no-any-return]
 
@@ -516,13 +517,13 @@ def _abs(x: EmittedTensor) -> EmittedTensor:
 def _negate(x: EmittedTensor) -> EmittedTensor:
     if x.dtype.kind == "c":
         real, imaginary = parts(x)
-        return _complex_of(-real, -imaginary)
+        return complex_of(-real, -imaginary)
     return 0 - x if x.dtype.kind == "u" else -x
 
 
 def _conj(x: EmittedTensor) -> EmittedTensor:
     real, imaginary = parts(x)
-    return _complex_of(real, -imaginary)
+    return complex_of(real, -imaginary)
 
 
 def _is_infinite(x: EmittedTensor) -> EmittedTensor:
@@ -577,7 +578,7 @@ ROWS: Rows = {
     "cbrt": _formula(_cbrt),
     "clamp": _clamp,
     "compare": _compare,
-    "complex": _formula(_complex_of),
+    "complex": _formula(complex_of),
     "conj": _formula(_conj),
     "convert": _convert,
     "count_leading_zeros": _formula(_count_leading_zeros),
