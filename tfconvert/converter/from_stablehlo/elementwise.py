@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo import idioms
+from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts, real_dtype
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.ranges import compared
 from tfconvert.converter.from_stablehlo.reductions import mean_of
@@ -450,15 +451,6 @@ def _rounded(x: EmittedTensor, exponent: int, mantissa: int) -> EmittedTensor:
     return found
 
 
-def parts(x: EmittedTensor) -> tuple[EmittedTensor, EmittedTensor]:
-    """Returns the real and the imaginary part of complex numbers: what they were made of, if that is seen."""
-    owner = x.value.owner
-    if isinstance(owner, Operation) and owner.name == "tf.Complex":
-        real, imaginary = (EmittedTensor(x.builder, operand, x.known) for operand in owner.operands)
-        return real, imaginary
-    return x.op("Real", x, Tout=_real_dtype(x)), x.op("Imag", x, Tout=_real_dtype(x))
-
-
 _Parts = tuple[EmittedTensor, EmittedTensor]
 
 
@@ -485,16 +477,6 @@ _OF_COMPLEX: dict[str, Callable[..., _Parts]] = {
 }
 
 
-def _real_dtype(x: EmittedTensor) -> np.dtype[Any]:
-    return np.dtype(np.float64 if x.dtype == np.complex128 else np.float32)
-
-
-def complex_of(real: EmittedTensor, imaginary: EmittedTensor) -> EmittedTensor:
-    """Returns complex numbers of their parts."""
-    dtype = np.dtype(np.complex128 if real.dtype == np.float64 else np.complex64)
-    return real.op("Complex", real, imaginary, Tout=dtype)  # type: ignore[no-any-return]
-
-
 def _part(index: int) -> Compute:
     def compute(x: EmittedTensor) -> EmittedTensor:
         if x.dtype.kind == "c":
@@ -508,7 +490,7 @@ def _abs(x: EmittedTensor) -> EmittedTensor:
     if x.dtype.kind == "c":
         owner = x.value.owner
         if not isinstance(owner, Operation) or owner.name != "tf.Complex":
-            return x.op("ComplexAbs", x, Tout=_real_dtype(x))  # type: ignore[no-any-return]
+            return x.op("ComplexAbs", x, Tout=real_dtype(x))  # type: ignore[no-any-return]
         real, imaginary = parts(x)
         return (real * real + imaginary * imaginary).sqrt()
     return x if x.dtype.kind == "u" else abs(x)

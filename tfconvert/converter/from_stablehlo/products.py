@@ -6,7 +6,7 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from tfconvert.converter.from_stablehlo.elementwise import complex_of, parts
+from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined
