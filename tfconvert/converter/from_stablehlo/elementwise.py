@@ -236,9 +236,38 @@ def _clamp(raised: RaisedOp) -> EmittedTensor:
     return raised.elementwise(lambda low, x, high: x.maximum(low).minimum(high), *raised.operands)
 
 
+# Types of which LiteRT makes one-hot vectors.
+_ONE_HOT = (np.float32, np.int32, np.int64, np.int8, np.uint8)
+
+
 def _convert(raised: RaisedOp) -> EmittedTensor:
     dtype = raised.dtype()
-    return raised.elementwise(lambda x: _converted(x, dtype), *raised.operands)
+    found = _one_hot(raised) if dtype in _ONE_HOT else None
+    return raised.elementwise(lambda x: _converted(x, dtype), *raised.operands) if found is None else found
+
+
+def _one_hot(raised: RaisedOp) -> EmittedTensor | None:
+    """Matches integers that are compared with the numbers from 0 along a new last dimension."""
+    (x,) = raised.operands
+    owner = x.value.owner
+    if not isinstance(owner, Operation) or owner.name != "tf.Equal" or not x.rank:
+        return None
+    for at, numbers in (pair := [raised.tensor(operand) for operand in owner.operands], pair[::-1]):
+        known = raised.known(numbers)
+        if known is None or known.dtype not in (np.int32, np.int64) or known.ndim > x.rank or at.rank != x.rank:
+            continue
+        count = known.size
+        made = raised.unsqueezed(at)
+        if (
+            count > 1
+            and known.shape[-1:] == (count,)
+            and (known.reshape(-1) == np.arange(count)).all()
+            and made is not None
+            and made[1] == [x.rank - 1]
+        ):
+            one, zero = (raised.constant(value) for value in (1, 0))
+            return at.op("OneHot", made[0], count, one, zero, axis=-1)  # type: ignore[no-any-return]
+    return None
 
 
 def _converted(x: EmittedTensor, dtype: np.dtype[Any]) -> EmittedTensor:
