@@ -196,6 +196,7 @@ def _run(
         operator_versions=file.versions,
         min_runtime_version=file.min_runtime_version,
         custom_operators=file.custom_operators,
+        arena=target.arena(file),
         graphs=None if keep is None else keep.graphs(module),
     )
     return file, report

@@ -100,6 +100,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.targets.litert.passes.calibrate",
     "tfconvert.converter.targets.litert.passes.fit_kernels",
     "tfconvert.converter.targets.litert.passes.legalize",
+    "tfconvert.converter.targets.litert.passes.order_operators",
     "tfconvert.converter.pipeline.pass_registry",
     "tfconvert.report.report",
     "tfconvert.converter.rewrite.op_info",

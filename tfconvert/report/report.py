@@ -52,6 +52,8 @@ class Report(NamedTuple):
         graphs: The graphs before and after as plain data, if they were to be kept; not part of `to_dict`.
         input_notes: Notes on the sizes of inputs.
         custom_operators: How many times each operator is called that the app must register.
+        arena: Bytes that the runtime plans for the tensors of the main graph, with open sizes as stored; `None` if
+            unknown.
     """
 
     source: str
@@ -72,6 +74,7 @@ class Report(NamedTuple):
     graphs: Mapping[str, Any] | None = None
     input_notes: tuple[Diagnostic, ...] = ()
     custom_operators: Mapping[str, int] = _NOTHING
+    arena: int | None = None
 
     @property
     def seconds(self) -> float:
@@ -90,6 +93,7 @@ class Report(NamedTuple):
         return {
             "source": self.source,
             "size": self.size,
+            "arena": self.arena,
             "seconds": round(self.seconds, 6),
             "functions": [interface.to_dict() for interface in self.interfaces],
             "stages": [{"name": stage.name, "seconds": round(stage.seconds, 6)} for stage in self.stages],
@@ -125,6 +129,7 @@ class Report(NamedTuple):
             *([f"  {fidelity.head()}"] if fidelity is not None else []),
             *(f"  {note.severity}: {note}" for note in first),
             *([f"  {self.runtime}"] if self.runtime else []),
+            *([f"  {self._arena_text(self.arena)}"] if self.arena is not None else []),
             *(f"  {interface}" for interface in self.interfaces),
         ]
         lines += _section("operators", self._operator_rows(), most)
@@ -204,6 +209,10 @@ class Report(NamedTuple):
         from tfconvert.schema.fidelity import LOW
 
         return tuple(note for note in self.notes if note.code == LOW)
+
+    def _arena_text(self, arena: int) -> str:
+        is_open = any(None in (each.shape or ()) for interface in self.interfaces for each in interface.inputs)
+        return f"arena of the main graph: {size_text(arena)}{', with open sizes as stored' if is_open else ''}"
 
     def _operator_rows(self) -> list[tuple[str, str]]:
         ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))

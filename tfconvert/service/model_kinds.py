@@ -146,7 +146,11 @@ def _by_signature(head: bytes, name: str) -> ModelKind | None:
             raise error("bad-archive", f"{shown(name)} is packed with {packer}", hint="pack it as .zip or .tar.gz")
     if head.startswith(_GZIP):
         return ModelKind.TAR_GZ
-    for (offset, signature), kind in ((_LITERT, ModelKind.LITERT), (_ARTIFACT, ModelKind.ARTIFACT), (_TAR, ModelKind.TAR)):
+    for (offset, signature), kind in (
+        (_LITERT, ModelKind.LITERT),
+        (_ARTIFACT, ModelKind.ARTIFACT),
+        (_TAR, ModelKind.TAR),
+    ):
         if head[offset:].startswith(signature):
             return kind
     return None

@@ -365,6 +365,8 @@ def _litert(file: LiteRTFile, is_source: bool, most: int | None) -> list[str]:
     registered = f", with these registered: {', '.join(custom)}" if custom else ""
     lines.append(f"  runtime: {file.min_runtime_version or 'any'} or later{registered}")
     lines.append(f"  memory of activations: {_activations(file.activations)}")
+    if file.arena is not None:
+        lines.append(f"  arena of the main graph: {_bytes(file.arena)}, with dynamic sizes as stored")
     for note in file.notes if is_source else ():
         lines += [line.removeprefix("  ") for line in _diagnostic(note)]
     lines += _table("LiteRT operators", map(_operator, file.operators), sum(use.calls for use in file.operators), most)

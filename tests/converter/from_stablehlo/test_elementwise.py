@@ -159,6 +159,27 @@ def test_ops_of_two_operands(name: str, function: Callable[[Array, Array], Array
         assert _close(results(text, x, y)[0], function(x, y))
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int8])
+def test_integers_are_divided_by_zero_as_xla_does(dtype: type) -> None:
+    x: Array = np.array([7, 6, 3, 0], dtype)
+    kind = type_of(x)
+    body = f"""    %0 = stablehlo.divide %a, %b : {kind}
+    %1 = stablehlo.remainder %a, %b : {kind}
+    return %0, %1 : {kind}, {kind}"""
+    divisors: Array = np.array([2, 0, 3, 0], dtype)
+    quotient, rest = results(program(body, [kind, kind], [kind, kind]), x, divisors)
+    ones = int(np.array(-1).astype(dtype))
+    assert quotient.tolist() == [3, ones, 1, ones]
+    assert rest.tolist() == [1, 6, 0, 0]
+
+
+def test_divisions_by_constants_are_one_operator() -> None:
+    body = """    %c = stablehlo.constant dense<3> : tensor<4xi32>
+    %0 = stablehlo.divide %a, %c : tensor<4xi32>
+    return %0 : tensor<4xi32>"""
+    assert operators(convert(program(body, ["tensor<4xi32>"], ["tensor<4xi32>"]))) == {"DIV": 1}
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.uint8])
 @pytest.mark.parametrize("name", ["shift_left", "shift_right_arithmetic", "shift_right_logical"])
 def test_shifts_by_all_bits_leave_none_or_the_sign(name: str, dtype: type) -> None:

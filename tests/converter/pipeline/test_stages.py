@@ -52,6 +52,7 @@ NAMES = [
     "cse",
     "fit-kernels",
     "separate-outputs",
+    "order-operators",
 ]
 
 FORBIDDEN_LAST = ("tf.", "tf_executor.", "tf_saved_model.")
@@ -153,6 +154,7 @@ EVERYTHING = [
     "separate-outputs",
     "verify-quantized",
     "sparse-weights",
+    "order-operators",
 ]
 
 
@@ -284,10 +286,11 @@ def test_settings_of_a_group_reach_the_passes() -> None:
 
 def test_weights_are_quantized_if_the_user_wants_it() -> None:
     assert _run(PLAIN, Options(target=LiteRT(quantize=Quantize("dynamic")))) == [
-        *NAMES[:-1],
+        *NAMES[:-2],
         "quantize-weights",
-        NAMES[-1],
+        "separate-outputs",
         "verify-quantized",
+        "order-operators",
     ]
 
 

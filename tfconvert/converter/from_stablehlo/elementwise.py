@@ -286,11 +286,12 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
     if _kind(x) == "f":
         found = mean_of(raised, x, y)
         return found if found is not None else idioms.divide(x, y) or x / y
-    if _is_natural(raised, x) and _is_natural(raised, y):
-        quotient: EmittedTensor = x.op("FloorDiv", x, y)
-        raised.name_size("FloorDiv", quotient, (x, y))
-        return quotient
-    return x.op("TruncateDiv", x, y)  # type: ignore[no-any-return]
+    name = "FloorDiv" if _is_natural(raised, x) and _is_natural(raised, y) else "TruncateDiv"
+    divisor = _not_zero(raised, y)
+    quotient: EmittedTensor = x.op(name, x, divisor)
+    if name == "FloorDiv":
+        raised.name_size(name, quotient, (x, y))
+    return quotient if divisor is y else y.equal(0).where(raised.constant(_all_ones(x), x.dtype), quotient)
 
 
 def _remainder(raised: RaisedOp) -> EmittedTensor:
@@ -298,12 +299,29 @@ def _remainder(raised: RaisedOp) -> EmittedTensor:
 
 
 def _rest(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
+    if _kind(x) == "f":
+        return x.op("TruncateMod", x, y)  # type: ignore[no-any-return]
+    divisor = _not_zero(raised, y)
     if _is_natural(raised, x) and _is_natural(raised, y):
-        found: EmittedTensor = x % y
-        raised.name_size("FloorMod", found, (x, y))
-        return found
-    wide = np.int32 if _kind(x) == "i" and x.dtype.itemsize < 4 else x.dtype
-    return x.op("TruncateMod", x.cast(wide), y.cast(wide)).cast(x.dtype)  # type: ignore[no-any-return]
+        rest = x % divisor
+        raised.name_size("FloorMod", rest, (x, y))
+    else:
+        wide = np.int32 if x.dtype.itemsize < 4 else x.dtype
+        rest = x.op("TruncateMod", x.cast(wide), divisor.cast(wide)).cast(x.dtype)
+    return rest if divisor is y else y.equal(0).where(x, rest)
+
+
+def _not_zero(raised: RaisedOp, divisor: EmittedTensor) -> EmittedTensor:
+    """Returns integers with 1 instead of 0, by which LiteRT doesn't divide, unlike XLA; those without 0 as they are."""
+    known = raised.known(divisor)
+    if (known is not None and bool(known.all())) or raised.is_size(divisor) or idioms.is_without_zero(divisor):
+        return divisor
+    return divisor.equal(0).where(1, divisor)
+
+
+def _all_ones(x: EmittedTensor) -> Any:
+    """Returns the integer of a type all of whose bits are set, -1 if it has a sign."""
+    return np.array(-1).astype(x.dtype)
 
 
 def _is_natural(raised: RaisedOp, x: EmittedTensor) -> bool:

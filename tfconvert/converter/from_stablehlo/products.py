@@ -67,7 +67,7 @@ def _product(
         found = x.op("MatMul", x, y, transpose_a=turned[0], transpose_b=turned[1])
     else:
         found = x.op("BatchMatMulV2", x, y, adj_x=turned[0], adj_y=turned[1])
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _turned_matrices(

@@ -198,7 +198,7 @@ def _running(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_revers
     one, other = numbers.reshape([-1, 1, *rest]), numbers.reshape([1, -1, *rest])
     reached = one.op("LessEqual", one, other) if is_reversed else one.op("GreaterEqual", one, other)
     fill = neutral("maximum" if name == "log_add_exp" else name, wide.dtype)
-    terms = reached.op("SelectV2", reached, wide.expand_dims(axis), raised.constant(fill, wide.dtype))
+    terms: EmittedTensor = reached.op("SelectV2", reached, wide.expand_dims(axis), raised.constant(fill, wide.dtype))
     if name == "log_add_exp":
         lowest = float(np.finfo(np.float32).min)
         top = terms.reduce("Max", [axis + 1]).maximum(lowest)
@@ -276,7 +276,7 @@ def _ordered_back(x: EmittedTensor, order: Sequence[int]) -> EmittedTensor:
     if new:
         return x.op("Squeeze", x, squeeze_dims=new)  # type: ignore[no-any-return]
     back = [order.index(axis) for axis in range(len(order))]
-    return x if back == sorted(back) else x.op("Transpose", x, back)  # type: ignore[no-any-return]
+    return x if back == sorted(back) else x.op("Transpose", x, back)
 
 
 def _pool(raised: RaisedOp, kind: str, x: EmittedTensor, windows: _Windows) -> EmittedTensor:
@@ -296,7 +296,7 @@ def _pool(raised: RaisedOp, kind: str, x: EmittedTensor, windows: _Windows) -> E
             fill = raised.constant(-np.inf if kind == "Max" else 0, x.dtype)
             x = padded(raised, x, fill, *([pad[side] for pad in windows.pads] for side in (0, 1)))
     deep = "3D" if x.rank == 5 else ""
-    options = {
+    options: dict[str, Any] = {
         "ksize": list(windows.sizes),
         "strides": list(windows.strides),
         "padding": padding,

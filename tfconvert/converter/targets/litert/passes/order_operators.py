@@ -6,30 +6,37 @@ Operators with effects keep their order; functions that use variables, and the i
 
 Before:
 
-    func.func @main(%x: tensor<256xf32>) -> tensor<16xf32> {
-      %size = "tfl.pseudo_const"() <{value = dense<4096> : tensor<1xi32>}> : () -> tensor<1xi32>
-      %axis = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
-      %begin = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
-      %few = "tfl.pseudo_const"() <{value = dense<16> : tensor<1xi32>}> : () -> tensor<1xi32>
+    func.func @main(%x: tensor<64xf32>) -> tensor<1xf32> {
       %times = "tfl.pseudo_const"() <{value = dense<16> : tensor<1xi32>}> : () -> tensor<1xi32>
-      %0 = "tfl.tile"(%x, %times) : (tensor<256xf32>, tensor<1xi32>) -> tensor<4096xf32>
-      %1 = "tfl.sin"(%x) : (tensor<256xf32>) -> tensor<256xf32>
-      %2 = "tfl.tile"(%1, %times) : (tensor<256xf32>, tensor<1xi32>) -> tensor<4096xf32>
-      %3 = "tfl.slice"(%0, %begin, %few) : (tensor<4096xf32>, tensor<1xi32>, tensor<1xi32>) -> tensor<16xf32>
-      %4 = "tfl.slice"(%2, %begin, %few) : (tensor<4096xf32>, tensor<1xi32>, tensor<1xi32>) -> tensor<16xf32>
-      %5 = "tfl.mul"(%3, %4) <{fused_activation_function = "NONE"}> : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
-      func.return %5 : tensor<16xf32>
+      %axis = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %0 = "tfl.sin"(%x) : (tensor<64xf32>) -> tensor<64xf32>
+      %1 = "tfl.tile"(%x, %times) : (tensor<64xf32>, tensor<1xi32>) -> tensor<1024xf32>
+      %2 = "tfl.tile"(%0, %times) : (tensor<64xf32>, tensor<1xi32>) -> tensor<1024xf32>
+      %3 = "tfl.sum"(%1, %axis) <{keep_dims = true}> : (tensor<1024xf32>, tensor<1xi32>) -> tensor<1xf32>
+      %4 = "tfl.sum"(%2, %axis) <{keep_dims = true}> : (tensor<1024xf32>, tensor<1xi32>) -> tensor<1xf32>
+      %5 = "tfl.mul"(%3, %4) <{fused_activation_function = "NONE"}> : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+      func.return %5 : tensor<1xf32>
     }
 
 After:
 
-    func.func @main(%x: tensor<256xf32>) -> tensor<16xf32> {
+    func.func @main(%x: tensor<64xf32>) -> tensor<1xf32> {
+      %0 = "tfl.sin"(%x) : (tensor<64xf32>) -> tensor<64xf32>
+      %times = "tfl.pseudo_const"() <{value = dense<16> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %1 = "tfl.tile"(%0, %times) : (tensor<64xf32>, tensor<1xi32>) -> tensor<1024xf32>
+      %axis = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %2 = "tfl.sum"(%1, %axis) <{keep_dims = true}> : (tensor<1024xf32>, tensor<1xi32>) -> tensor<1xf32>
+      %3 = "tfl.tile"(%x, %times) : (tensor<64xf32>, tensor<1xi32>) -> tensor<1024xf32>
+      %4 = "tfl.sum"(%3, %axis) <{keep_dims = true}> : (tensor<1024xf32>, tensor<1xi32>) -> tensor<1xf32>
+      %5 = "tfl.mul"(%4, %2) <{fused_activation_function = "NONE"}> : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+      func.return %5 : tensor<1xf32>
     }
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
@@ -90,10 +97,7 @@ def _move(op: Operation, terminator: Operation) -> None:
 
 def _has_choice(operators: Sequence[Operation]) -> bool:
     """Returns whether an operator doesn't need the one before it, so that another order may be possible."""
-    return any(
-        all(value.owner is not before for value in op.operands)
-        for before, op in zip(operators, operators[1:], strict=False)
-    )
+    return any(all(value.owner is not before for value in op.operands) for before, op in pairwise(operators))
 
 
 def _uses_handles(op: Operation) -> bool:
