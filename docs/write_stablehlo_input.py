@@ -159,6 +159,7 @@ EXAMPLES: Mapping[str, Example] = {
         '"stablehlo.broadcast_in_dim"(%a) <{broadcast_dimensions = array<i64: 1>}>', ("tensor<3xf32>",)
     ),
     "case": Example(f'"stablehlo.case"(%a) {_BRANCHES}', (_INDEX, _MATRIX)),
+    "cholesky": Example('"stablehlo.cholesky"(%a) <{lower = true}>', ("tensor<2x2xf32>",), ("tensor<2x2xf32>",)),
     "clamp": Example('"stablehlo.clamp"(%a, %b, %c)', (_SCALAR, _MATRIX, _SCALAR)),
     "compare": Example(
         '"stablehlo.compare"(%a, %b) <{comparison_direction = #stablehlo<comparison_direction LT>}>',
@@ -242,6 +243,11 @@ EXAMPLES: Mapping[str, Example] = {
     "sort": Example(f'"stablehlo.sort"(%a) <{{dimension = 1 : i64, is_stable = true}}> {_SORTER}'),
     "top_k": Example('"chlo.top_k"(%a) <{k = 2 : i64}>', results=("tensor<2x2xf32>", "tensor<2x2xi32>")),
     "transpose": Example('"stablehlo.transpose"(%a) <{permutation = array<i64: 1, 0>}>', results=("tensor<3x2xf32>",)),
+    "triangular_solve": Example(
+        '"stablehlo.triangular_solve"(%a, %b) <{left_side = true, lower = true, unit_diagonal = false, '
+        "transpose_a = #stablehlo<transpose NO_TRANSPOSE>}>",
+        ("tensor<2x2xf32>", "tensor<2x3xf32>"),
+    ),
     "while": Example(f'"stablehlo.while"(%a, %b) {_LOOP}', (_INDEX, _MATRIX), (_INDEX, _MATRIX)),
 }
 """Op, without its prefix -> its example."""
@@ -255,6 +261,8 @@ WITHOUT_EXAMPLES: Mapping[str, str] = {
     "@SPMDShardToFullShape": "its operand",
     "@Sharding": "its operand",
     "@annotate_device_placement": "its operand",
+    "@lapack_spotrf_ffi": "as `cholesky`",
+    "@lapack_strsm_ffi": "as `triangular_solve`",
     "@shape_assertion": "nothing: sizes are checked by the ops that need them",
     "@stablehlo.dynamic_reduce_window": "as `reduce_window`",
     "@stablehlo.dynamic_top_k": "as `top_k`",
