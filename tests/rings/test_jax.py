@@ -71,7 +71,7 @@ def test_lowered_functions(tmp_path: Path, run_tflite: RunTFLite) -> None:
 def test_functions_without_inputs_are_refused_with_advice() -> None:
     with pytest.raises(tfconvert.ConversionError, match="no inputs yet") as caught:
         tfconvert.convert(jax.jit(function))
-    assert "lower" in caught.value.diagnostics[0].hint
+    assert "args=" in caught.value.diagnostics[0].hint
 
 
 def test_functions_of_the_official_class(run_tflite: RunTFLite) -> None:
@@ -140,3 +140,26 @@ def test_the_guide_works_as_pasted(root: Path, tmp_path: Path, monkeypatch: pyte
             assert printed == code
         else:
             printed = _example(title, language, code)
+
+
+def test_functions_with_examples_of_their_arguments(run_tflite: RunTFLite) -> None:
+    from jax import export
+
+    kind = jax.ShapeDtypeStruct(export.symbolic_shape("b, 8"), "float32")
+    scale = {"scale": jax.ShapeDtypeStruct((), "float32")}
+    _check(tfconvert.convert(function, args=(kind, scale), input_shapes={"x": [3, 8]}), run_tflite)
+    _check(tfconvert.convert(jax.jit(function), args=(X, {"scale": np.float32(1)})), run_tflite)
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "message"),
+    [
+        (jax.jit(function), None, "has no inputs yet"),
+        ("model.mlirbc", (X,), "args is for functions of JAX"),
+        (int, (X,), "JAX can't export the function"),
+    ],
+    ids=["without arguments", "file", "not traceable"],
+)
+def test_what_is_wrong_with_arguments(model: Any, args: Any, message: str) -> None:
+    with pytest.raises(tfconvert.ConversionError, match=message):
+        tfconvert.convert(model, args=args)
