@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tfconvert
+from tests.repository.test_docs import blocks
 from tests.support.litert import RunTFLite
 
 jax = pytest.importorskip("jax")
@@ -112,6 +113,33 @@ def test_models_of_keras_on_jax() -> None:
     )
     assert run.returncode == 0, run.stderr
     assert "{'CONV_2D': 1, 'RESHAPE': 1, 'FULLY_CONNECTED': 1, 'SOFTMAX': 1}" in run.stdout
+
+
+def _example(title: str, language: str, code: str) -> str:
+    """Runs a block of the guide, a script or commands, and returns what it prints."""
+    if language == "python":
+        Path(title).write_text(code, "utf-8")
+        command = [sys.executable, title]
+    else:
+        command = ["bash", "-ec", code.replace("tfconvert ", f"{sys.executable} -m tfconvert ")]
+    run = subprocess.run(
+        command, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, f"{code}\n{run.stderr}"
+    return run.stdout
+
+
+def test_the_guide_works_as_pasted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("keras", "tensorflow"):
+        pytest.importorskip(package)
+    monkeypatch.setenv("PYTHONPATH", str(root))
+    monkeypatch.chdir(tmp_path)
+    printed = ""
+    for language, title, code in blocks((root / "docs" / "jax.md").read_text("utf-8")):
+        if language == "output":
+            assert printed == code
+        else:
+            printed = _example(title, language, code)
 
 
 def test_functions_with_examples_of_their_arguments(run_tflite: RunTFLite) -> None:

@@ -286,7 +286,9 @@ def exported(source: Source) -> tuple[ModuleOp, list[FuncOp]]:
     executor = Executor(module)
     problems = [problem for function in functions for problem in executor.problems(function.sym_name)]
     if any(problem.op.startswith(_RAISED) for problem in problems):
-        for _ in run_stages(module, (*TO_FUNCTIONS, *before(STANDARD, "mark-stateless")), Options(target=StableHLO())):
+        for _ in run_stages(
+            module, (*TO_FUNCTIONS, *before(STANDARD, "simplify-control-flow")), Options(target=StableHLO())
+        ):
             pass
         functions = _entries(module)
     return module, functions
