@@ -235,6 +235,15 @@ EXAMPLES: Mapping[str, Example] = {
         ("tensor<9x3xf32>",),
     ),
     "select": Example('"stablehlo.select"(%a, %b, %c)', (_FLAGS, _MATRIX, _MATRIX)),
+    "select_and_scatter": Example(
+        '"stablehlo.select_and_scatter"(%a, %b, %init) <{window_dimensions = array<i64: 1, 2, 2, 1>, '
+        "window_strides = array<i64: 1, 2, 2, 1>, padding = dense<0> : tensor<4x2xi64>}> ({^bb0(%x: tensor<f32>, "
+        "%y: tensor<f32>):\n      %z = stablehlo.compare GE, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+        f"      stablehlo.return %z : tensor<i1>\n    }}, {_reducer('add')})",
+        (_PIXELS, "tensor<1x4x4x4xf32>"),
+        (_PIXELS,),
+        _init("0.0"),
+    ),
     "slice": Example(
         '"stablehlo.slice"(%a) <{start_indices = array<i64: 0, 1>, limit_indices = array<i64: 2, 3>, '
         "strides = array<i64: 1, 1>}>",

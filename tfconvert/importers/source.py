@@ -86,19 +86,11 @@ class Source(Selection):
         if self.temporary is not None:
             return self
         if self.args is not None:
-            return replace(self, model=self._exported(self.args), args=None)
+            return replace(self, model=open_model.exported(self.model, self.args), args=None)
         saved = open_model.save_if_needed(self.model)
         if saved is None:
             return self
         return replace(self, model=saved, temporary=saved, signatures=self.signatures or saved.signatures)
-
-    def _exported(self, args: Sequence[Any]) -> object:
-        if not callable(self.model):
-            what = "args is for functions of JAX; other models have inputs of their own"
-            raise error("wrong-option", what, hint="leave it out, or use input_shapes")
-        from tfconvert.importers.jax_functions import export_function
-
-        return export_function(self.model, args)
 
     def files(self) -> list[Path]:
         """Returns the files that an import may read; none for a model in memory."""
