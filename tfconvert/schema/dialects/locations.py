@@ -40,7 +40,7 @@ class Place(NamedTuple):
 def node_of(location: Attribute) -> str:
     """Returns the name of a location's graph node, empty if it has none."""
     # Most locations are plain names.
-    return location.name.partition("@")[0] if type(location) is NameLoc else place_of(location).node
+    return location.name.partition("@")[0] if isinstance(location, NameLoc) else place_of(location).node
 
 
 def nodes_of(location: Attribute) -> Iterator[str]:
