@@ -77,6 +77,8 @@ def place_of(location: Attribute) -> Place:
     name, source = "", location
     if isinstance(location, NameLoc):
         name, source = location.name, location.child
+        while isinstance(source, CallSiteLoc | NameLoc):  # JAX names an op at the calls that led to it.
+            source = source.callee if isinstance(source, CallSiteLoc) else source.child
     text = f"{source.filename}:{source.line}" if isinstance(source, FileLineColLoc) else ""
     return Place(name.partition("@")[0], text, tuple(calls))
 
