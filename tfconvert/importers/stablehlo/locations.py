@@ -79,7 +79,7 @@ class _Decoder:
         if code == _NAME:
             cursor.varint()
             return self._line(cursor.varint(), depth)
-        innermost = None
+        innermost: FileLineColLoc | None = None
         for part in _parts(code, cursor):
             line, is_own = self._line(part, depth)
             if is_own:
