@@ -103,6 +103,7 @@ class Model:
 def convert(
     model: object,
     *,
+    args: Sequence[Any] | None = None,
     target: Literal["litert", "stablehlo", "iree"] | AnyTarget = "litert",
     signatures: str | Sequence[str] | None = None,
     inputs: Sequence[str] | None = None,
@@ -125,6 +126,8 @@ def convert(
             memory, a Keras model, TensorFlow functions, a `tf.Module`, what `tf.saved_model.load` returned, a
             SavedModel or GraphDef message, or an exported or lowered function of JAX. A `tfconvert.Source` of any of
             them says more about what to import: tags, the order of inputs, ...
+        args: For a function of JAX: examples of its arguments, arrays or `jax.ShapeDtypeStruct`s, with which
+            `jax.export` exports it; symbolic dimensions stay dynamic.
         target: What the model becomes: a file of LiteRT, StableHLO text (`.mlir`), or a program that IREE has compiled
             (`.vmfb`; needs the extra `iree`). A `tfconvert.LiteRT`, `tfconvert.StableHLO` or `tfconvert.Iree` has the
             settings that only this target has.
@@ -160,7 +163,13 @@ def convert(
     named = [signatures] if isinstance(signatures, str) else signatures
     source = model if isinstance(model, Source) else Source(model)
     source = source.selecting(
-        signatures=named, inputs=inputs, outputs=outputs, input_shapes=input_shapes, batch=batch, rename=rename
+        args=args,
+        signatures=named,
+        inputs=inputs,
+        outputs=outputs,
+        input_shapes=input_shapes,
+        batch=batch,
+        rename=rename,
     )
     options = Options(
         target=target_of(target, quantize),

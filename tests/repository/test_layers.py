@@ -113,6 +113,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.importers.keras",
     "tfconvert.importers.model_files",
     "tfconvert.importers.open_model",
+    "tfconvert.importers.source",
     "tfconvert.schema.dialects.types",
     "tfconvert.settings.data",
     "tfconvert",

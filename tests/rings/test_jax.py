@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tfconvert
+from tests.repository.test_docs import blocks
 from tests.support.litert import RunTFLite
 
 jax = pytest.importorskip("jax")
@@ -70,7 +71,7 @@ def test_lowered_functions(tmp_path: Path, run_tflite: RunTFLite) -> None:
 def test_functions_without_inputs_are_refused_with_advice() -> None:
     with pytest.raises(tfconvert.ConversionError, match="no inputs yet") as caught:
         tfconvert.convert(jax.jit(function))
-    assert "lower" in caught.value.diagnostics[0].hint
+    assert "args=" in caught.value.diagnostics[0].hint
 
 
 def test_functions_of_the_official_class(run_tflite: RunTFLite) -> None:
@@ -112,3 +113,53 @@ def test_models_of_keras_on_jax() -> None:
     )
     assert run.returncode == 0, run.stderr
     assert "{'CONV_2D': 1, 'RESHAPE': 1, 'FULLY_CONNECTED': 1, 'SOFTMAX': 1}" in run.stdout
+
+
+def _example(title: str, language: str, code: str) -> str:
+    """Runs a block of the guide, a script or commands, and returns what it prints."""
+    if language == "python":
+        Path(title).write_text(code, "utf-8")
+        command = [sys.executable, title]
+    else:
+        command = ["bash", "-ec", code.replace("tfconvert ", f"{sys.executable} -m tfconvert ")]
+    run = subprocess.run(
+        command, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, f"{code}\n{run.stderr}"
+    return run.stdout
+
+
+def test_the_guide_works_as_pasted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("keras", "tensorflow"):
+        pytest.importorskip(package)
+    monkeypatch.setenv("PYTHONPATH", str(root))
+    monkeypatch.chdir(tmp_path)
+    printed = ""
+    for language, title, code in blocks((root / "docs" / "jax.md").read_text("utf-8")):
+        if language == "output":
+            assert printed == code
+        else:
+            printed = _example(title, language, code)
+
+
+def test_functions_with_examples_of_their_arguments(run_tflite: RunTFLite) -> None:
+    from jax import export
+
+    kind = jax.ShapeDtypeStruct(export.symbolic_shape("b, 8"), "float32")
+    scale = {"scale": jax.ShapeDtypeStruct((), "float32")}
+    _check(tfconvert.convert(function, args=(kind, scale), input_shapes={"x": [3, 8]}), run_tflite)
+    _check(tfconvert.convert(jax.jit(function), args=(X, {"scale": np.float32(1)})), run_tflite)
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "message"),
+    [
+        (jax.jit(function), None, "has no inputs yet"),
+        ("model.mlirbc", (X,), "args is for functions of JAX"),
+        (int, (X,), "JAX can't export the function"),
+    ],
+    ids=["without arguments", "file", "not traceable"],
+)
+def test_what_is_wrong_with_arguments(model: Any, args: Any, message: str) -> None:
+    with pytest.raises(tfconvert.ConversionError, match=message):
+        tfconvert.convert(model, args=args)

@@ -12,7 +12,7 @@ from tfconvert.compat.attributes import ROWS
 from tfconvert.compat.converter import Converter
 from tfconvert.compat.errors import as_of_the_class
 from tfconvert.compat.row import set_plainly
-from tfconvert.importers.jax_functions import export_function
+from tfconvert.importers.jax_functions import export_named
 from tfconvert.importers.temporary_model import has_flat_results, is_function
 from tfconvert.schema.diagnostics import error
 
@@ -112,7 +112,7 @@ class TFLiteConverter(Converter):
                 f"{len(serving_funcs)} functions and {len(inputs)} lists of inputs were given",
                 hint='give one function, [f], and its inputs, [[("x", example)]]',
             )
-        return cls._of(export_function(serving_funcs[0], inputs[0]), {})
+        return cls._of(export_named(serving_funcs[0], inputs[0]), {})
 
 
 def _owns(owner: Any, function: Any) -> bool:

@@ -26,12 +26,23 @@ class NamedExport:
     names: Sequence[str]
 
 
-def export_function(function: Any, inputs: Sequence[tuple[str, Any]]) -> NamedExport:
-    """Returns a function exported by the JAX that the process has imported.
+def export_named(function: Any, inputs: Sequence[tuple[str, Any]]) -> NamedExport:
+    """Returns a function exported by `export_function`, whose inputs have names.
 
     Args:
         function: The function, of arrays.
         inputs: Its arguments in order: for each its name, and an example.
+    """
+    return NamedExport(export_function(function, [example for _, example in inputs]), [name for name, _ in inputs])
+
+
+def export_function(function: Any, args: Sequence[Any]) -> Any:
+    """Returns the `jax.export.Exported` of a function.
+
+    Args:
+        function: The function, of trees of arrays; it may be jitted.
+        args: Examples of its arguments: trees of arrays, or of `jax.ShapeDtypeStruct`s, whose dimensions may be
+            symbolic.
 
     Raises:
         ConversionError: JAX is not installed (`no-jax`), or can't export the function (`export-failed`).
@@ -39,6 +50,6 @@ def export_function(function: Any, inputs: Sequence[tuple[str, Any]]) -> NamedEx
     if "jax" not in sys.modules and importlib.util.find_spec("jax") is None:
         raise error("no-jax", "functions of JAX need JAX, which isn't installed", hint="pip install jax")
     jax, export = importlib.import_module("jax"), importlib.import_module("jax.export")
+    jitted = function if hasattr(function, "lower") else jax.jit(function)
     with explained("export-failed", "JAX can't export the function", "check whether jax.jit(function) can be called"):
-        exported = export.export(jax.jit(function), platforms=("cpu",))(*[example for _, example in inputs])
-    return NamedExport(exported, [name for name, _ in inputs])
+        return export.export(jitted, platforms=("cpu",))(*args)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_file, is_folder, is_missing, open_file
@@ -58,6 +58,24 @@ def save_if_needed(model: object) -> TemporaryModel | None:
 
         return save_functions(model)
     return None
+
+
+def exported(model: object, args: Sequence[Any]) -> object:
+    """Returns a function of JAX as `jax.export` exports it.
+
+    Args:
+        model: The function.
+        args: Examples of its arguments.
+
+    Raises:
+        ConversionError: It is not a function (`wrong-option`), or JAX can't export it.
+    """
+    if not callable(model):
+        what = "args is for functions of JAX; other models have inputs of their own"
+        raise error("wrong-option", what, hint="leave it out, or use input_shapes")
+    from tfconvert.importers.jax_functions import export_function
+
+    return export_function(model, args)
 
 
 def is_of_jax(model: object) -> bool:

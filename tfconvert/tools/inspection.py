@@ -47,11 +47,25 @@ _CONTROL_FLOW = frozenset(
         "tf_executor.Merge",
         "tf_executor.Enter",
         "tf_executor.Exit",
+        "stablehlo.case",
+        "stablehlo.if",
+        "stablehlo.while",
         "tfl.if",
         "tfl.while",
     }
 )
-_NO_WORK = frozenset({"tf.Const", "tf.NoOp", "tf.VarHandleOp", "tf.ReadVariableOp", "tfl.pseudo_const"})
+_DIALECTS = ("tf.", "tfl.", "stablehlo.", "chlo.")
+_NO_WORK = frozenset(
+    {
+        "stablehlo.constant",
+        "stablehlo.return",
+        "tf.Const",
+        "tf.NoOp",
+        "tf.VarHandleOp",
+        "tf.ReadVariableOp",
+        "tfl.pseudo_const",
+    }
+)
 
 
 class Imported(NamedTuple):
@@ -96,9 +110,7 @@ def facts_of(module: ModuleOp) -> Imported:
     return Imported(
         version.data if isinstance(version, StringAttr) else "",
         tuple(each._replace(keys=(*each.other_keys, *each.keys)) for each in interfaces(module)),
-        _ranked(
-            {name: count for name, count in names.items() if name.startswith(("tf.", "tfl.")) and name not in _NO_WORK}
-        ),
+        _ranked({name: count for name, count in names.items() if name.startswith(_DIALECTS) and name not in _NO_WORK}),
         _ranked({name: count for name, count in names.items() if name in _CONTROL_FLOW}),
         len(variables),
         sum(map(_nbytes, variables)),
@@ -332,7 +344,7 @@ def _model_lines(inspection: Inspection, most: int | None) -> list[str]:
     if model is None:
         return lines
     lines += _signatures(model.signatures)
-    lines += _counts("TensorFlow ops", model.operations, most)
+    lines += _counts("StableHLO ops" if inspection.format == "StableHLO" else "TensorFlow ops", model.operations, most)
     lines.append(f"  control flow: {_listed(model.control_flow) or 'none'}")
     lines.append(f"  variables: {_variables(inspection)}")
     if model.assets:

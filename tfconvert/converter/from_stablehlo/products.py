@@ -6,6 +6,7 @@ from string import ascii_lowercase
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.resizing import weighted
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -38,6 +39,13 @@ def _in_wide_type(raised: RaisedOp, batch: tuple[Axes, Axes], summed: tuple[Axes
         found = _byte_product(x, y, batch, summed)
         if found is not None:
             return found
+    if dtype.kind == "c":
+        (a, b), (c, d) = parts(x), parts(y)
+
+        def real_product(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
+            return _product(raised, x, y, batch, summed)
+
+        return complex_of(real_product(a, c) - real_product(b, d), real_product(a, d) + real_product(b, c))
     wide = dtype
     if dtype.kind in "iu":
         # Products wrap around: their last bits are the same in all types that have so many.

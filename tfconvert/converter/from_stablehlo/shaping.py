@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.from_stablehlo import resizing
+from tfconvert.converter.from_stablehlo.complex_numbers import complex_of
+from tfconvert.converter.from_stablehlo.complex_numbers import parts as parts_of
 from tfconvert.converter.from_stablehlo.idioms import number, operands_of
 from tfconvert.converter.from_stablehlo.places import Places
 from tfconvert.converter.from_stablehlo.places import sliced as sliced_at
@@ -138,6 +140,8 @@ def _concatenate(raised: RaisedOp) -> EmittedTensor:
     parts = [each for each in raised.operands if raised.sizes(each)[axis] != 0] or raised.operands[:1]
     if len(parts) == 1:
         return parts[0]
+    if parts[0].dtype.kind == "c":
+        return complex_of(*(one.concat(others, axis) for one, *others in zip(*map(parts_of, parts), strict=True)))
     scalars = [raised.scalars(part) for part in parts] if raised.dtype().kind in "iu" and parts[0].rank == 1 else [None]
     if all(scalars) and any(raised.known(part) is None for part in parts):
         return parts[0].op("Pack", *(scalar for group in scalars for scalar in group or ()))  # type: ignore[no-any-return]

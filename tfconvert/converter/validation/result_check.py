@@ -271,21 +271,31 @@ NAMELESS = Verification(
 """The outcome for a model without named functions."""
 
 
-# Prefixes of ops that the executor doesn't run.
+# Prefixes of ops that can be raised.
 _RAISED = ("stablehlo.", "chlo.", "tf.Xla")
 
 
 def exported(source: Source) -> tuple[ModuleOp, list[FuncOp]]:
     """Returns an imported model, cut if requested, and its exported functions, each once.
 
-    The executor runs TensorFlow's ops, so those of StableHLO are raised first.
+    Programs with ops of StableHLO that the executor has no kernel for are raised to TensorFlow's ops first.
     """
     module = opened(source)
-    if any(op.name.startswith(_RAISED) for op in module.walk()):
-        for _ in run_stages(module, (*TO_FUNCTIONS, *before(STANDARD, "mark-stateless")), Options(target=StableHLO())):
-            pass
     MergeFunctions().apply(module)
-    return module, [op for op in module.ops if isinstance(op, FuncOp) and ENTRY_FUNCTION in op.attributes]
+    functions = _entries(module)
+    executor = Executor(module)
+    problems = [problem for function in functions for problem in executor.problems(function.sym_name)]
+    if any(problem.op.startswith(_RAISED) for problem in problems):
+        for _ in run_stages(
+            module, (*TO_FUNCTIONS, *before(STANDARD, "simplify-control-flow")), Options(target=StableHLO())
+        ):
+            pass
+        functions = _entries(module)
+    return module, functions
+
+
+def _entries(module: ModuleOp) -> list[FuncOp]:
+    return [op for op in module.ops if isinstance(op, FuncOp) and ENTRY_FUNCTION in op.attributes]
 
 
 def reference_runs(

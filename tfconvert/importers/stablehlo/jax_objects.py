@@ -38,7 +38,7 @@ def import_jax(function: Any, selection: Selection) -> ModuleOp:
     raise error(
         "unknown-format",
         f"a {type(function).__name__} of JAX has no inputs yet",
-        hint="lower it, f.lower(x), or export it, jax.export.export(f)(x); f is what jax.jit returns",
+        hint="give examples of its arguments: convert(f, args=(x,))",
     )
 
 
