@@ -30,7 +30,7 @@ def bilinear(rows: int, size: int, span: float = 1) -> Array:
     """Returns weights as JAX computes them: the sums of each element's are 1."""
     at = (np.arange(rows) + 0.5) * size / rows - 0.5
     weights = np.maximum(0, 1 - np.abs(at[None] - np.arange(size)[:, None]) / span)
-    return (weights / weights.sum(0)).astype(np.float32)
+    return np.asarray(weights / weights.sum(0), np.float32)
 
 
 def matrix(name: str, array: Array) -> str:

@@ -108,13 +108,13 @@ def _bilinear(raised: RaisedOp, x: EmittedTensor, matrices: Mapping[int, Array])
     if min(size) < 0:
         return None
     found: EmittedTensor = image.op("ResizeBilinear", image, size, half_pixel_centers=True)
-    return found.op("Squeeze", found, squeeze_dims=[0]) if is_single else found  # type: ignore[no-any-return]
+    return found.op("Squeeze", found, squeeze_dims=[0]) if is_single else found
 
 
 def _weights(rows: int, size: int) -> Array:
     """Returns the weights of pixels between whose centers an image is sampled."""
     at = np.clip((np.arange(rows) + 0.5) * size / rows - 0.5, 0, size - 1)
-    return np.maximum(0, 1 - np.abs(at[:, None] - np.arange(size)))
+    return np.asarray(np.maximum(0, 1 - np.abs(at[:, None] - np.arange(size))))
 
 
 def _multiplied(raised: RaisedOp, x: EmittedTensor, axis: int, matrix: Array) -> EmittedTensor:
