@@ -96,6 +96,10 @@ class RaisedOp:
             return kept
         target = dims.constant_target(sizes)
         if target is not None:
+            constant = tensor_data.constant_of(tensor.value)
+            if constant is not None and min(sizes, default=0) >= 0 and tensor_data.is_small(constant):
+                array = tensor_data.to_array(constant).reshape(sizes)
+                return self.tensor(self._builder.constant(array, types.element_of(tensor.value.type)))
             return tensor.reshape(target)
         inserted, removed = _ones_between(own, sizes), _ones_between(sizes, own)
         if inserted is not None:
