@@ -8,6 +8,7 @@ import numpy as np
 
 from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.from_stablehlo.resizing import weighted
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.schema.dialects.stablehlo import DotAttr
@@ -71,6 +72,8 @@ def _product(
     turned = _turned_matrices(x, y, batch, summed)
     if turned is None:
         found = _einstein_sum(raised, x, y, _equation(x.rank, y.rank, batch, summed))
+        resized = weighted(raised, found, range(found.rank))
+        found = found if resized is None else resized
     elif x.rank == 2:
         found = x.op("MatMul", x, y, transpose_a=turned[0], transpose_b=turned[1])
     else:

@@ -182,7 +182,10 @@ class RaisedOp:
 
     def only_element(self, tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
         """Returns the element that all of a constant's are."""
-        constant = tensor_data.constant_of(self._unrepeated(tensor).value)
+        value = tensor.value
+        while isinstance(owner := value.owner, Operation) and (owner.name == BROADCAST or owner.name in _RESHAPES):
+            value = owner.operands[0]
+        constant = tensor_data.constant_of(value)
         return None if constant is None else _only_element(constant)
 
     def filled(self, value: Any, like: EmittedTensor) -> EmittedTensor:

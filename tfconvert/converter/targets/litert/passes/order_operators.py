@@ -1,8 +1,9 @@
 """Pass `order-operators`: puts operators into an order in which the runtime needs less memory for their results.
 
 The runtime executes operators in the order of the file, and plans its arena for it. Of a few orders the one with the
-smallest arena is kept, or the program's if none is smaller. Open sizes count as 1. Each function is ordered for itself.
-Operators with effects keep their order; functions that use variables, and the images of files, stay as they are.
+smallest arena is kept, or the program's if none is smaller. Open sizes count as 1. Operators with effects keep their
+order. Functions that use variables, the images of files, and the bodies of loops and branches stay as they are: the
+runtime passes tensors from one body to the next, and in another order it may read one that it has overwritten.
 
 Before:
 
@@ -41,6 +42,7 @@ from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import tfl, tfl_file, types
+from tfconvert.schema.dialects.call_interfaces import callees
 from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -51,17 +53,22 @@ _HANDLES = types.ResourceType | types.VariantType
 
 
 class OrderOperators:
-    """Orders the operators of each function so that they need less memory."""
+    """Orders the operators of the functions that users call so that they need less memory."""
 
     __slots__ = ()
 
     name: ClassVar[str] = "order-operators"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many have another order."""
+        """Rewrites the functions that users call; returns how many have another order."""
         if tfl_file.is_image(module):
             return NOTHING_DONE
-        functions = [function for function in functions_of(module).values() if not function.is_declaration]
+        called = {name for op in module.walk() for name in callees(op)}
+        functions = [
+            function
+            for function in functions_of(module).values()
+            if not function.is_declaration and function.sym_name not in called
+        ]
         return PassResult.of({_ORDERED: sum(map(_order, functions))})
 
 
