@@ -81,10 +81,10 @@ class _Decoder:
             return self._line(cursor.varint(), depth)
         innermost = None
         for part in _parts(code, cursor):
-            line, is_own = self._line(part, depth)
+            found, is_own = self._line(part, depth)
             if is_own:
-                return line, True
-            innermost = innermost or line
+                return found, True
+            innermost = innermost or found
         return innermost, False
 
 
