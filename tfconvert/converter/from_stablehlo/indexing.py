@@ -24,7 +24,6 @@ from tfconvert.converter.from_stablehlo.places import (
     vector_of,
 )
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
-from tfconvert.converter.from_stablehlo.resizing import nearest
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.schema.dialects import tensor_data, tf
@@ -229,13 +228,7 @@ class _Gather:
         index, rows = ordered(index, rows, [*first, *[each for each in rows if each not in first]])
         at = labels.index(along)
         step = None if lead else _step(index)
-        constant = tensor_data.constant_of(index.value)
-        resized = None
-        if not lead and constant is not None and len(constant.shape) == 1:
-            resized = nearest(self.raised, x, at, tensor_data.to_array(constant))
-        if resized is not None:
-            found = resized
-        elif step is not None:
+        if step is not None:
             found = _strided(x, at, *step)
         elif x.dtype == np.uint32:
             found = signed(x).op("GatherV2", signed(x), index, at, batch_dims=len(lead))

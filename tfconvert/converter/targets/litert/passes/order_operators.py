@@ -40,9 +40,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import ClassVar
 
+from tfconvert.converter.ir.symbol_table import names
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import tfl, tfl_file, types
-from tfconvert.schema.dialects.call_interfaces import callees
 from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -63,7 +63,7 @@ class OrderOperators:
         """Rewrites the functions that users call; returns how many have another order."""
         if tfl_file.is_image(module):
             return NOTHING_DONE
-        called = {name for op in module.walk() for name in callees(op)}
+        called = {name for op in module.walk() for name in names(op)}
         functions = [
             function
             for function in functions_of(module).values()
