@@ -85,8 +85,8 @@ def taken(name: str, of: str, axis: int, indices: list[int], before: list[int]) 
 @pytest.mark.parametrize(
     ("rows", "columns", "wanted"),
     [
-        ([0, 0, 1, 1, 2, 2, 3, 3], [0, 0, 1, 2, 2, 3, 4, 4], {"RESIZE_NEAREST_NEIGHBOR": 1}),
-        ([1, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4], {"RESIZE_NEAREST_NEIGHBOR": 1}),
+        ([0, 0, 1, 1, 2, 2, 3, 3], [0, 0, 1, 2, 2, 3, 4, 4], {"GATHER": 2}),
+        ([1, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4], {"GATHER": 2}),
         ([0, 0, 1, 1, 2, 2, 3, 3], [0, 0, 0, 1, 2, 3, 4, 4], {"GATHER": 2}),
     ],
 )
