@@ -101,6 +101,8 @@ class Raising:
         if callee is not None and composites.row_name(op) not in rows.ROWS:
             inline_call(op, callee, is_last=False, note_call=True)
             return True
+        if op.name not in control_flow.CONDITIONALS:
+            return False
         region = control_flow.chosen_region(RaisedOp(op, self._known))
         if region is not None:
             control_flow.inline(op, region)
