@@ -34,7 +34,7 @@ serve: $(VENV)/.installed-service ## start the service and its page; SERVE_FLAGS
 test: $(VENV)/.installed-test ## run the tests in parallel, one process per core; TEST_FLAGS="-k checkpoint -x" is passed to pytest
 	$(BIN)/python -m pytest --ignore=tests/rings $(SIDE_BY_SIDE) $(TEST_FLAGS)
 
-test-all: $(VENV)/.installed-rings ## run the tests with large requirements: tools that read the files, Ray, Chromium, PostgreSQL, IREE
+test-all: $(VENV)/.installed-rings ## run the tests with large requirements: tools that read the files, JAX, Ray, Chromium, PostgreSQL, IREE
 	$(BIN)/python -m pytest tests/rings $(TEST_FLAGS)
 
 lint: $(VENV)/.installed-test ## ruff, its formatter, and mypy, all strict

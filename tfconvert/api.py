@@ -103,6 +103,7 @@ class Model:
 def convert(
     model: object,
     *,
+    args: Sequence[Any] | None = None,
     target: Literal["litert", "stablehlo", "iree"] | AnyTarget = "litert",
     signatures: str | Sequence[str] | None = None,
     inputs: Sequence[str] | None = None,
@@ -117,13 +118,16 @@ def convert(
     keep_graphs: bool = False,
     limits: Limits = Limits(),  # noqa: B008  # It is a tuple.
 ) -> Model:
-    """Converts a TensorFlow model to LiteRT, to StableHLO, or to a program of IREE.
+    """Converts a model of TensorFlow or JAX to LiteRT, to StableHLO, or to a program of IREE.
 
     Args:
         model: A SavedModel directory, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), a
-            Keras file (`.keras`, `.h5`), or MLIR text (`.mlir`); or, in memory, a Keras model, TensorFlow functions, a
-            `tf.Module`, what `tf.saved_model.load` returned, or a SavedModel or GraphDef message. A
-            `tfconvert.Source` of any of them says more about what to import: tags, the order of inputs, ...
+            Keras file (`.keras`, `.h5`), a file of `jax.export`, a StableHLO artifact, or MLIR text (`.mlir`); or, in
+            memory, a Keras model, TensorFlow functions, a `tf.Module`, what `tf.saved_model.load` returned, a
+            SavedModel or GraphDef message, or an exported or lowered function of JAX. A `tfconvert.Source` of any of
+            them says more about what to import: tags, the order of inputs, ...
+        args: For a function of JAX: examples of its arguments, arrays or `jax.ShapeDtypeStruct`s, with which
+            `jax.export` exports it; symbolic dimensions stay dynamic.
         target: What the model becomes: a file of LiteRT, StableHLO text (`.mlir`), or a program that IREE has compiled
             (`.vmfb`; needs the extra `iree`). A `tfconvert.LiteRT`, `tfconvert.StableHLO` or `tfconvert.Iree` has the
             settings that only this target has.
@@ -159,7 +163,13 @@ def convert(
     named = [signatures] if isinstance(signatures, str) else signatures
     source = model if isinstance(model, Source) else Source(model)
     source = source.selecting(
-        signatures=named, inputs=inputs, outputs=outputs, input_shapes=input_shapes, batch=batch, rename=rename
+        args=args,
+        signatures=named,
+        inputs=inputs,
+        outputs=outputs,
+        input_shapes=input_shapes,
+        batch=batch,
+        rename=rename,
     )
     options = Options(
         target=target_of(target, quantize),

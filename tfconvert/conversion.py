@@ -197,6 +197,7 @@ def _run(
         operator_versions=file.versions,
         min_runtime_version=file.min_runtime_version,
         custom_operators=file.custom_operators,
+        arena=target.arena(file),
         graphs=None if keep is None else keep.graphs(module),
         acceptances=_acceptances(module, options.target),
     )
@@ -232,7 +233,7 @@ def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> Convers
     """
     from tfconvert.converter.composites.marks import KEPT
 
-    nodes = [each for each in problem.diagnostics if each.op and each.node]
+    nodes = [each for each in problem.diagnostics if each.node and each.op.startswith("tf")]
     is_unlocated = bool(nodes) and not any(_SOURCE_LINE.search(each.location) for each in nodes)
     kept = (note for note in notes if note.code in (KEPT, NOT_FOLDED))
     return ConversionError(

@@ -8,14 +8,12 @@ With `--sample` it tries some forms only, and tells where the table differs.
 from __future__ import annotations
 
 import argparse
-import pickle
 import random
 import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from benchmarks.accelerator_probe import elementwise, movement, weighted
 from benchmarks.accelerator_probe.judge import Found, probe
@@ -64,21 +62,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accelerator_probe", description=__doc__)
     parser.add_argument("accelerator", choices=_TABLES)
     parser.add_argument("--sample", type=int, help="how many forms to try")
+    parser.add_argument("--every", type=int, default=1, help="try each n-th form only, and write the table")
     parser.add_argument("--only", nargs="*", default=(), help="the operators to try")
     parser.add_argument("--python", default=sys.executable, help="the Python that has the runtime")
-    parser.add_argument("--found", type=Path, help="where the outcomes are kept; read if it exists")
     options = parser.parse_args(arguments)
     kind = options.accelerator
     path = FOLDER / "accelerators" / f"{_TABLES[options.accelerator]}.tsv"
     chosen = [trial for trial in trials() if not options.only or trial.operator in options.only]
+    chosen = chosen[:: options.every]
     if options.sample:
         chosen = random.Random(options.sample).sample(chosen, min(options.sample, len(chosen)))
-    if options.found and options.found.exists():
-        found = pickle.loads(options.found.read_bytes())
-    else:
-        found = list(probe(options.accelerator, chosen, options.python))
-        if options.found:
-            options.found.write_bytes(pickle.dumps(found))
+    found = list(probe(options.accelerator, chosen, options.python))
     print(
         *(f"{count:6d} {outcome}" for outcome, count in Counter(each.outcome for each in found).most_common()), sep="\n"
     )

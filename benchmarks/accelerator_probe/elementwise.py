@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,29 @@ ALL_SHAPES = (*[shape for rank, shape in SHAPES.items() if rank], (2, 3, 4, 6), 
 
 R4 = SHAPES[4]
 
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+
 _UNARY: Mapping[str, Mapping[str, Any]] = {
     **dict.fromkeys(
-        ["ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "HARD_SWISH", "LOG", "LOGISTIC", "NEG", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT", "SQUARE"], {}
+        [
+            "ABS",
+            "CEIL",
+            "COS",
+            "ELU",
+            "EXP",
+            "FLOOR",
+            "HARD_SWISH",
+            "LOG",
+            "LOGISTIC",
+            "NEG",
+            "ROUND",
+            "RSQRT",
+            "SIGN",
+            "SIN",
+            "SQRT",
+            "SQUARE",
+        ],
+        {},
     ),
     **dict.fromkeys(["TANH", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LOG_SOFTMAX", "ZEROS_LIKE"], {}),
     "L2_NORMALIZATION": {"fused_activation_function": "NONE"},
@@ -70,16 +91,45 @@ def _unary() -> Iterator[Trial]:
 
 def _slopes() -> Iterator[Trial]:
     for shape, slope in (
-        (R4, (6,)), (R4, (1, 1, 6)), (R4, (3, 4, 6)), (R4, (1,)), (R4, (3, 4, 1)), (R4, (1, 3, 4, 6)), (R4, (1, 1, 1, 6)),
-        (R4, ()), (R4, (3, 1, 6)), (R4, (1, 4, 6)), ((2, 3, 6), (6,)), ((2, 3, 6), (1, 6)), ((2, 3, 6), ()), ((2, 3, 6), (3, 6)),
-        ((3, 6), (6,)), ((3, 6), ()), ((1, 6), ()), ((1, 3, 6), ()), ((1, 3, 6), (6,)), ((1, 2, 3, 4, 6), (6,)),
-    ):  # fmt: skip
+        (R4, (6,)),
+        (R4, (1, 1, 6)),
+        (R4, (3, 4, 6)),
+        (R4, (1,)),
+        (R4, (3, 4, 1)),
+        (R4, (1, 3, 4, 6)),
+        (R4, (1, 1, 1, 6)),
+        (R4, ()),
+        (R4, (3, 1, 6)),
+        (R4, (1, 4, 6)),
+        ((2, 3, 6), (6,)),
+        ((2, 3, 6), (1, 6)),
+        ((2, 3, 6), ()),
+        ((2, 3, 6), (3, 6)),
+        ((3, 6), (6,)),
+        ((3, 6), ()),
+        ((1, 6), ()),
+        ((1, 3, 6), ()),
+        ((1, 3, 6), (6,)),
+        ((1, 2, 3, 4, 6), (6,)),
+    ):
         yield Trial("PRELU", [data("f32", shape), data("f32", slope, 0.0, constant=True)])
     yield Trial("PRELU", [data("f32", R4), data("f32", (1, 1, 6), 0.0)])
     yield Trial("PRELU", [data("i8", R4), data("i8", (1, 1, 6), constant=True)], [result_of("i8")])
 
 
-_BINARY = ["ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE", "FLOOR_DIV", "FLOOR_MOD", "ATAN2"]
+_BINARY = [
+    "ADD",
+    "SUB",
+    "MUL",
+    "DIV",
+    "MAXIMUM",
+    "MINIMUM",
+    "POW",
+    "SQUARED_DIFFERENCE",
+    "FLOOR_DIV",
+    "FLOOR_MOD",
+    "ATAN2",
+]
 _COMPARISONS = ["EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"]
 _LOGIC = ("LOGICAL_AND", "LOGICAL_OR")
 _ACTIVATED = ("ADD", "SUB", "MUL", "DIV")
@@ -87,24 +137,97 @@ _NARROW = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", *_CO
 
 # A computed operand and a constant, which come in this order and the other way round.
 _WITH_CONSTANT: Sequence[tuple[Shape, Shape]] = (
-    (R4, ()), (R4, (1,)), (R4, (6,)), (R4, (1, 1, 1, 6)), (R4, R4), (R4, (3, 4, 6)), (R4, (1, 3, 4, 1)), (R4, (3, 4, 1)),
-    (R4, (4, 6)), (R4, (1, 3, 1, 1)), ((1, 1, 1, 6), R4), ((1, 3, 4, 1), (6,)), ((1, 1, 1, 6), (3, 4, 6)),
-    ((2, 3, 4, 6), (6,)), ((2, 3, 4, 6), (2, 1, 1, 1)), ((2, 3, 4, 6), (2, 3, 4, 6)), ((2, 3, 4, 6), (3, 4, 6)),
-    ((2, 3, 4, 6), (4, 6)), ((2, 3, 4, 6), (1, 3, 1, 6)), (R4, (1, 1, 4, 1)), ((1, 3, 1, 6), (1, 1, 4, 1)),
-    ((2, 3, 6), (6,)), ((2, 3, 6), (1, 3, 6)), ((2, 3, 6), (3, 6)), ((2, 3, 6), (3, 1)), ((2, 3, 6), ()),
-    ((2, 3, 6), (2, 3, 6)), ((2, 3, 6), (2, 1, 1)), ((2, 3, 6), (2, 1, 6)), ((2, 3, 6), (1, 3, 1)), ((2, 3, 6), (1, 1, 6)),
-    ((1, 3, 6), (1, 3, 6)), ((1, 3, 6), (3, 6)), ((1, 3, 6), (6,)), ((2, 1, 6), (1, 3, 6)), ((1, 3, 6), (2, 3, 6)),
-    ((3, 6), (6,)), ((3, 6), ()), ((3, 6), (3, 1)), ((3, 6), (3, 6)), ((3, 6), (1, 6)), ((1, 6), (1, 6)), ((1, 6), (6,)),
-    ((3, 6), (1, 1)), ((3, 6), (1,)), ((1, 6), (3, 6)), ((1, 6), (3, 1)), ((6,), ()), ((6,), (6,)), ((6,), (1,)), ((1,), (1,)),
-    ((), ()), ((1,), ()), ((1, 1, 1, 1), ()), (SHAPES[5], ()), (SHAPES[5], (6,)), (SHAPES[5], SHAPES[5]), (SHAPES[6], ()),
-)  # fmt: skip
+    (R4, ()),
+    (R4, (1,)),
+    (R4, (6,)),
+    (R4, (1, 1, 1, 6)),
+    (R4, R4),
+    (R4, (3, 4, 6)),
+    (R4, (1, 3, 4, 1)),
+    (R4, (3, 4, 1)),
+    (R4, (4, 6)),
+    (R4, (1, 3, 1, 1)),
+    ((1, 1, 1, 6), R4),
+    ((1, 3, 4, 1), (6,)),
+    ((1, 1, 1, 6), (3, 4, 6)),
+    ((2, 3, 4, 6), (6,)),
+    ((2, 3, 4, 6), (2, 1, 1, 1)),
+    ((2, 3, 4, 6), (2, 3, 4, 6)),
+    ((2, 3, 4, 6), (3, 4, 6)),
+    ((2, 3, 4, 6), (4, 6)),
+    ((2, 3, 4, 6), (1, 3, 1, 6)),
+    (R4, (1, 1, 4, 1)),
+    ((1, 3, 1, 6), (1, 1, 4, 1)),
+    ((2, 3, 6), (6,)),
+    ((2, 3, 6), (1, 3, 6)),
+    ((2, 3, 6), (3, 6)),
+    ((2, 3, 6), (3, 1)),
+    ((2, 3, 6), ()),
+    ((2, 3, 6), (2, 3, 6)),
+    ((2, 3, 6), (2, 1, 1)),
+    ((2, 3, 6), (2, 1, 6)),
+    ((2, 3, 6), (1, 3, 1)),
+    ((2, 3, 6), (1, 1, 6)),
+    ((1, 3, 6), (1, 3, 6)),
+    ((1, 3, 6), (3, 6)),
+    ((1, 3, 6), (6,)),
+    ((2, 1, 6), (1, 3, 6)),
+    ((1, 3, 6), (2, 3, 6)),
+    ((3, 6), (6,)),
+    ((3, 6), ()),
+    ((3, 6), (3, 1)),
+    ((3, 6), (3, 6)),
+    ((3, 6), (1, 6)),
+    ((1, 6), (1, 6)),
+    ((1, 6), (6,)),
+    ((3, 6), (1, 1)),
+    ((3, 6), (1,)),
+    ((1, 6), (3, 6)),
+    ((1, 6), (3, 1)),
+    ((6,), ()),
+    ((6,), (6,)),
+    ((6,), (1,)),
+    ((1,), (1,)),
+    ((), ()),
+    ((1,), ()),
+    ((1, 1, 1, 1), ()),
+    (SHAPES[5], ()),
+    (SHAPES[5], (6,)),
+    (SHAPES[5], SHAPES[5]),
+    (SHAPES[6], ()),
+)
 _COMPUTED: Sequence[tuple[Shape, Shape]] = (
-    *((shape, shape) for shape in ((), *ALL_SHAPES)), (R4, (1, 1, 1, 6)), (R4, (6,)), (R4, (1, 3, 4, 1)), ((1, 3, 4, 1), R4),
-    (R4, (3, 4, 6)), (R4, (4, 6)), (R4, (1, 1, 4, 6)), (R4, (1, 1, 1, 1)), (R4, (1,)), (R4, ()), ((), R4),
-    ((1, 3, 1, 6), (1, 1, 4, 1)), ((2, 3, 4, 6), R4), ((2, 3, 4, 6), (2, 1, 1, 6)), ((2, 3, 4, 6), (6,)), ((2, 3, 6), (3, 1)),
-    ((2, 3, 6), (2, 3, 1)), ((2, 3, 6), (2, 1, 6)), ((2, 3, 6), (6,)), ((2, 3, 6), (3, 6)), ((2, 3, 6), ()), ((3, 6), (3, 1)),
-    ((3, 6), (1, 6)), ((3, 1), (1, 6)), ((3, 6), (6,)), ((3, 6), ()), ((6,), ()), (SHAPES[5], (6,)), ((6,), R4),
-)  # fmt: skip
+    *((shape, shape) for shape in ((), *ALL_SHAPES)),
+    (R4, (1, 1, 1, 6)),
+    (R4, (6,)),
+    (R4, (1, 3, 4, 1)),
+    ((1, 3, 4, 1), R4),
+    (R4, (3, 4, 6)),
+    (R4, (4, 6)),
+    (R4, (1, 1, 4, 6)),
+    (R4, (1, 1, 1, 1)),
+    (R4, (1,)),
+    (R4, ()),
+    ((), R4),
+    ((1, 3, 1, 6), (1, 1, 4, 1)),
+    ((2, 3, 4, 6), R4),
+    ((2, 3, 4, 6), (2, 1, 1, 6)),
+    ((2, 3, 4, 6), (6,)),
+    ((2, 3, 6), (3, 1)),
+    ((2, 3, 6), (2, 3, 1)),
+    ((2, 3, 6), (2, 1, 6)),
+    ((2, 3, 6), (6,)),
+    ((2, 3, 6), (3, 6)),
+    ((2, 3, 6), ()),
+    ((3, 6), (3, 1)),
+    ((3, 6), (1, 6)),
+    ((3, 1), (1, 6)),
+    ((3, 6), (6,)),
+    ((3, 6), ()),
+    ((6,), ()),
+    (SHAPES[5], (6,)),
+    ((6,), R4),
+)
 _FEW = (R4, (3, 6), (2, 3, 6), SHAPES[5])
 
 
@@ -152,6 +275,11 @@ def _binary() -> Iterator[Trial]:
             yield from _pairs(name, kind, thorough=False)
     for name in _LOGIC:
         yield from _pairs(name, "bool", thorough=True)
+    yield from _activated()
+    yield from _shifts()
+
+
+def _activated() -> Iterator[Trial]:
     for name in _ACTIVATED:
         for activation in ("RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT"):
             options = {"fused_activation_function": activation}
@@ -163,6 +291,9 @@ def _binary() -> Iterator[Trial]:
                 yield Trial(name, [data("f32", R4, 0.2), other], options=options)
             other = data("i8", R4, 0.2)
             yield Trial(name, [data("i8", R4, 0.2), other], [result_of("i8")], options)
+
+
+def _shifts() -> Iterator[Trial]:
     for name in ("BITWISE_XOR", "RIGHT_SHIFT"):
         for other in (data("i32", R4), data("i32", (), constant=True), data("i32", (6,), constant=True)):
             yield Trial(name, [data("i32", R4), other], [Result("i32")])
@@ -196,11 +327,17 @@ def _reductions() -> Iterator[Trial]:
         axes_given = integers((1, 2), constant=False)
         yield Trial(name, [data("f32", R4), axes_given], options={"keep_dims": True})
         yield Trial(name, [data("f32", R4), integers((1, 2), "i64")], options={"keep_dims": True})
+
+
+def _of_flags() -> Iterator[Trial]:
     for name in ("REDUCE_ANY", "REDUCE_ALL"):
         for shape, sets in _AXES.items():
             for axes in sets:
                 for keeps in (True, False):
                     yield Trial(name, [data("bool", shape), integers(axes)], [Result("bool")], {"keep_dims": keeps})
+
+
+def _extremes() -> Iterator[Trial]:
     for name in ("ARG_MAX", "ARG_MIN"):
         for shape in ((6,), (3, 6), (2, 3, 6), R4, (2, 3, 4, 6), SHAPES[5], (1, 8), (1, 1, 1, 1000), (1, 1000)):
             for axis in range(len(shape)):
@@ -257,15 +394,53 @@ def _quantization() -> Iterator[Trial]:
 
 def _choices() -> Iterator[Trial]:
     forms: Sequence[tuple[Shape, Shape, Shape]] = (
-        (R4, R4, R4), (R4, R4, ()), (R4, (), ()), (R4, (), R4), ((1, 1, 1, 6), R4, R4), ((1, 3, 4, 1), R4, R4), ((), R4, R4),
-        (R4, R4, (6,)), (R4, R4, (1, 1, 1, 6)), (R4, (6,), R4), ((2, 3, 6),) * 3, ((2, 3, 6), (2, 3, 6), ()), ((3, 6),) * 3,
-        ((3, 6), (3, 6), ()), ((6,),) * 3, ((6,), (6,), ()), (SHAPES[5],) * 3, ((4, 6), R4, R4), ((6,), R4, R4), ((1, 4, 6), R4, R4),
-        ((4, 6), R4, ()), ((6,), R4, ()), ((1, 4, 6), R4, ()), ((1, 1, 4, 6), R4, ()), ((1, 3, 4, 1), R4, ()), ((1, 1, 1, 6), R4, ()),
-        ((3, 6), (2, 3, 6), ()), ((3, 6), (1, 3, 6), ()), ((1, 3, 6), (2, 3, 6), ()), ((2, 3, 1), (2, 3, 6), ()), ((2, 1, 6), (2, 3, 6), ()),
-        ((6,), (2, 3, 6), ()), ((6,), (3, 6), ()), ((3, 1), (3, 6), ()), ((1, 6), (3, 6), ()), ((1, 1, 4, 6), (2, 3, 4, 6), ()),
-        ((2, 1, 1, 6), (2, 3, 4, 6), ()), ((4, 6), (2, 3, 4, 6), ()), ((1,), R4, R4), ((1, 1, 1, 1), R4, R4), (R4, R4, (1,)),
-        (R4, R4, (1, 3, 4, 1)), ((3,), (3, 6), (3, 6)), ((2, 3, 4, 1), (2, 3, 4, 6), ()), ((1, 4, 4), (1, 4, 4), ()), ((4, 4), (2, 4, 4), ()),
-    )  # fmt: skip
+        (R4, R4, R4),
+        (R4, R4, ()),
+        (R4, (), ()),
+        (R4, (), R4),
+        ((1, 1, 1, 6), R4, R4),
+        ((1, 3, 4, 1), R4, R4),
+        ((), R4, R4),
+        (R4, R4, (6,)),
+        (R4, R4, (1, 1, 1, 6)),
+        (R4, (6,), R4),
+        ((2, 3, 6),) * 3,
+        ((2, 3, 6), (2, 3, 6), ()),
+        ((3, 6),) * 3,
+        ((3, 6), (3, 6), ()),
+        ((6,),) * 3,
+        ((6,), (6,), ()),
+        (SHAPES[5],) * 3,
+        ((4, 6), R4, R4),
+        ((6,), R4, R4),
+        ((1, 4, 6), R4, R4),
+        ((4, 6), R4, ()),
+        ((6,), R4, ()),
+        ((1, 4, 6), R4, ()),
+        ((1, 1, 4, 6), R4, ()),
+        ((1, 3, 4, 1), R4, ()),
+        ((1, 1, 1, 6), R4, ()),
+        ((3, 6), (2, 3, 6), ()),
+        ((3, 6), (1, 3, 6), ()),
+        ((1, 3, 6), (2, 3, 6), ()),
+        ((2, 3, 1), (2, 3, 6), ()),
+        ((2, 1, 6), (2, 3, 6), ()),
+        ((6,), (2, 3, 6), ()),
+        ((6,), (3, 6), ()),
+        ((3, 1), (3, 6), ()),
+        ((1, 6), (3, 6), ()),
+        ((1, 1, 4, 6), (2, 3, 4, 6), ()),
+        ((2, 1, 1, 6), (2, 3, 4, 6), ()),
+        ((4, 6), (2, 3, 4, 6), ()),
+        ((1,), R4, R4),
+        ((1, 1, 1, 1), R4, R4),
+        (R4, R4, (1,)),
+        (R4, R4, (1, 3, 4, 1)),
+        ((3,), (3, 6), (3, 6)),
+        ((2, 3, 4, 1), (2, 3, 4, 6), ()),
+        ((1, 4, 4), (1, 4, 4), ()),
+        ((4, 4), (2, 4, 4), ()),
+    )
     for name in ("SELECT", "SELECT_V2"):
         for mask, left, right in forms:
             for is_constant in (False, True):
@@ -290,6 +465,8 @@ def trials() -> Iterator[Trial]:
     yield from _slopes()
     yield from _binary()
     yield from _reductions()
+    yield from _of_flags()
+    yield from _extremes()
     yield from _casts()
     yield from _quantization()
     yield from _choices()

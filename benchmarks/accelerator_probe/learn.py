@@ -62,7 +62,9 @@ def rows_of(samples: Sequence[Sample]) -> list[Row]:
         if added is None:
             # A form differs from ones that look alike by a rare condition: the row has all of its conditions.
             worst = max(rest, key=lambda each: (_weight(each.outcome), len(each.words)))
-            added = _row(sorted(worst.words, key=_ORDER.__getitem__), frozenset((worst.signature,)), worst.outcome, rest)
+            added = _row(
+                sorted(worst.words, key=_ORDER.__getitem__), frozenset((worst.signature,)), worst.outcome, rest
+            )
             samples = [
                 each for each in samples if not _fits(added, each) or _weight(each.outcome) >= _weight(worst.outcome)
             ]

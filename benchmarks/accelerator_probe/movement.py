@@ -25,11 +25,21 @@ def _places(size: int, shape: Shape, kind: str = "i32", *, constant: bool = Fals
 
 def _pads() -> Iterator[Trial]:
     forms: Sequence[tuple[Shape, Sequence[Sequence[int]]]] = (
-        (IMAGE, [[0, 0], [1, 2], [2, 1], [0, 0]]), (IMAGE, [[0, 0], [0, 0], [0, 0], [1, 2]]), (IMAGE, [[0, 1], [0, 0], [0, 0], [0, 0]]),
-        ((2, 8, 8, 4), [[0, 0], [1, 1], [1, 1], [0, 0]]), ((1, 8, 4), [[0, 0], [1, 2], [0, 0]]), ((2, 8, 4), [[0, 0], [1, 2], [0, 0]]),
-        ((1, 8, 4), [[0, 0], [0, 0], [1, 2]]), ((2, 8, 4), [[0, 0], [0, 0], [1, 2]]), ((2, 8, 4), [[1, 0], [0, 0], [0, 0]]), ((3, 8), [[0, 0], [1, 2]]),
-        ((3, 8), [[1, 0], [1, 2]]), ((8,), [[1, 2]]), ((1, 2, 4, 4, 3), [[0, 0], [0, 0], [1, 1], [1, 1], [0, 0]]), ((2, 8, 8, 4), [[1, 0], [0, 0], [0, 0], [0, 0]]),
-    )  # fmt: skip
+        (IMAGE, [[0, 0], [1, 2], [2, 1], [0, 0]]),
+        (IMAGE, [[0, 0], [0, 0], [0, 0], [1, 2]]),
+        (IMAGE, [[0, 1], [0, 0], [0, 0], [0, 0]]),
+        ((2, 8, 8, 4), [[0, 0], [1, 1], [1, 1], [0, 0]]),
+        ((1, 8, 4), [[0, 0], [1, 2], [0, 0]]),
+        ((2, 8, 4), [[0, 0], [1, 2], [0, 0]]),
+        ((1, 8, 4), [[0, 0], [0, 0], [1, 2]]),
+        ((2, 8, 4), [[0, 0], [0, 0], [1, 2]]),
+        ((2, 8, 4), [[1, 0], [0, 0], [0, 0]]),
+        ((3, 8), [[0, 0], [1, 2]]),
+        ((3, 8), [[1, 0], [1, 2]]),
+        ((8,), [[1, 2]]),
+        ((1, 2, 4, 4, 3), [[0, 0], [0, 0], [1, 1], [1, 1], [0, 0]]),
+        ((2, 8, 8, 4), [[1, 0], [0, 0], [0, 0], [0, 0]]),
+    )
     for shape, pads in forms:
         yield Trial("PAD", [data("f32", shape), integers(pads)])
         for value in (0.5, -np.inf, -3.4e38):
@@ -49,19 +59,40 @@ def _shapes() -> Iterator[Trial]:
     by_rank = {1: (24,), 2: (4, 6), 3: (2, 2, 6), 4: (1, 2, 2, 6), 5: (1, 2, 2, 2, 3), 6: (1, 1, 2, 2, 2, 3)}
     pairs: list[tuple[Shape, Shape]] = [(by_rank[a], by_rank[b]) for a, b in product(by_rank, repeat=2)]
     pairs += [
-        ((1,), ()), ((), (1, 1)), ((2, 3, 4, 6), (6, 4, 6)), (IMAGE, (4, 16, 4)), ((2, 3, 8), (1, 6, 8)), ((2, 12, 8), (2, 3, 4, 8)),
-        ((6, 8), (2, 3, 8)), ((2, 3, 8), (6, 8)), ((1, 6, 32), (1, 6, 4, 8)), ((4, 6, 8), (1, 4, 6, 8)), ((), (1,)), ((1, 1), ()),
-    ]  # fmt: skip
+        ((1,), ()),
+        ((), (1, 1)),
+        ((2, 3, 4, 6), (6, 4, 6)),
+        (IMAGE, (4, 16, 4)),
+        ((2, 3, 8), (1, 6, 8)),
+        ((2, 12, 8), (2, 3, 4, 8)),
+        ((6, 8), (2, 3, 8)),
+        ((2, 3, 8), (6, 8)),
+        ((1, 6, 32), (1, 6, 4, 8)),
+        ((4, 6, 8), (1, 4, 6, 8)),
+        ((), (1,)),
+        ((1, 1), ()),
+    ]
     for shape, new in pairs:
         options = {"new_shape": list(new)}
         for kind in ("f32", *KINDS) if max(len(shape), len(new)) < 6 else ("f32",):
             yield Trial("RESHAPE", [data(kind, shape), integers(new)], [result_of(kind)], options)
     yield Trial("RESHAPE", [data("f32", (2, 12)), integers((1, 2, 2, 6), constant=False)])
+    yield from _squeezed()
+    yield from _transposed()
+    yield from _repeated()
+    yield Trial("SHAPE", [data("f32", R4)], [Result("i32")], {"out_type": "INT32"})
+    yield Trial("RANK", [data("f32", R4)], [Result("i32")])
+
+
+def _squeezed() -> Iterator[Trial]:
     for shape in ((3, 1, 6), (2, 1, 3, 6), (1, 1, 4, 6), (3, 1)):
         for kind in ("f32", "i32", "i8"):
             yield Trial("SQUEEZE", [data(kind, shape)], [result_of(kind)], {"squeeze_dims": [1]})
             less = [size for at, size in enumerate(shape) if at != 1]
             yield Trial("EXPAND_DIMS", [data(kind, less), integers(1)], [result_of(kind)])
+
+
+def _transposed() -> Iterator[Trial]:
     for shape in ((3, 6), (2, 3, 6), (2, 3, 4, 6)):
         for perm in permutations(range(len(shape))):
             yield Trial("TRANSPOSE", [data("f32", shape), integers(perm)])
@@ -73,15 +104,37 @@ def _shapes() -> Iterator[Trial]:
     yield Trial("TRANSPOSE", [data("f32", (2, 3, 4, 6)), integers((0, 2, 1, 3), constant=False)])
     for kind, (shape, perm) in product(KINDS, (((2, 3, 4, 6), (0, 2, 1, 3)), ((3, 6), (1, 0)), ((2, 3, 6), (0, 2, 1)))):
         yield Trial("TRANSPOSE", [data(kind, shape), integers(perm)], [result_of(kind)])
-    for kind, (shape, times) in product(("f32", *KINDS), (((6,), (2,)), ((3, 6), (2, 1)), ((3, 6), (1, 3)), ((2, 3, 6), (1, 2, 1)), ((2, 3, 6), (2, 1, 1)), ((2, 3, 6), (1, 1, 2)), (R4, (1, 2, 2, 1)), (R4, (1, 1, 1, 3)), (R4, (2, 1, 1, 1)), (SHAPES[5], (1, 1, 2, 1, 1)))):  # fmt: skip
+
+
+def _repeated() -> Iterator[Trial]:
+    for kind, (shape, times) in product(
+        ("f32", *KINDS),
+        (
+            ((6,), (2,)),
+            ((3, 6), (2, 1)),
+            ((3, 6), (1, 3)),
+            ((2, 3, 6), (1, 2, 1)),
+            ((2, 3, 6), (2, 1, 1)),
+            ((2, 3, 6), (1, 1, 2)),
+            (R4, (1, 2, 2, 1)),
+            (R4, (1, 1, 1, 3)),
+            (R4, (2, 1, 1, 1)),
+            (SHAPES[5], (1, 1, 2, 1, 1)),
+        ),
+    ):
         yield Trial("TILE", [data(kind, shape), integers(times)], [result_of(kind)])
     for times_of in (integers((1, 2, 1, 1), "i64"), integers((1, 2, 1, 1), constant=False)):
         yield Trial("TILE", [data("f32", R4), times_of])
-    for shape, new in (((1, 1, 1, 6), R4), ((1, 3, 1, 6), R4), ((3, 1), (3, 6)), ((6,), (3, 6)), ((1, 1, 6), (2, 3, 6)), ((2, 1, 3, 1, 4), (2, 5, 3, 2, 4))):  # fmt: skip
+    for shape, new in (
+        ((1, 1, 1, 6), R4),
+        ((1, 3, 1, 6), R4),
+        ((3, 1), (3, 6)),
+        ((6,), (3, 6)),
+        ((1, 1, 6), (2, 3, 6)),
+        ((2, 1, 3, 1, 4), (2, 5, 3, 2, 4)),
+    ):
         for kind in ("f32", "i32", "i8"):
             yield Trial("BROADCAST_TO", [data(kind, shape), integers(new)], [result_of(kind)])
-    yield Trial("SHAPE", [data("f32", R4)], [Result("i32")], {"out_type": "INT32"})
-    yield Trial("RANK", [data("f32", R4)], [Result("i32")])
 
 
 def _joins() -> Iterator[Trial]:
@@ -135,12 +188,21 @@ def _parts() -> Iterator[Trial]:
     yield Trial("SPLIT", [integers(3), data("f32", (1, 4, 6, 9))], [Result()] * 3, {"num_splits": 3})
     yield Trial("SPLIT_V", [data("f32", x), integers((3, -1)), integers(3)], [Result()] * 2, {"num_splits": 2})
     slices: Sequence[tuple[Shape, Shape, Shape]] = (
-        ((6,), (1,), (3,)), ((3, 6), (1, 2), (2, 3)), ((2, 3, 6), (0, 1, 2), (2, 2, 3)), ((2, 3, 6), (1, 0, 0), (1, 3, 6)), (R4, (0, 1, 2, 1), (1, 2, 2, 5)),
-        ((2, 3, 4, 6), (1, 0, 0, 0), (1, 3, 4, 6)), (SHAPES[5], (0, 0, 1, 0, 2), (1, 2, 2, 4, 3)), (R4, (0, 1, 2, 1), (1, -1, -1, -1)),
-    )  # fmt: skip
+        ((6,), (1,), (3,)),
+        ((3, 6), (1, 2), (2, 3)),
+        ((2, 3, 6), (0, 1, 2), (2, 2, 3)),
+        ((2, 3, 6), (1, 0, 0), (1, 3, 6)),
+        (R4, (0, 1, 2, 1), (1, 2, 2, 5)),
+        ((2, 3, 4, 6), (1, 0, 0, 0), (1, 3, 4, 6)),
+        (SHAPES[5], (0, 0, 1, 0, 2), (1, 2, 2, 4, 3)),
+        (R4, (0, 1, 2, 1), (1, -1, -1, -1)),
+    )
     for (shape, begin, size), kind in product(slices, ("f32", *KINDS)):
         yield Trial("SLICE", [data(kind, shape), integers(begin), integers(size)], [result_of(kind)])
-    for begin_of, size_of in ((integers((0, 1, 2, 1), "i64"), integers((1, 2, 2, 5), "i64")), (integers((0, 1, 1, 0), constant=False), integers((1, 2, 2, 5)))):  # fmt: skip
+    for begin_of, size_of in (
+        (integers((0, 1, 2, 1), "i64"), integers((1, 2, 2, 5), "i64")),
+        (integers((0, 1, 1, 0), constant=False), integers((1, 2, 2, 5))),
+    ):
         yield Trial("SLICE", [data("f32", R4), begin_of, size_of])
     yield from _strided()
 
@@ -150,16 +212,29 @@ _CUBE = (1, 6, 6, 6)
 
 def _strided() -> Iterator[Trial]:
     forms: Sequence[tuple[Shape, Shape, Shape, Shape, Mapping[str, Any]]] = (
-        ((6,), (1,), (5,), (2,), {}), ((3, 6), (0, 1), (3, 5), (1, 2), {}), ((2, 3, 6), (0, 1, 0), (2, 3, 6), (1, 1, 2), {}),
-        (_CUBE, (0, 1, 0, 2), (1, 5, 6, 6), (1, 2, 3, 1), {}), ((2, 6, 6, 6), (1, 0, 0, 0), (2, 6, 6, 6), (1, 1, 1, 1), {}),
-        (SHAPES[5], (0, 0, 1, 0, 0), SHAPES[5], (1,) * 5, {}), (_CUBE, (0, 1, 0, 0), (0, 0, 0, 3), (1,) * 4, {"begin_mask": 13, "end_mask": 7}),
-        (_CUBE, (0,) * 4, (1, -1, -2, 6), (1,) * 4, {}), (_CUBE, (0, 5, 0, 0), (1, 0, 6, 6), (1, -1, 1, 1), {}), (_CUBE, (0, 2, 0, 0), (1, 3, 6, 6), (1,) * 4, {"shrink_axis_mask": 2}),
-        ((2, 3, 6), (0, 0, 0), (2, 1, 6), (1,) * 3, {"shrink_axis_mask": 2, "begin_mask": 5, "end_mask": 5}), ((2, 3, 6), (0, 0, -1), (0, 0, 0), (1,) * 3, {"shrink_axis_mask": 4, "begin_mask": 3, "end_mask": 3}),
-        ((3, 6), (1, 0), (2, 6), (1, 1), {"shrink_axis_mask": 1}), ((6, 6, 6), (0,) * 4, (0, 6, 6, 6), (1,) * 4, {"new_axis_mask": 1}),
-        ((3, 6), (0,) * 3, (3, 1, 6), (1,) * 3, {"new_axis_mask": 2, "begin_mask": 5, "end_mask": 5}), (_CUBE, (0, 2), (0, 4), (1, 1), {"ellipsis_mask": 1}),
-        (_CUBE, (0, 2), (1, 4), (1, 1), {}), ((2, 6, 6, 6), (0, 2, 1), (2, 4, 5), (1,) * 3, {}), ((6,), (1,), (2,), (1,), {"shrink_axis_mask": 1}),
-        ((2, 3, 6), (0, 2, 0), (2, 0, 6), (1, -1, 1), {}), ((3, 6), (1,), (3,), (1,), {}), ((2, 3, 6), (1,), (2,), (1,), {"shrink_axis_mask": 1}),
-    )  # fmt: skip
+        ((6,), (1,), (5,), (2,), {}),
+        ((3, 6), (0, 1), (3, 5), (1, 2), {}),
+        ((2, 3, 6), (0, 1, 0), (2, 3, 6), (1, 1, 2), {}),
+        (_CUBE, (0, 1, 0, 2), (1, 5, 6, 6), (1, 2, 3, 1), {}),
+        ((2, 6, 6, 6), (1, 0, 0, 0), (2, 6, 6, 6), (1, 1, 1, 1), {}),
+        (SHAPES[5], (0, 0, 1, 0, 0), SHAPES[5], (1,) * 5, {}),
+        (_CUBE, (0, 1, 0, 0), (0, 0, 0, 3), (1,) * 4, {"begin_mask": 13, "end_mask": 7}),
+        (_CUBE, (0,) * 4, (1, -1, -2, 6), (1,) * 4, {}),
+        (_CUBE, (0, 5, 0, 0), (1, 0, 6, 6), (1, -1, 1, 1), {}),
+        (_CUBE, (0, 2, 0, 0), (1, 3, 6, 6), (1,) * 4, {"shrink_axis_mask": 2}),
+        ((2, 3, 6), (0, 0, 0), (2, 1, 6), (1,) * 3, {"shrink_axis_mask": 2, "begin_mask": 5, "end_mask": 5}),
+        ((2, 3, 6), (0, 0, -1), (0, 0, 0), (1,) * 3, {"shrink_axis_mask": 4, "begin_mask": 3, "end_mask": 3}),
+        ((3, 6), (1, 0), (2, 6), (1, 1), {"shrink_axis_mask": 1}),
+        ((6, 6, 6), (0,) * 4, (0, 6, 6, 6), (1,) * 4, {"new_axis_mask": 1}),
+        ((3, 6), (0,) * 3, (3, 1, 6), (1,) * 3, {"new_axis_mask": 2, "begin_mask": 5, "end_mask": 5}),
+        (_CUBE, (0, 2), (0, 4), (1, 1), {"ellipsis_mask": 1}),
+        (_CUBE, (0, 2), (1, 4), (1, 1), {}),
+        ((2, 6, 6, 6), (0, 2, 1), (2, 4, 5), (1,) * 3, {}),
+        ((6,), (1,), (2,), (1,), {"shrink_axis_mask": 1}),
+        ((2, 3, 6), (0, 2, 0), (2, 0, 6), (1, -1, 1), {}),
+        ((3, 6), (1,), (3,), (1,), {}),
+        ((2, 3, 6), (1,), (2,), (1,), {"shrink_axis_mask": 1}),
+    )
     masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     for (shape, begin, end, strides, more), kind in product(forms, ("f32", *KINDS)):
         options = {**dict.fromkeys(masks, 0), **more}
@@ -184,22 +259,58 @@ def _gathers() -> Iterator[Trial]:
     yield Trial("GATHER_ND", [data("f32", (2, 3, 6)), integers([[0, 1], [1, 2]])])
     yield Trial("GATHER_ND", [data("f32", (8, 6)), _places(8, (3, 1))])
     yield Trial("SCATTER_ND", [integers([[0], [2]]), data("f32", (2, 6)), integers((4, 6))])
+    yield from _lookups()
+    yield from _updates()
+
+
+def _lookups() -> Iterator[Trial]:
     for mode, table in product(("f32", "f32<f16", "i8", "i8c", "computed"), ((8, 8), (8, 6), (8, 2, 4))):
         w, is_dequantized = weight(mode, table)
         origins = frozenset((1,)) if is_dequantized else frozenset()
         yield Trial("EMBEDDING_LOOKUP", [_places(8, (3,)), w], origins=origins)
-    for shape in ((3,), (1,), (1, 3), (2, 3), (1, 1, 3), (3, 1, 1, 1), (1, 3, 1), (3, 1), (), (1, 1, 1), (1, 2, 3), (2, 3, 1), (2, 2, 2), (1, 2, 2, 1), (2, 1, 3), (1, 1, 2, 3), (1, 1, 1, 3)):  # fmt: skip
+    for shape in (
+        (3,),
+        (1,),
+        (1, 3),
+        (2, 3),
+        (1, 1, 3),
+        (3, 1, 1, 1),
+        (1, 3, 1),
+        (3, 1),
+        (),
+        (1, 1, 1),
+        (1, 2, 3),
+        (2, 3, 1),
+        (2, 2, 2),
+        (1, 2, 2, 1),
+        (2, 1, 3),
+        (1, 1, 2, 3),
+        (1, 1, 1, 3),
+    ):
         yield _one_hot(shape)
     for kind, dtype in (("i32", np.int32), ("bool", np.bool_)):
         yield _one_hot((3,), kind=kind, on=np.array(1, dtype))
     yield _one_hot((3,), axis=0)
     yield _one_hot((2, 3), axis=1)
     yield _one_hot((3,), wide="i64")
+
+
+def _updates() -> Iterator[Trial]:
     for begin, whole, part in (
-        ((0,), (6,), (2,)), ((3,), (6,), (2,)), ((0, 0), (4, 6), (1, 6)), ((2, 0), (4, 6), (1, 6)), ((0, 3), (4, 6), (4, 1)),
-        ((2, 0, 0), (4, 1, 6), (1, 1, 6)), ((5, 0, 0), (8, 1, 32), (1, 1, 32)), ((0, 2, 0), (1, 4, 6), (1, 1, 6)), ((0, 3, 0), (2, 4, 8), (2, 1, 8)),
-        ((0, 2, 0, 0), (1, 4, 5, 8), (1, 1, 5, 8)), ((0, 0, 3, 0), (1, 4, 5, 8), (1, 4, 1, 8)), ((1, 0, 0, 0), (2, 4, 5, 8), (1, 4, 5, 8)), ((0,) * 5, (1, 2, 4, 5, 6), (1, 1, 4, 5, 6)),
-    ):  # fmt: skip
+        ((0,), (6,), (2,)),
+        ((3,), (6,), (2,)),
+        ((0, 0), (4, 6), (1, 6)),
+        ((2, 0), (4, 6), (1, 6)),
+        ((0, 3), (4, 6), (4, 1)),
+        ((2, 0, 0), (4, 1, 6), (1, 1, 6)),
+        ((5, 0, 0), (8, 1, 32), (1, 1, 32)),
+        ((0, 2, 0), (1, 4, 6), (1, 1, 6)),
+        ((0, 3, 0), (2, 4, 8), (2, 1, 8)),
+        ((0, 2, 0, 0), (1, 4, 5, 8), (1, 1, 5, 8)),
+        ((0, 0, 3, 0), (1, 4, 5, 8), (1, 4, 1, 8)),
+        ((1, 0, 0, 0), (2, 4, 5, 8), (1, 4, 5, 8)),
+        ((0,) * 5, (1, 2, 4, 5, 6), (1, 1, 4, 5, 6)),
+    ):
         for kind, wide, held in product(("f32", "i32"), ("i32", "i64"), (False, True)):
             operands = [data(kind, whole), data(kind, part), integers(begin, wide, constant=held)]
             yield Trial("DYNAMIC_UPDATE_SLICE", operands, [result_of(kind)])
@@ -251,7 +362,15 @@ def _orders() -> Iterator[Trial]:
 
 def _images() -> Iterator[Trial]:
     for name in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"):
-        for shape, size in ((IMAGE, (16, 16)), (IMAGE, (5, 3)), ((1, 1, 1, 4), (6, 6)), (IMAGE, (1, 1)), ((2, 8, 8, 4), (16, 16)), ((1, 8, 8, 3), (24, 24)), (IMAGE, (12, 12))):  # fmt: skip
+        for shape, size in (
+            (IMAGE, (16, 16)),
+            (IMAGE, (5, 3)),
+            ((1, 1, 1, 4), (6, 6)),
+            (IMAGE, (1, 1)),
+            ((2, 8, 8, 4), (16, 16)),
+            ((1, 8, 8, 3), (24, 24)),
+            (IMAGE, (12, 12)),
+        ):
             for flags in ({}, {"half_pixel_centers": True}, {"align_corners": True}):
                 options = {"align_corners": False, "half_pixel_centers": False, **flags}
                 for kind in ("f32", "i8"):

@@ -23,9 +23,18 @@ _CONV: Mapping[str, Any] = {
 
 
 def _weighted(
-    name: str, shape: Shape, filters: Shape, options: Mapping[str, Any], mode: str = "f32", kind: str = "f32",
-    *, biased: str = "constant", axis: int = 0, first: Sequence[Tensor] = (), results: int = 0,
-) -> Trial:  # fmt: skip
+    name: str,
+    shape: Shape,
+    filters: Shape,
+    options: Mapping[str, Any],
+    mode: str = "f32",
+    kind: str = "f32",
+    *,
+    biased: str = "constant",
+    axis: int = 0,
+    first: Sequence[Tensor] = (),
+    results: int = 0,
+) -> Trial:
     """Returns a form: `first` come before the weights, if these come before the data."""
     x, (w, is_dequantized) = data(kind, shape), weight(mode, filters, axis)
     count = results or filters[axis]
@@ -43,10 +52,13 @@ def _weighted(
 def _convolutions() -> Iterator[Trial]:
     image = (1, 8, 8, 4)
     variants: Sequence[Mapping[str, Any]] = (
-        {}, {"padding": "VALID"}, {"stride_w": 2, "stride_h": 2}, {"padding": "VALID", "stride_w": 2, "stride_h": 2},
+        {},
+        {"padding": "VALID"},
+        {"stride_w": 2, "stride_h": 2},
+        {"padding": "VALID", "stride_w": 2, "stride_h": 2},
         {"dilation_w_factor": 2, "dilation_h_factor": 2},
         *({"fused_activation_function": name} for name in ("RELU", "RELU6", "RELU_N1_TO_1", "TANH", "SIGN_BIT")),
-    )  # fmt: skip
+    )
     for change in variants:
         for mode in ("f32", "i8", "i8c", "f32<f16", "computed"):
             yield _weighted("CONV_2D", image, (5, 3, 3, 4), {**_CONV, **change}, mode)
@@ -63,32 +75,72 @@ def _convolutions() -> Iterator[Trial]:
         yield _weighted("CONV_2D", image, (5, 3, 3, 4), _CONV, mode, biased="computed")
         yield _weighted("CONV_2D", image, (5, 3, 3, 4), _CONV, mode, biased="")
         yield _depthwise(image, (1, 3, 3, 4), 1, {}, mode, biased="computed")
-        for filters, shape, times in (((1, 3, 3, 4), image, 1), ((1, 3, 3, 8), image, 2), ((1, 3, 3, 4), (1, 8, 8, 1), 4), ((1, 3, 3, 6), (1, 8, 8, 2), 3), ((1, 3, 3, 4), (2, 8, 8, 4), 1), ((1, 1, 5, 4), (1, 1, 16, 4), 1)):  # fmt: skip
+        for filters, shape, times in (
+            ((1, 3, 3, 4), image, 1),
+            ((1, 3, 3, 8), image, 2),
+            ((1, 3, 3, 4), (1, 8, 8, 1), 4),
+            ((1, 3, 3, 6), (1, 8, 8, 2), 3),
+            ((1, 3, 3, 4), (2, 8, 8, 4), 1),
+            ((1, 1, 5, 4), (1, 1, 16, 4), 1),
+        ):
             yield _depthwise(shape, filters, times, {}, mode)
-    groups = ((8, 6, 4), (8, 8, 2), (32, 32, 16), (64, 64, 8), (8, 8, 1), (8, 16, 4), (8, 24, 4), (2, 8, 1), (4, 8, 2), (16, 8, 8), (12, 8, 6), (8, 16, 1), (8, 12, 4))  # fmt: skip
+    groups = (
+        (8, 6, 4),
+        (8, 8, 2),
+        (32, 32, 16),
+        (64, 64, 8),
+        (8, 8, 1),
+        (8, 16, 4),
+        (8, 24, 4),
+        (2, 8, 1),
+        (4, 8, 2),
+        (16, 8, 8),
+        (12, 8, 6),
+        (8, 16, 1),
+        (8, 12, 4),
+    )
     for (channels, results, each), mode in product(groups, ("f32", "i8c")):
         for kind in ("f32", "i8") if mode == "i8c" else ("f32",):
             yield _weighted("CONV_2D", (1, 8, 8, channels), (results, 3, 3, each), _CONV, mode, kind)
-    for shape, filters, steps in (((1, 1, 16, 4), (5, 1, 5, 4), 1), ((1, 8, 8, 4), (5, 4, 4, 4), 2), ((1, 16, 16, 3), (4, 9, 9, 3), 1), ((1, 9, 9, 4), (5, 1, 1, 4), 3), ((1, 8, 8, 4), (1, 3, 3, 4), 1), ((1, 8, 8, 3), (7, 3, 3, 3), 1)):  # fmt: skip
+    for shape, filters, steps in (
+        ((1, 1, 16, 4), (5, 1, 5, 4), 1),
+        ((1, 8, 8, 4), (5, 4, 4, 4), 2),
+        ((1, 16, 16, 3), (4, 9, 9, 3), 1),
+        ((1, 9, 9, 4), (5, 1, 1, 4), 3),
+        ((1, 8, 8, 4), (1, 3, 3, 4), 1),
+        ((1, 8, 8, 3), (7, 3, 3, 3), 1),
+    ):
         yield _weighted("CONV_2D", shape, filters, {**_CONV, "stride_w": steps, "stride_h": steps})
 
 
 def _depthwise(
-    shape: Shape, filters: Shape, times: int, change: Mapping[str, Any], mode: str, kind: str = "f32", biased: str = "constant"
-) -> Trial:  # fmt: skip
+    shape: Shape,
+    filters: Shape,
+    times: int,
+    change: Mapping[str, Any],
+    mode: str,
+    kind: str = "f32",
+    biased: str = "constant",
+) -> Trial:
     options = {**_CONV, **change, "depth_multiplier": times}
     return _weighted("DEPTHWISE_CONV_2D", shape, filters, options, mode, kind, biased=biased, axis=3)
 
 
 def _transposed() -> Iterator[Trial]:
     forms: Sequence[tuple[Shape, Shape, Shape, str, int]] = (
-        ((1, 8, 8, 4), (5, 3, 3, 4), (1, 16, 16, 5), "SAME", 2), ((1, 8, 8, 4), (5, 2, 2, 4), (1, 16, 16, 5), "SAME", 2),
-        ((1, 8, 8, 4), (5, 4, 4, 4), (1, 16, 16, 5), "SAME", 2), ((1, 8, 8, 4), (5, 3, 3, 4), (1, 17, 17, 5), "VALID", 2),
-        ((1, 8, 8, 4), (5, 3, 3, 4), (1, 8, 8, 5), "SAME", 1), ((1, 8, 8, 4), (5, 3, 3, 4), (1, 24, 24, 5), "SAME", 3),
-        ((2, 8, 8, 4), (5, 3, 3, 4), (2, 16, 16, 5), "SAME", 2), ((1, 8, 8, 4), (5, 3, 3, 4), (1, 15, 15, 5), "SAME", 2),
-        ((1, 8, 8, 4), (5, 2, 2, 4), (1, 16, 16, 5), "VALID", 2), ((1, 8, 8, 4), (8, 4, 4, 4), (1, 15, 16, 8), "SAME", 2),
-        ((1, 4, 4, 8), (8, 3, 3, 8), (1, 7, 7, 8), "SAME", 2), ((1, 8, 8, 4), (5, 4, 4, 4), (1, 18, 18, 5), "VALID", 2),
-    )  # fmt: skip
+        ((1, 8, 8, 4), (5, 3, 3, 4), (1, 16, 16, 5), "SAME", 2),
+        ((1, 8, 8, 4), (5, 2, 2, 4), (1, 16, 16, 5), "SAME", 2),
+        ((1, 8, 8, 4), (5, 4, 4, 4), (1, 16, 16, 5), "SAME", 2),
+        ((1, 8, 8, 4), (5, 3, 3, 4), (1, 17, 17, 5), "VALID", 2),
+        ((1, 8, 8, 4), (5, 3, 3, 4), (1, 8, 8, 5), "SAME", 1),
+        ((1, 8, 8, 4), (5, 3, 3, 4), (1, 24, 24, 5), "SAME", 3),
+        ((2, 8, 8, 4), (5, 3, 3, 4), (2, 16, 16, 5), "SAME", 2),
+        ((1, 8, 8, 4), (5, 3, 3, 4), (1, 15, 15, 5), "SAME", 2),
+        ((1, 8, 8, 4), (5, 2, 2, 4), (1, 16, 16, 5), "VALID", 2),
+        ((1, 8, 8, 4), (8, 4, 4, 4), (1, 15, 16, 8), "SAME", 2),
+        ((1, 4, 4, 8), (8, 3, 3, 8), (1, 7, 7, 8), "SAME", 2),
+        ((1, 8, 8, 4), (5, 4, 4, 4), (1, 18, 18, 5), "VALID", 2),
+    )
     for shape, filters, result, padding, steps in forms:
         options = {"padding": padding, "stride_w": steps, "stride_h": steps, "fused_activation_function": "NONE"}
         for biased in ("", "constant"):
@@ -104,7 +156,9 @@ def _transposed() -> Iterator[Trial]:
         fused = {**options, "fused_activation_function": activation}
         yield _weighted("TRANSPOSE_CONV", shape, filters, fused, first=[integers(result)])
     yield _weighted("TRANSPOSE_CONV", shape, filters, options, first=[integers(result, constant=False)])
-    cube = dict.fromkeys(("stride_d", "stride_h", "stride_w", "dilation_d_factor", "dilation_h_factor", "dilation_w_factor"), 1)  # fmt: skip
+    cube = dict.fromkeys(
+        ("stride_d", "stride_h", "stride_w", "dilation_d_factor", "dilation_h_factor", "dilation_w_factor"), 1
+    )
     cube_options = {**cube, "padding": "SAME", "fused_activation_function": "NONE"}
     volume = [data("f32", (1, 4, 6, 6, 3)), data("f32", (3, 3, 3, 3, 4), constant=True)]
     yield Trial("CONV_3D", [*volume, data("f32", (4,), constant=True)], options=cube_options)
@@ -114,12 +168,24 @@ def _dense() -> Iterator[Trial]:
     plain = {"fused_activation_function": "NONE", "keep_num_dims": False}
     kept = {**plain, "keep_num_dims": True}
     forms: Sequence[tuple[Shape, int, Mapping[str, Any], int]] = (
-        ((1, 8), 5, plain, 8), ((3, 8), 5, plain, 8), ((3, 8), 8, plain, 8), ((1, 7), 5, plain, 7), ((6, 64), 32, plain, 64),
-        ((2, 3, 8), 5, kept, 8), ((1, 3, 8), 5, kept, 8), ((2, 3, 8), 5, plain, 8), ((1, 2, 2, 4), 5, plain, 16), ((1, 2, 3, 8), 5, kept, 8),
-        ((2, 2, 3, 8), 5, kept, 8), ((1, 2, 2, 3, 8), 5, kept, 8), ((2, 4, 4), 5, plain, 16), ((1, 64), 16, plain, 64), ((1, 4, 2), 5, plain, 8),
+        ((1, 8), 5, plain, 8),
+        ((3, 8), 5, plain, 8),
+        ((3, 8), 8, plain, 8),
+        ((1, 7), 5, plain, 7),
+        ((6, 64), 32, plain, 64),
+        ((2, 3, 8), 5, kept, 8),
+        ((1, 3, 8), 5, kept, 8),
+        ((2, 3, 8), 5, plain, 8),
+        ((1, 2, 2, 4), 5, plain, 16),
+        ((1, 2, 3, 8), 5, kept, 8),
+        ((2, 2, 3, 8), 5, kept, 8),
+        ((1, 2, 2, 3, 8), 5, kept, 8),
+        ((2, 4, 4), 5, plain, 16),
+        ((1, 64), 16, plain, 64),
+        ((1, 4, 2), 5, plain, 8),
         *(((1, 8), 8, {**plain, "fused_activation_function": name}, 8) for name in ("RELU", "RELU6", "RELU_N1_TO_1")),
         *(((1, 3, 8), 8, {**kept, "fused_activation_function": name}, 8) for name in ("RELU",)),
-    )  # fmt: skip
+    )
     for (shape, count, options, size), biased in product(forms, ("constant", "", "computed")):
         for mode in _MODES:
             yield _weighted("FULLY_CONNECTED", shape, (count, size), options, mode, biased=biased)
@@ -130,12 +196,30 @@ def _dense() -> Iterator[Trial]:
 
 def _products() -> Iterator[Trial]:
     forms: Sequence[tuple[Shape, Shape]] = (
-        ((3, 4), (4, 5)), ((1, 3, 4), (1, 4, 5)), ((2, 3, 4), (2, 4, 5)), ((1, 2, 3, 4), (1, 2, 4, 5)), ((2, 2, 3, 4), (2, 2, 4, 5)),
-        ((1, 2, 2, 3, 4), (1, 2, 2, 4, 5)), ((2, 3, 4), (1, 4, 5)), ((1, 3, 4), (2, 4, 5)), ((1, 4, 3, 4), (1, 1, 4, 5)),
-        ((1, 1, 3, 4), (1, 4, 4, 5)), ((1, 2, 3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((1, 2, 3, 4), (2, 4, 5)), ((1, 2, 1, 4), (1, 2, 4, 5)),
-        ((1, 2, 3, 7), (1, 2, 7, 5)), ((1, 4, 6, 8), (1, 4, 8, 6)), ((2, 4, 6, 8), (2, 4, 8, 6)), ((4, 6, 8), (4, 8, 6)), ((1, 3, 4), (4, 5)),
-        ((3, 8), (8, 8)), ((1, 8), (8, 4)), ((2, 1, 3, 4), (2, 4, 4, 5)), ((1, 1, 3, 4), (1, 1, 4, 5)),
-    )  # fmt: skip
+        ((3, 4), (4, 5)),
+        ((1, 3, 4), (1, 4, 5)),
+        ((2, 3, 4), (2, 4, 5)),
+        ((1, 2, 3, 4), (1, 2, 4, 5)),
+        ((2, 2, 3, 4), (2, 2, 4, 5)),
+        ((1, 2, 2, 3, 4), (1, 2, 2, 4, 5)),
+        ((2, 3, 4), (1, 4, 5)),
+        ((1, 3, 4), (2, 4, 5)),
+        ((1, 4, 3, 4), (1, 1, 4, 5)),
+        ((1, 1, 3, 4), (1, 4, 4, 5)),
+        ((1, 2, 3, 4), (4, 5)),
+        ((2, 3, 4), (4, 5)),
+        ((1, 2, 3, 4), (2, 4, 5)),
+        ((1, 2, 1, 4), (1, 2, 4, 5)),
+        ((1, 2, 3, 7), (1, 2, 7, 5)),
+        ((1, 4, 6, 8), (1, 4, 8, 6)),
+        ((2, 4, 6, 8), (2, 4, 8, 6)),
+        ((4, 6, 8), (4, 8, 6)),
+        ((1, 3, 4), (4, 5)),
+        ((3, 8), (8, 8)),
+        ((1, 8), (8, 4)),
+        ((2, 1, 3, 4), (2, 4, 4, 5)),
+        ((1, 1, 3, 4), (1, 1, 4, 5)),
+    )
     for (left, right), flips in product(forms, product((False, True), repeat=2)):
         a, b = (_flipped(shape, is_flipped) for shape, is_flipped in zip((left, right), flips, strict=True))
         options = {"adj_x": flips[0], "adj_y": flips[1]}
@@ -159,10 +243,21 @@ def _flipped(shape: Shape, is_flipped: bool) -> Shape:
 def _pools() -> Iterator[Trial]:
     for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"):
         for size, steps, padding, activation in (
-            (2, 2, "VALID", "NONE"), (3, 2, "SAME", "NONE"), (3, 1, "SAME", "NONE"), (8, 1, "VALID", "NONE"), (2, 2, "VALID", "RELU"),
+            (2, 2, "VALID", "NONE"),
+            (3, 2, "SAME", "NONE"),
+            (3, 1, "SAME", "NONE"),
+            (8, 1, "VALID", "NONE"),
+            (2, 2, "VALID", "RELU"),
             (2, 2, "VALID", "RELU6"),
-        ):  # fmt: skip
-            options = {"padding": padding, "fused_activation_function": activation, "stride_w": steps, "stride_h": steps, "filter_width": size, "filter_height": size}  # fmt: skip
+        ):
+            options = {
+                "padding": padding,
+                "fused_activation_function": activation,
+                "stride_w": steps,
+                "stride_h": steps,
+                "filter_width": size,
+                "filter_height": size,
+            }
             for shape, kind in product(((1, 8, 8, 4), (2, 8, 8, 4), (1, 8, 8, 3)), ("f32", "i8", "u8", "i16")):
                 yield Trial(name, [data(kind, shape)], [result_of(kind)], options)
     radius = {"radius": 2, "bias": 1.0, "alpha": 1.0, "beta": 0.5}

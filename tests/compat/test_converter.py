@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 import warnings
@@ -259,11 +260,21 @@ def test_ranges_of_inputs_of_other_models_are_refused(digits_model: Path) -> Non
         converter.convert()
 
 
-def test_functions_of_jax_are_refused() -> None:
-    with pytest.raises(ConversionError, match="StableHLO") as caught:
+@pytest.mark.parametrize(("functions", "inputs"), [([], []), ([abs, abs], [[("x", 1.0)], [("x", 1.0)]]), ([abs], [[]])])
+def test_not_one_function_of_jax(functions: list[Any], inputs: list[Any]) -> None:
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.TFLiteConverter.experimental_from_jax(functions, inputs)
+    assert caught.value.code == "wrong-option"
+    assert caught.value.diagnostics[0].hint
+
+
+def test_functions_of_jax_need_jax(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jax", None)
+    monkeypatch.delitem(sys.modules, "jax")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConversionError) as caught:
         tfconvert.TFLiteConverter.experimental_from_jax([abs], [[("x", 1.0)]])
     assert caught.value.code == "no-jax"
-    assert caught.value.diagnostics[0].hint
 
 
 def test_the_class_itself_takes_functions(tf: ModuleType, run_tflite: RunTFLite) -> None:

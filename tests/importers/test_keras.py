@@ -217,7 +217,7 @@ def test_missing_packages_are_reported(
 def test_other_backends_are_reported(tf: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     keras = importlib.import_module("keras")
     network = _network(keras)
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
     problem = _error(network)
     assert problem.code == "wrong-backend"
     assert "KERAS_BACKEND=tensorflow" in problem.diagnostics[0].hint

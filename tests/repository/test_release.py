@@ -113,6 +113,7 @@ def test_hooks_call_verbs_that_there_are(root: Path) -> None:
         ("m/variables/variables.index", True),
         ("nets/small.keras", True),
         ("small.tflite", True),
+        ("nets/f.mlirbc", True),
         ("pyproject.toml", False),
         ("book.pbx", False),
     ],

@@ -64,7 +64,15 @@ FORMS: Sequence[tuple[str, Call, str]] = [
     ("SELECT_V2", Call((held(1, 1, 4, 6, type="BOOL"), R4, held()), (R4,)), OK),
     ("CONV_2D", Call((x(1, 8, 8, 4), held(5, 3, 3, 4), x(5)), (x(1, 8, 8, 5),)), CRASHES),
     ("CONV_2D", Call((x(1, 8, 8, 8), held(6, 3, 3, 4), held(6)), (x(1, 8, 8, 6),)), WRONG),
-    ("TRANSPOSE_CONV", Call((ints(1, 15, 15, 5), held(5, 3, 3, 4), x(1, 8, 8, 4)), (x(1, 15, 15, 5),), {"padding": "SAME", "stride_h": 2, "stride_w": 2}), WRONG),
+    (
+        "TRANSPOSE_CONV",
+        Call(
+            (ints(1, 15, 15, 5), held(5, 3, 3, 4), x(1, 8, 8, 4)),
+            (x(1, 15, 15, 5),),
+            {"padding": "SAME", "stride_h": 2, "stride_w": 2},
+        ),
+        WRONG,
+    ),
     ("FULLY_CONNECTED", Call((x(1, 8), x(5, 8), held(5)), (x(1, 5),)), WRONG),
     ("FULLY_CONNECTED", Call((x(1, 8), held(5, 8), held(5)), (x(1, 5),)), OK),
     ("BATCH_MATMUL", Call((x(2, 3, 4), x(1, 4, 5)), (x(2, 3, 5),)), WRONG),
@@ -76,11 +84,13 @@ FORMS: Sequence[tuple[str, Call, str]] = [
     ("PRELU", Call((R4, held()), (R4,)), REFUSED),
     ("PRELU", Call((R4, held(6)), (R4,)), OK),
     ("SPLIT", Call((held(type="INT32", elements=[3]), R4), (R4,), {"num_splits": 1}), CRASHES),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
-    ("operator", "call", "outcome"), FORMS, ids=[f"{name}-{outcome}-{at}" for at, (name, _, outcome) in enumerate(FORMS)]
+    ("operator", "call", "outcome"),
+    FORMS,
+    ids=[f"{name}-{outcome}-{at}" for at, (name, _, outcome) in enumerate(FORMS)],
 )
 def test_verdicts_of_the_gpu(operator: str, call: Call, outcome: str) -> None:
     found = verdict("gpu", operator, call)

@@ -19,11 +19,15 @@ import pytest
 
 import tfconvert
 from tests.batch.models import RELU
+from tests.importers.test_stablehlo_files import LEAF, MAGIC, export_file
 from tests.service.archive_corpus import ARCHIVES, GRAPH, MODEL, tarred, zipped
 from tests.support.work import calls
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.service import archives
 from tfconvert.service.file_tree import ArchiveLimits
+
+ARTIFACT = MAGIC + bytes(20)
+EXPORTED = export_file(ARTIFACT, LEAF, LEAF, [0])
 
 LIMITS = ArchiveLimits(size=1 << 30, entries=1000, ratio=200, seconds=60)
 
@@ -111,6 +115,10 @@ def test_work_grows_with_the_entries_and_no_faster(tmp_path: Path) -> None:
         (RELU.encode(), "relu", "relu.mlir"),
         (b"// words\n" + RELU.encode(), "", "model.mlir"),
         (b"\x1c\x00\x00\x00TFL3" + bytes(20), "x.bin", "x.tflite"),
+        (ARTIFACT, "net.mlirbc", "net.mlirbc"),
+        (ARTIFACT, "net.bin", "net.mlirbc"),
+        (EXPORTED, "net.jax", "net.bin"),
+        (EXPORTED, "", "model.bin"),
         (b"\x0a\x80\xa0\x06" + bytes(102_400), "large.pb", "large.pb"),
     ],
 )
@@ -136,6 +144,8 @@ def test_where_files_have_one_name_they_are_copied(tmp_path: Path, monkeypatch: 
     ("members", "expected"),
     [
         ({"net.pb": GRAPH}, "net.pb"),
+        ({"net.mlirbc": ARTIFACT, "notes.bin": b"abcdefgh"}, "net.mlirbc"),
+        ({"a/net.exported": EXPORTED, "a/notes.txt": b"abcdefgh"}, "a/net.exported"),
         ({"a/net.pbtxt": b"", "a/labels.txt": b""}, "a/net.pbtxt"),
         ({"m.meta": b"", "m.index": b"", "m.data-00000-of-00001": b"", "checkpoint": b""}, "m.meta"),
         ({"m-1.meta": b"", "m-2.meta": b"", "checkpoint": b""}, ""),

@@ -18,6 +18,9 @@ from tfconvert.settings.data import from_data
 FIELDS = ("name", "parent", "number")
 """The fields in a template of results' paths."""
 
+# Endings that a model's name drops.
+_ENDINGS = frozenset(("pb", "pbtxt", "meta", "mlir", "mlirbc", "bin", "keras", "h5", "tflite"))
+
 
 class Entry(NamedTuple):
     """A model to convert.
@@ -131,7 +134,7 @@ def _stem(path: str) -> str:
         above = places.name_of(path.rstrip("/")[: -len(name)])
         name = above or name
     stem, dot, ending = name.rpartition(".")
-    return stem if dot and ending in ("pb", "pbtxt", "meta", "mlir", "keras", "h5", "tflite") else name
+    return stem if dot and ending in _ENDINGS else name
 
 
 def _filled(template: str, path: str, name: str, number: int) -> str:

@@ -46,6 +46,7 @@ def _report(data: Mapping[str, Any], source: str) -> Report:
         frozen_variables=int(data["frozen_variables"]),
         interfaces=tuple(map(_interface, data["functions"])),
         size=int(data["size"]),
+        arena=None if data["arena"] is None else int(data["arena"]),
         verification=tuple(OutputError(**each) for each in data["verification"]),
         notes=tuple(Diagnostic(**each) for each in data["notes"]),
         quantization=_quantization(data["quantization"]) if "quantization" in data else None,

@@ -41,7 +41,7 @@ NAMES: Sequence[NameRow] = (
     NameRow("TFLiteConverter.from_saved_model", "the signatures named, or all"),
     NameRow("TFLiteConverter.from_keras_model", "Keras 3 on TensorFlow, and tf_keras"),
     NameRow("TFLiteConverter.from_concrete_functions", "one or several; several become signatures"),
-    NameRow("TFLiteConverter.experimental_from_jax", "an error (`no-jax`): JAX hands over StableHLO, which isn't read"),
+    NameRow("TFLiteConverter.experimental_from_jax", "one function of JAX, which `jax.export` exports"),
     NameRow("Optimize", "the same names and values"),
     NameRow("OpsSet", "the same names and values"),
     NameRow("TargetSpec", "the same attributes"),

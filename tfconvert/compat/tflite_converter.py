@@ -12,6 +12,7 @@ from tfconvert.compat.attributes import ROWS
 from tfconvert.compat.converter import Converter
 from tfconvert.compat.errors import as_of_the_class
 from tfconvert.compat.row import set_plainly
+from tfconvert.importers.jax_functions import export_named
 from tfconvert.importers.temporary_model import has_flat_results, is_function
 from tfconvert.schema.diagnostics import error
 
@@ -95,22 +96,23 @@ class TFLiteConverter(Converter):
     @classmethod
     @as_of_the_class()
     def experimental_from_jax(cls, serving_funcs: Sequence[Any], inputs: Sequence[Any]) -> TFLiteConverter:
-        """Refused: programs of JAX are one opaque operator to TensorFlow.
+        """Returns a converter of a function of JAX.
 
         Args:
-            serving_funcs: The functions.
-            inputs: Their inputs.
+            serving_funcs: The function, in a list; its weights are constants in it.
+            inputs: For the function, its inputs in order: pairs of a name and an example.
 
         Raises:
-            ConversionError: Always (`no-jax`).
+            ConversionError: There is not one function with inputs (`wrong-option`), JAX is not installed (`no-jax`), or
+                it can't export the function (`export-failed`).
         """
-        raise error(
-            "no-jax",
-            "functions of JAX can't be converted: what they compute is in StableHLO, which isn't read",
-            hint="write the function in TensorFlow, with JAX's arrays as constants, and pass it to "
-            "from_concrete_functions; a Keras model on JAX: save its weights and load them under the TensorFlow "
-            "backend",
-        )
+        if len(serving_funcs) != 1 or len(inputs) != 1 or not inputs[0]:
+            raise error(
+                "wrong-option",
+                f"{len(serving_funcs)} functions and {len(inputs)} lists of inputs were given",
+                hint='give one function, [f], and its inputs, [[("x", example)]]',
+            )
+        return cls._of(export_named(serving_funcs[0], inputs[0]), {})
 
 
 def _owns(owner: Any, function: Any) -> bool:

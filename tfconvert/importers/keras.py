@@ -132,12 +132,12 @@ def save_keras(model: Any, name: str | None = None) -> TemporaryModel:
     """Returns a SavedModel of a Keras model's inference, with dynamic batch size and a single signature.
 
     Args:
-        model: A model of Keras 3 on TensorFlow, or of tf_keras.
+        model: A model of Keras 3 on TensorFlow or JAX, or of tf_keras.
         name: The model, for the report.
 
     Raises:
-        ConversionError: It is a layer only (`unknown-format`), it doesn't run on TensorFlow (`wrong-backend`), it is
-            not built (`not-built`), or Keras can't export it (`export-failed`).
+        ConversionError: It is a layer only (`unknown-format`), it runs on neither TensorFlow nor JAX
+            (`wrong-backend`), it is not built (`not-built`), or Keras can't export it (`export-failed`).
     """
     kind = type(model).__name__
     if not any(cls.__name__ == "Model" for cls in type(model).__mro__):
@@ -183,13 +183,18 @@ def _is_old(model: Any) -> bool:
     return str(user_module("keras").__version__).startswith("2.")
 
 
+# Backends of Keras whose models it can save for TensorFlow with what is read here.
+_BACKENDS = ("jax", "tensorflow")
+
+
 def _check_backend(is_old: bool, kind: str) -> None:
     backend = "tensorflow" if is_old else user_module("keras").backend.backend()
-    if backend != "tensorflow":
+    if backend not in _BACKENDS:
         raise error(
             "wrong-backend",
-            f"the {kind} model runs on Keras' {backend} backend, not on TensorFlow",
-            hint="save it (model.save, model.save_weights), and load it in a process where KERAS_BACKEND=tensorflow",
+            f"the {kind} model runs on Keras' {backend} backend, not on TensorFlow or JAX",
+            hint="convert the folder that model.export writes, or save the model (model.save, model.save_weights), and "
+            "load it in a process where KERAS_BACKEND=tensorflow",
         )
 
 
@@ -204,7 +209,8 @@ def _not_built(kind: str) -> ConversionError:
 def _save_new(model: Any, folder: TemporaryModel) -> None:
     """Saves a model of Keras 3; source lines are left out if Keras keeps its signatures elsewhere."""
     utils = sys.modules.get("keras.src.export.export_utils")
-    if utils is None or not hasattr(utils, "get_input_signature"):
+    is_on_jax = user_module("keras").backend.backend() == "jax"
+    if is_on_jax or utils is None or not hasattr(utils, "get_input_signature"):
         model.export(str(Path(folder)), verbose=False)
         return
     tf = user_module("tensorflow")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_file, is_folder, is_missing, open_file
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
 
 _KERAS = {"keras", "tf_keras"}
+_JAX = {"jax", "jaxlib"}
 _KERAS_FILES = (".keras", ".h5", ".hdf5")
 IR_FILES = (".mlir", ".mlirbc", ".tflite")
 """The extensions of files whose contents are IR already."""
@@ -59,6 +60,38 @@ def save_if_needed(model: object) -> TemporaryModel | None:
     return None
 
 
+def exported(model: object, args: Sequence[Any]) -> object:
+    """Returns a function of JAX as `jax.export` exports it.
+
+    Args:
+        model: The function.
+        args: Examples of its arguments.
+
+    Raises:
+        ConversionError: It is not a function (`wrong-option`), or JAX can't export it.
+    """
+    if not callable(model):
+        what = "args is for functions of JAX; other models have inputs of their own"
+        raise error("wrong-option", what, hint="leave it out, or use input_shapes")
+    from tfconvert.importers.jax_functions import export_function
+
+    return export_function(model, args)
+
+
+def is_of_jax(model: object) -> bool:
+    """Returns whether a model in memory is a function of JAX."""
+    return bool(_frameworks(model) & _JAX) or type(model).__module__ == "tfconvert.importers.jax_functions"
+
+
+def name_of_jax(model: object) -> str:
+    """Returns what to call a function of JAX; empty for other models."""
+    if not is_of_jax(model):
+        return ""
+    from tfconvert.importers.stablehlo.jax_objects import name_of
+
+    return name_of(model)
+
+
 def _frameworks(model: object) -> set[str]:
     """Returns the packages of an object's classes; those of the first item for several functions."""
     if isinstance(model, list | tuple) and model:
@@ -88,7 +121,7 @@ def import_model(model: object, selection: Selection) -> ModuleOp:
 
     Args:
         model: A SavedModel directory, a GraphDef file, a MetaGraph, MLIR text, a StableHLO artifact, a file of
-            `jax.export` or a `.tflite` file; or a SavedModel or GraphDef message.
+            `jax.export` or a `.tflite` file; or a SavedModel or GraphDef message, or a function of JAX.
         selection: The part to import.
     """
     check_fields(selection, cls=Selection)
@@ -99,6 +132,11 @@ def import_model(model: object, selection: Selection) -> ModuleOp:
 
 
 def _import_message(message: object, selection: Selection) -> ModuleOp:
+    if is_of_jax(message):
+        _refuse(selection, _OF_GRAPHS, "chooses what to import of a TensorFlow model; functions are imported whole")
+        from tfconvert.importers.stablehlo.jax_objects import import_jax
+
+        return import_jax(message, selection)
     from tfconvert.importers.graph.protos import own_message
     from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,11 +25,13 @@ class Source(Selection):
     Attributes:
         model: A SavedModel directory, a file (GraphDef, MetaGraph, MLIR text, StableHLO artifact, `jax.export`,
             `.tflite`, Keras), a SavedModel or GraphDef message, TensorFlow's own or this package's, or a Keras model or
-            TensorFlow functions (see `on_disk`).
+            TensorFlow functions (see `on_disk`), or a function of JAX.
+        args: For a function of JAX: examples of its arguments, arrays or `jax.ShapeDtypeStruct`s.
         temporary: The model, if it is a temporary copy of another; `on_disk` sets it, unless the caller has one.
     """
 
     model: object
+    args: Sequence[Any] | None = field(default=None, kw_only=True)
     temporary: TemporaryModel | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -43,12 +45,17 @@ class Source(Selection):
         model = self.model
         if self.temporary is not None:
             return self.temporary.name
-        return os.fspath(model) if isinstance(model, str | os.PathLike) else f"a {type(model).__name__} message"
+        if isinstance(model, str | os.PathLike):
+            return os.fspath(model)
+        return open_model.name_of_jax(model) or f"a {type(model).__name__} message"
 
     @property
     def can_be_cut(self) -> bool:
         """Whether its tensors have names by which it can be cut; texts and `.tflite` files are imported whole."""
-        return not isinstance(self.model, str | os.PathLike) or not open_model.is_ir(Path(self.model))
+        model = self.model
+        return not (
+            open_model.is_ir(Path(model)) if isinstance(model, str | os.PathLike) else open_model.is_of_jax(model)
+        )
 
     @property
     def kind(self) -> str:
@@ -78,6 +85,8 @@ class Source(Selection):
         """
         if self.temporary is not None:
             return self
+        if self.args is not None:
+            return replace(self, model=open_model.exported(self.model, self.args), args=None)
         saved = open_model.save_if_needed(self.model)
         if saved is None:
             return self

@@ -42,6 +42,7 @@ function summary() {
     tile("Operators", count(after), `from ${many(before, "TensorFlow op")}`),
     times.seconds !== undefined && tile("Time", duration(times.seconds), times.stages ? many(times.stages.length, "stage") : ""),
     live > 0 && tile("Peak memory", bytes(live), "of tensors, at batch 1"),
+    report.arena > 0 && tile("Arena", bytes(report.arena), "of the main graph, with open sizes as stored"),
     report.frozen_variables > 0 && tile("Weights", count(report.frozen_variables), "variables frozen"),
     (report.min_runtime_version || custom.length > 0) && tile("Runtime", report.min_runtime_version || "any",
       `TensorFlow Lite, or later${custom.length ? `, with these registered: ${custom.join(", ")}` : ""}`),

@@ -54,6 +54,8 @@ class Report(NamedTuple):
         input_notes: Notes on the sizes of inputs.
         custom_operators: How many times each operator is called that the app must register.
         acceptances: What the accelerators take that the result is for.
+        arena: Bytes that the runtime plans for the tensors of the main graph, with open sizes as stored; `None` if
+            unknown.
     """
 
     source: str
@@ -75,6 +77,7 @@ class Report(NamedTuple):
     input_notes: tuple[Diagnostic, ...] = ()
     custom_operators: Mapping[str, int] = _NOTHING
     acceptances: tuple[Acceptance, ...] = ()
+    arena: int | None = None
 
     @property
     def seconds(self) -> float:
@@ -93,6 +96,7 @@ class Report(NamedTuple):
         return {
             "source": self.source,
             "size": self.size,
+            "arena": self.arena,
             "seconds": round(self.seconds, 6),
             "functions": [interface.to_dict() for interface in self.interfaces],
             "stages": [{"name": stage.name, "seconds": round(stage.seconds, 6)} for stage in self.stages],
@@ -129,6 +133,7 @@ class Report(NamedTuple):
             *([f"  {fidelity.head()}"] if fidelity is not None else []),
             *(f"  {note.severity}: {note}" for note in first),
             *([f"  {self.runtime}"] if self.runtime else []),
+            *([f"  {self._arena_text(self.arena)}"] if self.arena is not None else []),
             *(f"  {interface}" for interface in self.interfaces),
         ]
         for acceptance in self.acceptances:
@@ -210,6 +215,10 @@ class Report(NamedTuple):
         from tfconvert.schema.fidelity import LOW
 
         return tuple(note for note in self.notes if note.code == LOW)
+
+    def _arena_text(self, arena: int) -> str:
+        is_open = any(None in (each.shape or ()) for interface in self.interfaces for each in interface.inputs)
+        return f"arena of the main graph: {size_text(arena)}{', with open sizes as stored' if is_open else ''}"
 
     def _operator_rows(self) -> list[tuple[str, str]]:
         ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))

@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Protocol
 
+from tfconvert.importers.stablehlo.model_file import is_stablehlo_file
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file
 from tfconvert.service.file_tree import ArchiveLimits, FileTree, Readable, refused
@@ -49,7 +50,7 @@ _DAMAGED = (
     ValueError,
 )
 
-_ONE_FILE = (".pb", ".pbtxt", ".prototxt", ".meta", ".mlir", ".tflite")
+_ONE_FILE = (".pb", ".pbtxt", ".prototxt", ".meta", ".mlir", ".mlirbc", ".tflite")
 _KERAS = (".keras", ".h5", ".hdf5")
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 _STATE = "checkpoint"
@@ -119,6 +120,9 @@ def find_model(folder: Path) -> Path:
         if names.intersection(_SAVED_MODEL):
             return folder
         files = [entry for entry in entries if entry.is_file() and entry.suffix in _ONE_FILE]
+        if not files:
+            # Files of jax.export have any name.
+            files = [entry for entry in entries if entry.is_file() and is_stablehlo_file(entry)]
         if len(files) == 1:
             return files[0]
         if _STATE in names and any(file.suffix == ".meta" for file in files):

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
+from tfconvert.importers.stablehlo.bytecode import MAGIC
+from tfconvert.importers.stablehlo.model_file import is_stablehlo_file
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import open_file
 
@@ -27,6 +29,8 @@ class ModelKind(Enum):
     GRAPH_TEXT = ".pbtxt"
     META_GRAPH = ".meta"
     MLIR = ".mlir"
+    ARTIFACT = ".mlirbc"
+    JAX_EXPORT = ".bin"
     LITERT = ".tflite"
 
     @property
@@ -44,6 +48,7 @@ _ZIPS = (b"PK\x03\x04", b"PK\x05\x06")
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _GZIP = b"\x1f\x8b"
 _LITERT = (4, b"TFL3")
+_ARTIFACT = (0, MAGIC)
 _TAR = (257, b"ustar")
 
 # First bytes of unsupported archives.
@@ -90,6 +95,8 @@ def recognize(path: Path, name: str = "") -> ModelKind:
     """
     head = _head(path, name)
     kind = _by_signature(head, name) or _by_text(head) or _by_message(head, name)
+    if kind is None and is_stablehlo_file(path):
+        return ModelKind.JAX_EXPORT
     if kind is None:
         raise unknown(f"{shown(name)} is neither a model nor an archive of one")
     return kind
@@ -100,7 +107,8 @@ def unknown(message: str) -> ConversionError:
     return error(
         "unknown-model",
         message,
-        hint="send a SavedModel's directory as .zip, .tar or .tar.gz, or a GraphDef (.pb, .pbtxt)",
+        hint="send a SavedModel's directory as .zip, .tar or .tar.gz, a GraphDef (.pb, .pbtxt), or a file of StableHLO "
+        "(.mlir, .mlirbc) or jax.export",
     )
 
 
@@ -138,7 +146,11 @@ def _by_signature(head: bytes, name: str) -> ModelKind | None:
             raise error("bad-archive", f"{shown(name)} is packed with {packer}", hint="pack it as .zip or .tar.gz")
     if head.startswith(_GZIP):
         return ModelKind.TAR_GZ
-    for (offset, signature), kind in ((_LITERT, ModelKind.LITERT), (_TAR, ModelKind.TAR)):
+    for (offset, signature), kind in (
+        (_LITERT, ModelKind.LITERT),
+        (_ARTIFACT, ModelKind.ARTIFACT),
+        (_TAR, ModelKind.TAR),
+    ):
         if head[offset:].startswith(signature):
             return kind
     return None

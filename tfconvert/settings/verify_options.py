@@ -9,7 +9,6 @@ from typing import Any, Literal
 from tfconvert.schema.diagnostics import error
 from tfconvert.settings.setting import check_fields, documented, is_flag, is_path, setting, shown
 
-
 Runtime = Literal["compiled", "gpu", "micro"]
 
 

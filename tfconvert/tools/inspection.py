@@ -50,11 +50,25 @@ _CONTROL_FLOW = frozenset(
         "tf_executor.Merge",
         "tf_executor.Enter",
         "tf_executor.Exit",
+        "stablehlo.case",
+        "stablehlo.if",
+        "stablehlo.while",
         "tfl.if",
         "tfl.while",
     }
 )
-_NO_WORK = frozenset({"tf.Const", "tf.NoOp", "tf.VarHandleOp", "tf.ReadVariableOp", "tfl.pseudo_const"})
+_DIALECTS = ("tf.", "tfl.", "stablehlo.", "chlo.")
+_NO_WORK = frozenset(
+    {
+        "stablehlo.constant",
+        "stablehlo.return",
+        "tf.Const",
+        "tf.NoOp",
+        "tf.VarHandleOp",
+        "tf.ReadVariableOp",
+        "tfl.pseudo_const",
+    }
+)
 
 
 class Imported(NamedTuple):
@@ -99,9 +113,7 @@ def facts_of(module: ModuleOp) -> Imported:
     return Imported(
         version.data if isinstance(version, StringAttr) else "",
         tuple(each._replace(keys=(*each.other_keys, *each.keys)) for each in interfaces(module)),
-        _ranked(
-            {name: count for name, count in names.items() if name.startswith(("tf.", "tfl.")) and name not in _NO_WORK}
-        ),
+        _ranked({name: count for name, count in names.items() if name.startswith(_DIALECTS) and name not in _NO_WORK}),
         _ranked({name: count for name, count in names.items() if name in _CONTROL_FLOW}),
         len(variables),
         sum(map(_nbytes, variables)),
@@ -204,9 +216,7 @@ def inspect(source: Source, options: Options) -> Inspection:
         wanted = options.target.accelerator if isinstance(options.target, LiteRT) else ()
         module = import_tflite(source.name) if wanted else None
         acceptances = tuple(check(module, name) for name in wanted) if module is not None else ()
-        return Inspection(
-            source.name, "LiteRT", _size(path), notes=file.notes, litert=file, acceptances=acceptances
-        )
+        return Inspection(source.name, "LiteRT", _size(path), notes=file.notes, litert=file, acceptances=acceptances)
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
         path = path.parent  # The importer expects the directory.
     has_graphs = is_saved_model(path)
@@ -350,7 +360,7 @@ def _model_lines(inspection: Inspection, most: int | None) -> list[str]:
     if model is None:
         return lines
     lines += _signatures(model.signatures)
-    lines += _counts("TensorFlow ops", model.operations, most)
+    lines += _counts("StableHLO ops" if inspection.format == "StableHLO" else "TensorFlow ops", model.operations, most)
     lines.append(f"  control flow: {_listed(model.control_flow) or 'none'}")
     lines.append(f"  variables: {_variables(inspection)}")
     if model.assets:
@@ -383,6 +393,8 @@ def _litert(file: LiteRTFile, is_source: bool, most: int | None) -> list[str]:
     registered = f", with these registered: {', '.join(custom)}" if custom else ""
     lines.append(f"  runtime: {file.min_runtime_version or 'any'} or later{registered}")
     lines.append(f"  memory of activations: {_activations(file.activations)}")
+    if file.arena is not None:
+        lines.append(f"  arena of the main graph: {_bytes(file.arena)}, with dynamic sizes as stored")
     for note in file.notes if is_source else ():
         lines += [line.removeprefix("  ") for line in _diagnostic(note)]
     lines += _table("LiteRT operators", map(_operator, file.operators), sum(use.calls for use in file.operators), most)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfconvert.converter.ir.interface import Interface, Tensor
 from tfconvert.importers.tflite.buffers import content_of
 from tfconvert.importers.tflite.operators import Code, code
 from tfconvert.schema.diagnostics import Diagnostic
-from tfconvert.schema.dialects.types import ELEMENT_TYPES
-from tfconvert.schema.tflite.compiled_model import compiled_model_note
+from tfconvert.schema.tflite.arena import Schedule, schedule_of
+from tfconvert.schema.tflite.compiled_model import Table, compiled_model_note
 from tfconvert.schema.tflite.operators import OPTIONS, OPTIONS_2
 from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 from tfconvert.schema.tflite.versions import minimum_runtime
-
-# Alignment of tensors in the runtime's arena, in bytes.
-_ALIGNMENT = 64
 
 # Options that name a subgraph.
 _CALLS = (
@@ -31,36 +26,6 @@ _CALLS = (
     "decomposition_subgraph_index",
 )
 
-# Types of which several elements share a byte.
-_BITS = {"INT4": 4, "UINT4": 4, "INT2": 2}
-
-
-def peak_bytes(subgraph: View, is_constant: Callable[[View], bool]) -> int:
-    """Returns the peak memory of a subgraph's computed tensors, with dynamic sizes as they are stored.
-
-    A tensor is live from the operator that computes it to the last one that uses it; inputs and outputs are always
-    live. The runtime needs at least as much memory; its kernels may allocate more.
-
-    Args:
-        subgraph: The subgraph.
-        is_constant: Whether a tensor's value is in the file.
-    """
-    tensors: Sequence[View] = subgraph["tensors"] or ()
-    operators: Sequence[View] = subgraph["operators"] or ()
-    last = len(operators)
-    first_use, last_use = _lifetimes(subgraph, operators)
-    changes = [0] * (last + 2)
-    for index, tensor in enumerate(tensors):
-        if index in first_use and not is_constant(tensor):
-            size = _aligned(tensor)
-            changes[first_use[index]] += size
-            changes[last_use[index] + 1] -= size
-    peak = now = 0
-    for change in changes:
-        now += change
-        peak = max(peak, now)
-    return peak
-
 
 def called_subgraphs(subgraph: View) -> set[int]:
     """Returns the indices of the subgraphs that a subgraph's operators call."""
@@ -71,47 +36,6 @@ def called_subgraphs(subgraph: View) -> set[int]:
             if options is not None:
                 called |= {options[name] for name in options.stored() if name in _CALLS}
     return {index for index in called if index >= 0}
-
-
-def _lifetimes(subgraph: View, operators: Sequence[View]) -> tuple[dict[int, int], dict[int, int]]:
-    """Returns the operators by number at which each computed tensor is first and last needed."""
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
-    for step, operator in enumerate(operators):
-        for field in ("inputs", "outputs", "intermediates"):
-            for tensor in _indices(operator, field):
-                first.setdefault(tensor, step)
-                last[tensor] = step
-    for field in ("inputs", "outputs"):
-        for tensor in _indices(subgraph, field):
-            if field == "inputs":
-                first[tensor] = 0
-            first.setdefault(tensor, 0)
-            last[tensor] = len(operators)
-    return first, last
-
-
-def _indices(view: View, field: str) -> list[int]:
-    return [index for index in _numbers(view, field) if index >= 0]
-
-
-def _aligned(tensor: View) -> int:
-    if tensor["is_variable"]:
-        return 0  # Variables are stored separately, since they keep their values between calls.
-    shape = tensor["shape"]
-    name = tensor.name("type") or ""
-    count = math.prod(max(dim, 0) for dim in shape.tolist()) if shape is not None else 1
-    size = (count * _bits(name) + 7) // 8
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
-
-
-@cache
-def _bits(type_name: str) -> int:
-    """Returns the bits of an element; 0 if elements have no fixed size."""
-    if type_name in _BITS:
-        return _BITS[type_name]
-    row = next((row for row in ELEMENT_TYPES if row.tflite == type_name), None)
-    return 0 if row is None or row.dtype == object else 8 * row.dtype.itemsize
 
 
 # The metadata entry of the runtime that a file needs.
@@ -150,6 +74,8 @@ class LiteRTFile(NamedTuple):
         constant_types: The number of constants of each type, such as `int8 per channel`.
         computed_types: The same of inputs and computed tensors.
         metadata: Sizes of the metadata entries by name.
+        arena: The bytes that the runtime plans for the computed tensors of the main subgraph, with dynamic sizes as
+            stored; `None` if unknown.
         notes: Notes for its users; not part of `to_dict`.
     """
 
@@ -164,6 +90,7 @@ class LiteRTFile(NamedTuple):
     constant_types: Mapping[str, int]
     computed_types: Mapping[str, int]
     metadata: Mapping[str, int]
+    arena: int | None
     notes: tuple[Diagnostic, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -204,6 +131,7 @@ def describe(model: View, size: int, constants: int | None = None) -> LiteRTFile
         reader.activations(),
         *reader.types(),
         reader.metadata(),
+        reader.arena(),
         reader.notes(),
     )
 
@@ -219,8 +147,9 @@ class _Reader:
         self._codes: list[Code] = [code(view) for view in model["operator_codes"] or ()]
         self._sizes: dict[int, int] = {}
 
-    def is_constant(self, tensor: View) -> bool:
+    def is_constant(self, tensor: Table) -> bool:
         """Returns whether a tensor's value is in the file, or beside it."""
+        assert isinstance(tensor, View)
         if tensor["external_buffer"]:
             return True
         return self._size(tensor["buffer"]) > 0 if self._is_whole else bool(tensor["buffer"])
@@ -281,8 +210,15 @@ class _Reader:
                 }
                 pending += sorted(new - reached)
                 reached |= new
-            needed[name] = sum(peak_bytes(self.subgraphs[index], self.is_constant) for index in sorted(reached))
+            needed[name] = sum(self._schedule(index).peak() for index in sorted(reached))
         return needed
+
+    def arena(self) -> int | None:
+        """Returns the bytes of the main subgraph's arena."""
+        return self._schedule(0).arena()
+
+    def _schedule(self, index: int) -> Schedule:
+        return schedule_of(self.subgraphs[index], self.is_constant)
 
     def types(self) -> tuple[dict[str, int], dict[str, int]]:
         """Returns how many constants and how many other tensors there are of each type."""

@@ -1,0 +1,1 @@
+"""Tests of the rows that raise StableHLO to `tf` ops."""

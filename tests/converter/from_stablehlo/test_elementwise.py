@@ -159,6 +159,27 @@ def test_ops_of_two_operands(name: str, function: Callable[[Array, Array], Array
         assert _close(results(text, x, y)[0], function(x, y))
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int8])
+def test_integers_are_divided_by_zero_as_xla_does(dtype: type) -> None:
+    x: Array = np.array([7, 6, 3, 0], dtype)
+    kind = type_of(x)
+    body = f"""    %0 = stablehlo.divide %a, %b : {kind}
+    %1 = stablehlo.remainder %a, %b : {kind}
+    return %0, %1 : {kind}, {kind}"""
+    divisors: Array = np.array([2, 0, 3, 0], dtype)
+    quotient, rest = results(program(body, [kind, kind], [kind, kind]), x, divisors)
+    ones = int(np.array(-1).astype(dtype))
+    assert quotient.tolist() == [3, ones, 1, ones]
+    assert rest.tolist() == [1, 6, 0, 0]
+
+
+def test_divisions_by_constants_are_one_operator() -> None:
+    body = """    %c = stablehlo.constant dense<3> : tensor<4xi32>
+    %0 = stablehlo.divide %a, %c : tensor<4xi32>
+    return %0 : tensor<4xi32>"""
+    assert operators(convert(program(body, ["tensor<4xi32>"], ["tensor<4xi32>"]))) == {"DIV": 1}
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.uint8])
 @pytest.mark.parametrize("name", ["shift_left", "shift_right_arithmetic", "shift_right_logical"])
 def test_shifts_by_all_bits_leave_none_or_the_sign(name: str, dtype: type) -> None:
@@ -297,3 +318,23 @@ def test_disjoint_bits_are_combined_by_one_operator() -> None:
     x = np.array([1, 2**31, 2**32 - 1, 0x12345678], np.uint32)
     assert operators(convert(text)) == {"MUL": 1, "RIGHT_SHIFT": 1, "BITWISE_XOR": 1}
     assert results(text, x)[0].tolist() == ((x << np.uint32(13)) | (x >> np.uint32(19))).tolist()
+
+
+def test_products_sums_and_joins_of_complex_numbers() -> None:
+    kind, square, long = (f"tensor<{sizes}xcomplex<f32>>" for sizes in ("4x4", "4", "8x4"))
+    body = f"""    %zero = stablehlo.constant dense<(0.0, 0.0)> : tensor<complex<f32>>
+    %0 = stablehlo.complex %a, %b : {kind}
+    %1 = stablehlo.complex %b, %a : {kind}
+    %2 = stablehlo.dot %0, %1 : ({kind}, {kind}) -> {kind}
+    %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [1] :
+      ({kind}, tensor<complex<f32>>) -> {square}
+    %4 = stablehlo.concatenate %2, %0, dim = 0 : ({kind}, {kind}) -> {long}
+    %5 = stablehlo.imag %3 : ({square}) -> tensor<4xf32>
+    %6 = stablehlo.real %4 : ({long}) -> tensor<8x4xf32>
+    return %5, %6 : tensor<4xf32>, tensor<8x4xf32>"""
+    a, b = np.random.default_rng(0).normal(size=(2, 4, 4)).astype(np.float32)
+    text = program(body, ["tensor<4x4xf32>"] * 2, ["tensor<4xf32>", "tensor<8x4xf32>"])
+    product = (a + 1j * b) @ (b + 1j * a)
+    sums, joined = results(text, a, b)
+    np.testing.assert_allclose(sums, product.sum(1).imag, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(joined, np.concatenate([product.real, a]), rtol=1e-4, atol=1e-4)

@@ -157,7 +157,10 @@ def test_floored_divisions(body: str, dtype: type, operator: str, function: Call
         for name, value in (("none", 0), ("one", 1))
     )
     text = program(constants + body.replace("TYPE", kind), [kind, kind], [kind])
-    assert operators(convert(text)) == {operator: 1}
+    found = operators(convert(text))
+    # What is left beside it keeps zeros from being divisors.
+    assert found.pop(operator) == 1
+    assert found.keys() <= {"CAST", "EQUAL", "SELECT_V2"}
     assert results(text, x, y)[0].tolist() == function(x, y).tolist()
 
 
@@ -229,3 +232,21 @@ def test_another_function_of_the_same_form_stays() -> None:
     known = np.array([math.erfc(each) for each in x.tolist()])
     found = results(text, x)[0]
     assert np.allclose(found, known - (1.2 - NEAR[-1]) * x, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wanted"), [("f32", {"ONE_HOT": 1}), ("i8", {"ONE_HOT": 1}), ("i16", {"CAST": 1, "EQUAL": 1})]
+)
+def test_one_hot_vectors(dtype: str, wanted: dict[str, int]) -> None:
+    wide, flags, result = "tensor<4x5xi32>", "tensor<4x5xi1>", f"tensor<4x5x{dtype}>"
+    body = f"""    %0 = stablehlo.iota dim = 0 : tensor<5xi32>
+    %1 = stablehlo.broadcast_in_dim %0, dims = [1] : (tensor<5xi32>) -> {wide}
+    %2 = stablehlo.broadcast_in_dim %a, dims = [0] : (tensor<4xi32>) -> {wide}
+    %3 = stablehlo.compare EQ, %2, %1 : ({wide}, {wide}) -> {flags}
+    %4 = stablehlo.convert %3 : ({flags}) -> {result}
+    return %4 : {result}"""
+    text = program(body, ["tensor<4xi32>"], [result])
+    places = np.array([0, 4, -1, 5], np.int32)
+    found = operators(convert(text))
+    assert {name: count for name, count in found.items() if name != "RESHAPE"} == wanted
+    assert (results(text, places)[0] == (places[:, None] == np.arange(5))).all()

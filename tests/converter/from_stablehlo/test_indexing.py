@@ -143,9 +143,17 @@ GATHERS = {
         CUBE,
         ints(3, 0, 9, 2, -1, 4, shape=(3, 2)),
     ),
-    "one slice": Gather(
-        "offset_dims = [0, 1], start_index_map = [0, 1]", (2, 3), (2, 3), X, ints(4, -2)
+    "a point, last axis first": Gather(
+        "collapsed_slice_dims = [0, 1], start_index_map = [1, 0]", (1, 1), (), X, ints(6, 2)
     ),
+    "the whole for each index": Gather(
+        "offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1",
+        (5, 7),
+        (2, 5, 7),
+        X,
+        ints(3, 0, shape=(2, 1)),
+    ),
+    "one slice": Gather("offset_dims = [0, 1], start_index_map = [0, 1]", (2, 3), (2, 3), X, ints(4, -2)),
     "part of an axis that is not indexed": Gather(
         "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1",
         (1, 4),
@@ -217,14 +225,11 @@ def test_indices_from_the_end_are_remainders(numbers: tuple[int, ...]) -> None:
 
 def test_indices_that_are_limited_are_inside() -> None:
     """They need neither further limits nor the choice for negative ones."""
-    body = (
-        """    %z0 = "stablehlo.constant"() <{value = dense<0> : tensor<4xi32>}> : () -> tensor<4xi32>
+    body = """    %z0 = "stablehlo.constant"() <{value = dense<0> : tensor<4xi32>}> : () -> tensor<4xi32>
     %four = "stablehlo.constant"() <{value = dense<4> : tensor<4xi32>}> : () -> tensor<4xi32>
     %m = "stablehlo.maximum"(%b, %z0) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
     %p = "stablehlo.minimum"(%m, %four) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
-"""
-        + WRAPPED.format(index="%p")
-    )
+""" + WRAPPED.format(index="%p")
     text = program(body, ["tensor<5x7xf32>", "tensor<4xi32>"], ["tensor<4x7xf32>"])
     check(text, [X, ints(-3, 2, 9, 4)], NOT_WRAPPED)
 
@@ -319,6 +324,14 @@ SCATTERS = {
         ints(0, 6, -1, 7, 3, shape=(5, 1)),
         X[:, 0],
     ),
+    "a part of each row": Scatter(
+        "update_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], "
+        "scatter_dims_to_operand_dims = [1], index_vector_dim = 1",
+        "add",
+        X,
+        ints(2, 2, 2, 2, 2, shape=(5, 1)),
+        X[:, :1] + 1,
+    ),
     "one row": Scatter(
         "update_window_dims = [0], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]",
         "",
@@ -376,5 +389,5 @@ def test_scatters_at_constants(name: str) -> None:
 def test_a_body_that_is_not_known_is_refused() -> None:
     case = SCATTERS["add"]
     text = _scatter(case._replace(body="atan2"), "", [type_of(each) for each in (case.x, case.indices, case.updates)])
-    with pytest.raises(Exception, match=r"stablehlo\.scatter can't be converted: its body is none of those"):
+    with pytest.raises(Exception, match=r"stablehlo\.scatter can't be converted: its body isn't a known one"):
         convert(text)

@@ -27,8 +27,9 @@ CANONICAL = """
 
 def _compare(name: str, direction: str, one: str, other: str, element: str) -> str:
     return f"""
-      {name} = "stablehlo.compare"({one}, {other}) <{{
-          comparison_direction = #stablehlo<comparison_direction {direction}>}}> : ({element}, {element}) -> tensor<i1>"""
+      {name} = "stablehlo.compare"({one}, {other})
+          <{{comparison_direction = #stablehlo<comparison_direction {direction}>}}>
+          : ({element}, {element}) -> tensor<i1>"""
 
 
 def _comparator(direction: str, element: str) -> str:
@@ -123,8 +124,10 @@ def test_two_keys() -> None:
 
 def test_a_comparator_that_is_not_known_is_refused() -> None:
     body = """
-      %n = "stablehlo.negate"(%l0) : (tensor<f32>) -> tensor<f32>""" + _compare("%less", "LT", "%n", "%r0", "tensor<f32>")
-    with pytest.raises(Exception, match=r"stablehlo\.sort can't be converted: its comparator is none of those"):
+      %n = "stablehlo.negate"(%l0) : (tensor<f32>) -> tensor<f32>""" + _compare(
+        "%less", "LT", "%n", "%r0", "tensor<f32>"
+    )
+    with pytest.raises(Exception, match=r"stablehlo\.sort can't be converted: its comparator isn't a known one"):
         convert(_sort([TIES], body))
 
 
@@ -146,12 +149,15 @@ def test_the_largest_elements(name: str) -> None:
         ["tensor<2x3xf32>", "tensor<2x3xi32>"],
     )
     if name == "composite":
-        text = text.rstrip()[:-1] + """  func.func private @top(%a: tensor<2x7xf32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) {
+        text = (
+            text.rstrip()[:-1]
+            + """  func.func private @top(%a: tensor<2x7xf32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) {
     %0:2 = "chlo.top_k"(%a) <{k = 3 : i64}> : (tensor<2x7xf32>) -> (tensor<2x3xf32>, tensor<2x3xi32>)
     return %0#0, %0#1 : tensor<2x3xf32>, tensor<2x3xi32>
   }
 }
 """
+        )
     values, indices = results(text, TIES)
     order = np.argsort(-TIES, axis=1, kind="stable")[:, :3]
     np.testing.assert_array_equal(values, np.take_along_axis(TIES, order, 1))

@@ -94,3 +94,34 @@ def test_other_initial_values(name: str) -> None:
     window = WINDOWS[name]
     op = op_of(window, "maximum", "float32")
     check(op, [numbers(*window.x)], window.shape, init=np.array(0.5, np.float32))
+
+
+SELECTIONS = {name: WINDOWS[name] for name in ("valid", "same", "padded", "channels first", "lines", "vectors")} | {
+    "tiles": Window(IMAGE, (1, 2, 7, 1), f"{NONE}, {NONE}, {NONE}, {NONE}", (1, 2, 7, 1), (2, 4, 1, 3))
+}
+
+
+def _selection(window: Window, direction: str) -> str:
+    compared = f'"stablehlo.compare"(%l, %r) <{{comparison_direction = #stablehlo<comparison_direction {direction}>}}>'
+    scalar = "tensor<f32>"
+    return f""""stablehlo.select_and_scatter"(%a, %b, %init) <{{
+      window_dimensions = array<i64: {", ".join(map(str, window.sizes))}>,
+      window_strides = array<i64: {", ".join(map(str, window.strides))}>,
+      padding = dense<[{window.pads}]> : tensor<{len(window.sizes)}x2xi64>}}> ({{
+      ^bb0(%l: {scalar}, %r: {scalar}):
+        %chosen = {compared} : ({scalar}, {scalar}) -> tensor<i1>
+        "stablehlo.return"(%chosen) : (tensor<i1>) -> ()
+    }}, {{
+      ^bb0(%l: {scalar}, %r: {scalar}):
+        %sum = "stablehlo.add"(%l, %r) : ({scalar}, {scalar}) -> {scalar}
+        "stablehlo.return"(%sum) : ({scalar}) -> ()
+    }})"""
+
+
+@pytest.mark.parametrize("direction", ["GE", "GT", "LE", "LT"])
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_gradients_of_poolings(name: str, direction: str) -> None:
+    window = SELECTIONS[name]
+    x = np.round(numbers(*window.x))  # Windows with several largest elements.
+    inputs = [x, numbers(*window.shape, seed=1)]
+    check(_selection(window, direction), inputs, window.x, init=np.zeros((), np.float32))

@@ -68,8 +68,9 @@ def calling(
     operand = operand.strip("()")
     return f"""
     func.func @main(%x: {operand}) -> {result} {{
-      %0 = "tf.XlaCallModule"(%x) <{{Sout = [#tf_type.shape<*>], module = "{data}", {attributes} version = {version} : i64}}> : ({operand})
-        -> {result}
+      %0 = "tf.XlaCallModule"(%x) <{{
+        Sout = [#tf_type.shape<*>], module = "{data}", {attributes} version = {version} : i64
+      }}> : ({operand}) -> {result}
       func.return %0 : {result}
     }}
     func.func private @inner(%x: tensor<2xf32>) -> tensor<2xf32> {{

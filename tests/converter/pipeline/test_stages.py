@@ -52,6 +52,7 @@ NAMES = [
     "cse",
     "fit-kernels",
     "separate-outputs",
+    "order-operators",
 ]
 
 FORBIDDEN_LAST = ("tf.", "tf_executor.", "tf_saved_model.")
@@ -121,6 +122,10 @@ EVERYTHING = [
     "canonicalize",
     "mark-stateless",
     "shape-inference",
+    "xla-to-stablehlo",
+    "stablehlo-to-tf",
+    "regions-to-functional",
+    "shape-inference",
     "simplify-control-flow",
     "lower-tensor-lists",
     "share-shapes",
@@ -153,6 +158,7 @@ EVERYTHING = [
     "separate-outputs",
     "verify-quantized",
     "sparse-weights",
+    "order-operators",
 ]
 
 
@@ -182,7 +188,7 @@ def test_what_the_user_adds_is_required() -> None:
 
 def test_stages_name_what_is_there() -> None:
     names = {field.name for cls in (Options, LiteRT) for field in fields(cls)}
-    settings = names | {"fuses_recurrent", "recurrent_by_speed", "unrolls_loops"}
+    settings = names | {"name", "fuses_recurrent", "recurrent_by_speed", "unrolls_loops"}
     paths = settings | {f"quantize.{field.name}" for field in fields(Quantize)}
     for stage in STAGES:
         run = type(make_pass(stage, Options()))
@@ -192,7 +198,7 @@ def test_stages_name_what_is_there() -> None:
         assert {name or path.rpartition(".")[2] for name, _, path in taken} <= own, stage.run
         assert {stage.only_with} <= settings | {""}, stage.run
         needed = [prefix for group in stage.needs for prefix in group]
-        known = r"(tf\w*)\.\w+$|(arith|stablehlo|mhlo|vhlo|quantfork|tensor)\.|options\.|inputs\.open$"
+        known = r"(tf\w*)\.\w+$|(arith|chlo|stablehlo|mhlo|vhlo|quantfork|tensor)\.|options\.|inputs\.open$"
         assert all(re.match(known, prefix) for prefix in needed), stage.run
         assert {prefix.removeprefix("options.") for prefix in needed if prefix.startswith("options.")} <= set(USER)
 
@@ -284,10 +290,11 @@ def test_settings_of_a_group_reach_the_passes() -> None:
 
 def test_weights_are_quantized_if_the_user_wants_it() -> None:
     assert _run(PLAIN, Options(target=LiteRT(quantize=Quantize("dynamic")))) == [
-        *NAMES[:-1],
+        *NAMES[:-2],
         "quantize-weights",
-        NAMES[-1],
+        "separate-outputs",
         "verify-quantized",
+        "order-operators",
     ]
 
 

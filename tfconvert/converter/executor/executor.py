@@ -256,6 +256,8 @@ def obstacles(op: Operation) -> Sequence[Diagnostic]:
         return bad(op, "the op has no reference kernel", "no-reference-kernel").diagnostics
     if op.name in litert_ops.OPS and litert_ops.stands_for_floats(op):
         return bad(op, "the op has no reference kernel for quantized numbers", "no-reference-kernel").diagnostics
+    if op.name == "stablehlo.custom_call" and text(op, "call_target_name") not in stablehlo.CUSTOM_CALLS:
+        return bad(op, "the custom call has no reference kernel", "no-reference-kernel").diagnostics
     value = op.properties.get("value")
     if op.name in _CONSTANTS and not (tensor_data.is_constant(value) or isinstance(value, IntegerAttr)):
         return bad(op, "the constant's value was left out of the text", "missing-value").diagnostics

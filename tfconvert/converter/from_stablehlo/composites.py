@@ -27,7 +27,7 @@ def row_name(op: Operation) -> str:
 
 
 def decomposition(op: Operation) -> str:
-    """Returns the function that computes the same as an op, empty if there is none."""
+    """Returns the function that computes the same as an op, empty if it has no such function."""
     return named(op, "decomposition") if op.name == _COMPOSITE else ""
 
 

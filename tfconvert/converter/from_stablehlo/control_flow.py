@@ -23,6 +23,9 @@ from tfconvert.schema.ir.values import Value
 HANDLED = frozenset({"case", "if", "while"})
 """The ops with regions that run as they are, without a prefix."""
 
+CONDITIONALS = frozenset({"stablehlo.case", "stablehlo.if"})
+"""Those that choose a region."""
+
 Raised = tuple[Sequence[EmittedTensor], Sequence[Block]]
 
 
@@ -108,16 +111,13 @@ def _conditional(view: RaisedOp, name: str, condition: Value, regions: Sequence[
 
 
 def chosen_region(view: RaisedOp) -> Region | None:
-    """Returns the region of a conditional that always runs, `None` if that isn't known or it is no conditional."""
-    name = view.op.name.removeprefix("stablehlo.")
-    if name not in ("case", "if"):
-        return None
+    """Returns the region of one of `CONDITIONALS` that always runs, `None` if that isn't known."""
     regions = view.op.regions
     known = view.known(view.operands[0])
     if known is None:
         return regions[0] if len(regions) == 1 else None
     number = int(known.item())
-    if name == "if":
+    if view.op.name == "stablehlo.if":
         return regions[0 if number else 1]
     return regions[number if 0 <= number < len(regions) else -1]
 

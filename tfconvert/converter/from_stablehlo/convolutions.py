@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -120,7 +121,7 @@ def _convolved(
 
 def _arranged(x: EmittedTensor, layout: Sequence[str], wanted: Sequence[str]) -> EmittedTensor:
     order = [layout.index(letter) for letter in wanted]
-    return x if order == sorted(order) else x.op("Transpose", x, order)  # type: ignore[no-any-return]
+    return x if order == sorted(order) else x.op("Transpose", x, order)
 
 
 def _as_floats(
@@ -189,7 +190,7 @@ def _grouped(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windows:
     x = _padded(raised, x, tuple((min(low, 0), min(high, 0)) for low, high in windows.pads))
     windows = replace(windows, pads=tuple((max(low, 0), max(high, 0)) for low, high in windows.pads))
     x, padding, explicit = _padding(raised, x, kernel, windows)
-    options = {
+    options: dict[str, Any] = {
         "strides": [1, *windows.strides, 1],
         "dilations": [1, *windows.rates, 1],
         "padding": padding,
@@ -256,7 +257,12 @@ def _transposed(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windo
     if rank == 3:
         sizes = [raised.size(x, 0), *sizes, raised.constant(raised.sizes(filters)[-2], np.int32)]
     vector = x.op("Pack", *sizes)
-    options = {"strides": [1, *gaps, 1], "padding": padding, "data_format": data_format, "dilations": [1] * (rank + 2)}
+    options: dict[str, Any] = {
+        "strides": [1, *gaps, 1],
+        "padding": padding,
+        "data_format": data_format,
+        "dilations": [1] * (rank + 2),
+    }
     found = x.op(op, vector, filters, x, **options)
     return _padded(raised, found, tuple((-low, -high) for low, high in cuts))
 

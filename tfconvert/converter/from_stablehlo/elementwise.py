@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo import idioms
+from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts, real_dtype
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.ranges import compared
 from tfconvert.converter.from_stablehlo.reductions import mean_of
@@ -33,7 +34,7 @@ def _op(name: str, **by_kind: str) -> Callable[[RaisedOp], EmittedTensor]:
 def _apply(raised: RaisedOp, name: str, by_kind: dict[str, str], *operands: EmittedTensor) -> EmittedTensor:
     first = operands[0]
     if first.dtype.kind == "c" and name in _OF_COMPLEX:
-        return _complex_of(*_OF_COMPLEX[name](*(part for operand in operands for part in parts(operand))))
+        return complex_of(*_OF_COMPLEX[name](*(part for operand in operands for part in parts(operand))))
     name = by_kind.get(_kind(first), name)
     idiom = _IDIOMS.get(name)
     found: EmittedTensor = (idiom and idiom(*operands)) or first.op(name, *operands)
@@ -222,7 +223,7 @@ def _select(raised: RaisedOp) -> EmittedTensor:
         return y if known is not None and not known else x
     if x.dtype.kind == "c":
         (a, b), (c, d) = parts(x), parts(y)
-        return _complex_of(raised.elementwise(_chosen, condition, a, c), raised.elementwise(_chosen, condition, b, d))
+        return complex_of(raised.elementwise(_chosen, condition, a, c), raised.elementwise(_chosen, condition, b, d))
     return raised.elementwise(_chosen, condition, x, y)
 
 
@@ -235,15 +236,44 @@ def _clamp(raised: RaisedOp) -> EmittedTensor:
     return raised.elementwise(lambda low, x, high: x.maximum(low).minimum(high), *raised.operands)
 
 
+# Types of which LiteRT makes one-hot vectors.
+_ONE_HOT = (np.float32, np.int32, np.int64, np.int8, np.uint8)
+
+
 def _convert(raised: RaisedOp) -> EmittedTensor:
     dtype = raised.dtype()
-    return raised.elementwise(lambda x: _converted(x, dtype), *raised.operands)
+    found = _one_hot(raised) if dtype in _ONE_HOT else None
+    return raised.elementwise(lambda x: _converted(x, dtype), *raised.operands) if found is None else found
+
+
+def _one_hot(raised: RaisedOp) -> EmittedTensor | None:
+    """Matches integers that are compared with the numbers from 0 along a new last dimension."""
+    (x,) = raised.operands
+    owner = x.value.owner
+    if not isinstance(owner, Operation) or owner.name != "tf.Equal" or not x.rank:
+        return None
+    for at, numbers in (pair := [raised.tensor(operand) for operand in owner.operands], pair[::-1]):
+        known = raised.known(numbers)
+        if known is None or known.dtype not in (np.int32, np.int64) or known.ndim > x.rank or at.rank != x.rank:
+            continue
+        count = known.size
+        made = raised.unsqueezed(at)
+        if (
+            count > 1
+            and known.shape[-1:] == (count,)
+            and (known.reshape(-1) == np.arange(count)).all()
+            and made is not None
+            and made[1] == [x.rank - 1]
+        ):
+            one, zero = (raised.constant(value) for value in (1, 0))
+            return at.op("OneHot", made[0], count, one, zero, axis=-1)  # type: ignore[no-any-return]
+    return None
 
 
 def _converted(x: EmittedTensor, dtype: np.dtype[Any]) -> EmittedTensor:
     if dtype.kind == "c" and x.dtype.kind != "c":
         real = x.cast(np.float32 if dtype == np.complex64 else np.float64)
-        return _complex_of(real, real * 0)
+        return complex_of(real, real * 0)
     if x.dtype.kind == "c" and dtype.kind != "c":
         return parts(x)[0].cast(dtype)
     return x.not_equal(0) if dtype.kind == "b" and x.dtype.kind != "b" else x.cast(dtype)
@@ -280,17 +310,18 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
     if x.dtype.kind == "c":
         (a, b), (c, d) = parts(x), parts(y)
         size = c * c + d * d
-        return _complex_of((a * c + b * d) / size, (b * c - a * d) / size)
+        return complex_of((a * c + b * d) / size, (b * c - a * d) / size)
     if idioms.number(y) == 1:
         return x
     if _kind(x) == "f":
         found = mean_of(raised, x, y)
         return found if found is not None else idioms.divide(x, y) or x / y
-    if _is_natural(raised, x) and _is_natural(raised, y):
-        quotient: EmittedTensor = x.op("FloorDiv", x, y)
-        raised.name_size("FloorDiv", quotient, (x, y))
-        return quotient
-    return x.op("TruncateDiv", x, y)  # type: ignore[no-any-return]
+    name = "FloorDiv" if _is_natural(raised, x) and _is_natural(raised, y) else "TruncateDiv"
+    divisor = _not_zero(raised, y)
+    quotient: EmittedTensor = x.op(name, x, divisor)
+    if name == "FloorDiv":
+        raised.name_size(name, quotient, (x, y))
+    return quotient if divisor is y else y.equal(0).where(raised.constant(_all_ones(x), x.dtype), quotient)
 
 
 def _remainder(raised: RaisedOp) -> EmittedTensor:
@@ -298,12 +329,29 @@ def _remainder(raised: RaisedOp) -> EmittedTensor:
 
 
 def _rest(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
+    if _kind(x) == "f":
+        return x.op("TruncateMod", x, y)  # type: ignore[no-any-return]
+    divisor = _not_zero(raised, y)
     if _is_natural(raised, x) and _is_natural(raised, y):
-        found: EmittedTensor = x % y
-        raised.name_size("FloorMod", found, (x, y))
-        return found
-    wide = np.int32 if _kind(x) == "i" and x.dtype.itemsize < 4 else x.dtype
-    return x.op("TruncateMod", x.cast(wide), y.cast(wide)).cast(x.dtype)  # type: ignore[no-any-return]
+        rest = x % divisor
+        raised.name_size("FloorMod", rest, (x, y))
+    else:
+        wide = np.int32 if x.dtype.itemsize < 4 else x.dtype
+        rest = x.op("TruncateMod", x.cast(wide), divisor.cast(wide)).cast(x.dtype)
+    return rest if divisor is y else y.equal(0).where(x, rest)
+
+
+def _not_zero(raised: RaisedOp, divisor: EmittedTensor) -> EmittedTensor:
+    """Returns integers with 1 instead of 0, by which LiteRT doesn't divide, unlike XLA; those without 0 as they are."""
+    known = raised.known(divisor)
+    if (known is not None and bool(known.all())) or raised.is_size(divisor) or idioms.is_without_zero(divisor):
+        return divisor
+    return divisor.equal(0).where(1, divisor)
+
+
+def _all_ones(x: EmittedTensor) -> Any:
+    """Returns the integer of a type all of whose bits are set, -1 if it has a sign."""
+    return np.array(-1).astype(x.dtype)
 
 
 def _is_natural(raised: RaisedOp, x: EmittedTensor) -> bool:
@@ -432,15 +480,6 @@ def _rounded(x: EmittedTensor, exponent: int, mantissa: int) -> EmittedTensor:
     return found
 
 
-def parts(x: EmittedTensor) -> tuple[EmittedTensor, EmittedTensor]:
-    """Returns the real and the imaginary part of complex numbers: what they were made of, if that is seen."""
-    owner = x.value.owner
-    if isinstance(owner, Operation) and owner.name == "tf.Complex":
-        real, imaginary = (EmittedTensor(x.builder, operand, x.known) for operand in owner.operands)
-        return real, imaginary
-    return x.op("Real", x, Tout=_real_dtype(x)), x.op("Imag", x, Tout=_real_dtype(x))
-
-
 _Parts = tuple[EmittedTensor, EmittedTensor]
 
 
@@ -467,15 +506,6 @@ _OF_COMPLEX: dict[str, Callable[..., _Parts]] = {
 }
 
 
-def _real_dtype(x: EmittedTensor) -> np.dtype[Any]:
-    return np.dtype(np.float64 if x.dtype == np.complex128 else np.float32)
-
-
-def _complex_of(real: EmittedTensor, imaginary: EmittedTensor) -> EmittedTensor:
-    dtype = np.dtype(np.complex128 if real.dtype == np.float64 else np.complex64)
-    return real.op("Complex", real, imaginary, Tout=dtype)  # type: ignore[no-any-return]
-
-
 def _part(index: int) -> Compute:
     def compute(x: EmittedTensor) -> EmittedTensor:
         if x.dtype.kind == "c":
@@ -489,7 +519,7 @@ def _abs(x: EmittedTensor) -> EmittedTensor:
     if x.dtype.kind == "c":
         owner = x.value.owner
         if not isinstance(owner, Operation) or owner.name != "tf.Complex":
-            return x.op("ComplexAbs", x, Tout=_real_dtype(x))  # type: ignore[no-any-return]
+            return x.op("ComplexAbs", x, Tout=real_dtype(x))  # type: ignore[no-any-return]
         real, imaginary = parts(x)
         return (real * real + imaginary * imaginary).sqrt()
     return x if x.dtype.kind == "u" else abs(x)
@@ -498,13 +528,13 @@ def _abs(x: EmittedTensor) -> EmittedTensor:
 def _negate(x: EmittedTensor) -> EmittedTensor:
     if x.dtype.kind == "c":
         real, imaginary = parts(x)
-        return _complex_of(-real, -imaginary)
+        return complex_of(-real, -imaginary)
     return 0 - x if x.dtype.kind == "u" else -x
 
 
 def _conj(x: EmittedTensor) -> EmittedTensor:
     real, imaginary = parts(x)
-    return _complex_of(real, -imaginary)
+    return complex_of(real, -imaginary)
 
 
 def _is_infinite(x: EmittedTensor) -> EmittedTensor:
@@ -559,7 +589,7 @@ ROWS: Rows = {
     "cbrt": _formula(_cbrt),
     "clamp": _clamp,
     "compare": _compare,
-    "complex": _formula(_complex_of),
+    "complex": _formula(complex_of),
     "conj": _formula(_conj),
     "convert": _convert,
     "count_leading_zeros": _formula(_count_leading_zeros),

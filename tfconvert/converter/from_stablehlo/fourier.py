@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfconvert.converter.from_stablehlo.elementwise import parts
+from tfconvert.converter.from_stablehlo.complex_numbers import parts
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need

@@ -44,29 +44,33 @@ def number(x: EmittedTensor) -> float | None:
     return float(array.flat[0])
 
 
-def is_same(x: EmittedTensor, y: EmittedTensor) -> bool:
+def is_same(x: EmittedTensor, y: EmittedTensor, depth: int = 3) -> bool:
     """Returns whether two tensors are computed by equal ops of the same values."""
     if x.value is y.value:
         return True
     one, other = x.value.owner, y.value.owner
-    if not isinstance(one, Operation) or not isinstance(other, Operation) or one.name != other.name:
+    if not isinstance(one, Operation) or not isinstance(other, Operation) or one.name != other.name or not depth:
         return False
     if number(x) is not None:
         return number(x) == number(y)
-    pairs = zip(one.operands, other.operands, strict=False)
-    return (
-        bool(one.operands)
-        and len(one.operands) == len(other.operands)
-        and one.properties == other.properties
-        and all(
-            first is second
-            or (
-                number(EmittedTensor(x.builder, first)) is not None
-                and is_same(EmittedTensor(x.builder, first), EmittedTensor(x.builder, second))
-            )
-            for first, second in pairs
-        )
-    )
+    pairs = [operands_of(each, one.name.removeprefix("tf.")) for each in (x, y)]
+    if not pairs[0] or len(pairs[0]) != len(pairs[1]) or one.properties != other.properties:
+        return False
+    return all(is_same(first, second, depth - 1) for first, second in zip(*pairs, strict=True))
+
+
+def is_without_zero(x: EmittedTensor) -> bool:
+    """Returns whether a tensor has another number in the place of each 0."""
+    choice = operands_of(x, "SelectV2")
+    compared = operands_of(choice[0], "Equal") if choice else ()
+    return bool(compared) and number(compared[1]) == 0 and bool(number(choice[1])) and is_same(compared[0], choice[2])
+
+
+def _guarded(x: EmittedTensor) -> tuple[EmittedTensor, EmittedTensor | None]:
+    """Returns what a division is where its divisor isn't 0, and that divisor; any other tensor as it is."""
+    choice = operands_of(x, "SelectV2")
+    compared = operands_of(choice[0], "Equal") if choice else ()
+    return (choice[2], compared[0]) if compared and number(compared[1]) == 0 else (x, None)
 
 
 def expm1(x: EmittedTensor) -> EmittedTensor | None:
@@ -165,15 +169,21 @@ def _softplus(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> E
 
 def _floor_mod(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
     """Matches the remainder with the divisor's sign, made of that with the dividend's: `jnp.mod`."""
-    mod, sums = _plain_mod(y), operands_of(x, "AddV2")
-    if not mod or not sums or not is_same(sums[0], y) or not is_same(sums[1], mod[1]):
+    rest, guarded = _guarded(y)
+    mod, sums = _plain_mod(rest), operands_of(x, "AddV2")
+    if not mod or not sums:
         return None
-    return mod[0] % mod[1] if _differs_in_sign(condition, y, mod[1]) else None
+    divisor = mod[1] if guarded is None else guarded
+    if not is_same(sums[0], y) or not is_same(sums[1], divisor) or not _differs_in_sign(condition, y, divisor):
+        return None
+    found = mod[0] % mod[1]
+    return found if guarded is None else guarded.equal(0).where(mod[0], found)
 
 
 def _floor_div(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
     """Matches the integers' quotient rounded down, made of the truncated one: `jnp.floor_divide`."""
-    quotient, less = operands_of(y, "TruncateDiv"), operands_of(x, "Sub", "AddV2")
+    whole, guarded = _guarded(y)
+    quotient, less = operands_of(whole, "TruncateDiv"), operands_of(x, "Sub", "AddV2")
     by_one = {"Sub": 1.0, "AddV2": -1.0}
     if not quotient or not less or not is_same(less[0], y) or quotient[0].dtype not in (np.int32, np.int8, np.int16):
         return None
@@ -184,8 +194,9 @@ def _floor_div(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> 
     both = operands_of(condition, "LogicalAnd")
     signs = operands_of(both[0], "NotEqual") if both else ()
     rest = operands_of(both[1], "NotEqual") if both else ()
-    mod = _plain_mod(rest[0]) if rest else ()
-    if not signs or not mod or number(rest[1]) != 0 or not _are_signs(signs, quotient):
+    mod = _plain_mod(_guarded(rest[0])[0]) if rest else ()
+    divisor = quotient[1] if guarded is None else guarded
+    if not signs or not mod or number(rest[1]) != 0 or not _are_signs(signs, (quotient[0], divisor)):
         return None
     is_rest = is_same(mod[0], quotient[0]) and is_same(mod[1], quotient[1])
     return quotient[0].op("FloorDiv", *quotient) if is_rest else None

@@ -165,13 +165,21 @@ class _Gather:
             return self._placed(found, [("x", axis) for axis in range(len(self.sizes))])
         places = self._after_slices()
         if not places:
-            found = self.x
-            labels = [("x", axis) for axis in range(len(self.sizes))]
-            need(all(size == 1 for size in self.batch), "it repeats what doesn't depend on the indices")
-            return self._placed(found, labels)
+            return self._repeated()
         if len(places) > 1:
             return self._nd(sorted(places, key=lambda each: each.axis))
         return self._along(places[0])
+
+    def _repeated(self) -> EmittedTensor:
+        """Returns what doesn't depend on the indices, once for each of them."""
+        rows = {own: row for row, own in self.batching}
+        labels = [("batch", rows[axis]) if axis in rows else ("x", axis) for axis in range(len(self.sizes))]
+        found, shape = self._placed(self.x, labels), self.raised.declared()
+        if min(shape, default=0) >= 0:
+            return self.raised.broadcast(found, self.raised.constant(shape, np.int32), shape)
+        counts = [count if size == 1 else 1 for size, count in zip(self.raised.sizes(found), shape, strict=True)]
+        need(min(counts) >= 0, "it repeats what doesn't depend on indices, of which only running tells the number")
+        return found.op("Tile", found, np.array(counts, np.int32))  # type: ignore[no-any-return]
 
     def _after_slices(self) -> list[Places]:
         """Slices what is gathered from where the places are constant; returns the others."""

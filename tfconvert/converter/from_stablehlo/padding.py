@@ -95,7 +95,7 @@ def is_computed_same(raised: RaisedOp, pair: Pair, size: int, extent: int, strid
     """Returns whether computed padding of a dimension is what TensorFlow calls `SAME`, for windows of an extent."""
 
     def total(sizes: Array) -> Array:
-        return np.maximum((-(-sizes // stride) - 1) * stride + extent - sizes, 0)
+        return np.asarray(np.maximum((-(-sizes // stride) - 1) * stride + extent - sizes, 0))
 
     low, high = pair
     return equals(raised, low, size, lambda sizes: total(sizes) // 2) and equals(

@@ -102,7 +102,7 @@ class Places:
 
     @property
     def wrapped(self) -> EmittedTensor | None:
-        """What the starts are computed from, where negative ones are counted from the end."""
+        """The indices that the starts are computed from, where negative ones are counted from the end."""
         found = wrapped_index(self.index.value)
         if found is None or self.length < 0 or _is_used(self.index.value):
             return None
@@ -326,6 +326,7 @@ def sliced(raised: RaisedOp, x: EmittedTensor, places: Sequence[Places], sizes: 
             windows[each.axis] = Window(start, -1 if start == each.known_last and each.size < 0 else size)
         else:
             computed.append(each)
+    computed.sort(key=lambda each: each.axis)
     axes = [each.axis for each in computed]
     is_leading = axes == list(range(len(axes))) or len(axes) == 1
     if {each.length for each in computed} == {1} and is_leading and _is_gathered(x):

@@ -6,7 +6,9 @@ from string import ascii_lowercase
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.from_stablehlo.resizing import weighted
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.schema.dialects.stablehlo import DotAttr
@@ -37,6 +39,13 @@ def _in_wide_type(raised: RaisedOp, batch: tuple[Axes, Axes], summed: tuple[Axes
         found = _byte_product(x, y, batch, summed)
         if found is not None:
             return found
+    if dtype.kind == "c":
+        (a, b), (c, d) = parts(x), parts(y)
+
+        def real_product(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
+            return _product(raised, x, y, batch, summed)
+
+        return complex_of(real_product(a, c) - real_product(b, d), real_product(a, d) + real_product(b, c))
     wide = dtype
     if dtype.kind in "iu":
         # Products wrap around: their last bits are the same in all types that have so many.
@@ -63,11 +72,13 @@ def _product(
     turned = _turned_matrices(x, y, batch, summed)
     if turned is None:
         found = _einstein_sum(raised, x, y, _equation(x.rank, y.rank, batch, summed))
+        resized = weighted(raised, found, range(found.rank))
+        found = found if resized is None else resized
     elif x.rank == 2:
         found = x.op("MatMul", x, y, transpose_a=turned[0], transpose_b=turned[1])
     else:
         found = x.op("BatchMatMulV2", x, y, adj_x=turned[0], adj_y=turned[1])
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _turned_matrices(

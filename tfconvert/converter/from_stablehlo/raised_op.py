@@ -22,6 +22,7 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 BROADCAST = "tf.BroadcastTo"
 
+# Ops that keep the elements and their order.
 _RESHAPES = frozenset({"tf.ExpandDims", "tf.Reshape", "tf.Squeeze"})
 
 _REDUCTIONS = frozenset({"tf.All", "tf.Any", "tf.Max", "tf.Mean", "tf.Min", "tf.Prod", "tf.Sum"})
@@ -68,25 +69,17 @@ class RaisedOp:
             shape: The same, a vector of integers.
         """
         sizes = tuple(sizes)
-        while _defines(tensor.value, *_RESHAPES) and self.sizes(tensor) != sizes:
-            owner = tensor.value.owner
-            assert isinstance(owner, Operation)
-            tensor = self.tensor(owner.operands[0])
         own = self.sizes(tensor)
+        while own != sizes and isinstance(owner := tensor.value.owner, Operation) and owner.name in _RESHAPES:
+            source = self.tensor(owner.operands[0])
+            if not all(size >= 0 or size in self.sizes(source) for size in sizes):
+                break
+            tensor, own = source, self.sizes(source)
         if own == sizes:
             return tensor
         found = self._reshaped(tensor, own, sizes, shape)
         self._known.note(found.value, sizes)
         return found
-
-    def _before_reshape(self, tensor: EmittedTensor, sizes: Shape) -> EmittedTensor:
-        """Returns the tensor that another is a reshape of, if a shape can be made of it, too."""
-        owner = tensor.value.owner
-        if not isinstance(owner, Operation) or owner.name not in _RESHAPES:
-            return tensor
-        source = self.tensor(owner.operands[0])
-        own = self.sizes(source)
-        return source if all(size >= 0 or size in own for size in sizes) else tensor
 
     def unsqueezed(self, tensor: EmittedTensor) -> tuple[EmittedTensor, list[int]] | None:
         """Returns the tensor that another is with dimensions of size 1 between its own, and where these are."""
@@ -103,6 +96,10 @@ class RaisedOp:
             return kept
         target = dims.constant_target(sizes)
         if target is not None:
+            constant = tensor_data.constant_of(tensor.value)
+            if constant is not None and min(sizes, default=0) >= 0 and tensor_data.is_small(constant):
+                array = tensor_data.to_array(constant).reshape(sizes)
+                return self.tensor(self._builder.constant(array, types.element_of(tensor.value.type)))
             return tensor.reshape(target)
         inserted, removed = _ones_between(own, sizes), _ones_between(sizes, own)
         if inserted is not None:
@@ -185,7 +182,10 @@ class RaisedOp:
 
     def only_element(self, tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
         """Returns the element that all of a constant's are."""
-        constant = tensor_data.constant_of(self._unrepeated(tensor).value)
+        value = tensor.value
+        while isinstance(owner := value.owner, Operation) and (owner.name == BROADCAST or owner.name in _RESHAPES):
+            value = owner.operands[0]
+        constant = tensor_data.constant_of(value)
         return None if constant is None else _only_element(constant)
 
     def filled(self, value: Any, like: EmittedTensor) -> EmittedTensor:
@@ -442,10 +442,6 @@ _COMMUTATIVE = frozenset({"AddV2", "Maximum", "Minimum", "Mul"})
 def _is_size(element: int) -> bool:
     """Returns whether an element of a vector of sizes is a number or a symbol that isn't negative."""
     return element >= 0 or element < dims.UNKNOWN
-
-
-# Ops that keep the elements and their order.
-_RESHAPES = ("tf.Reshape", "tf.ExpandDims", "tf.Squeeze")
 
 
 def _defines(value: Value, *names: str) -> bool:

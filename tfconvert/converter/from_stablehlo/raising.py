@@ -40,9 +40,11 @@ def unsupported(left: Mapping[Operation, str]) -> ConversionError:
 
 def _diagnostic(name: str, reason: str, ops: Sequence[Operation]) -> Diagnostic:
     first, *others = (place_of(op.location) for op in ops)
-    also = "".join(f", {place}" for place in others[:_NAMED])
-    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-    message = f"{name} can't be converted: {reason}" + (f"; also at {also[2:]}{more}" if others else "")
+    named = [*dict.fromkeys(text for place in others if (text := str(place)))][:_NAMED]
+    count = len(others) - len(named)
+    more = f"{' and' if named else 'also at'} {count} more{'' if named else ' places'}" if count else ""
+    also = f"also at {', '.join(named)}{more}" if named else more
+    message = f"{name} can't be converted: {reason}" + (f"; {also}" if others else "")
     return Diagnostic("unsupported-op", message, name, first.node, str(first))
 
 
@@ -99,6 +101,8 @@ class Raising:
         if callee is not None and composites.row_name(op) not in rows.ROWS:
             inline_call(op, callee, is_last=False, note_call=True)
             return True
+        if op.name not in control_flow.CONDITIONALS:
+            return False
         region = control_flow.chosen_region(RaisedOp(op, self._known))
         if region is not None:
             control_flow.inline(op, region)

@@ -14,7 +14,7 @@ from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
 
 class Range(NamedTuple):
-    """What is known of integers.
+    """A range of integers.
 
     Attributes:
         low: The minimum.

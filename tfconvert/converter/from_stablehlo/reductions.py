@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp, Rows
 from tfconvert.converter.ir.constants import is_enumeration
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -60,6 +61,9 @@ def ops_of(block: Block) -> list[str]:
 def _reduced(raised: RaisedOp, name: str, x: EmittedTensor, init: EmittedTensor, axes: Sequence[int]) -> EmittedTensor:
     """Returns a tensor reduced by an op, and combined with an initial value that is not the neutral one."""
     name = logical(name, x.dtype)
+    if name == "add" and x.dtype.kind == "c":
+        each = zip(parts(x), parts(init), strict=True)
+        return complex_of(*(_reduced(raised, name, part, start, axes) for part, start in each))
     sizes = raised.sizes(x)
     made = raised.unsqueezed(x)
     if made is not None and not {*made[1]} & {*axes}:

@@ -73,7 +73,7 @@ def _body(op: Operation) -> tuple[str, Combine]:
             return name, _BINARY[name]
         if name in _UNARY and operands == (x,):
             return "settle" if name in _IDEMPOTENT else "apply", lambda x, update: _UNARY[name](x)
-    raise Declined("its body is none of those that are known: one op on an element and its update")
+    raise Declined("its body isn't a known one: one op on an element and its update")
 
 
 def _scatter(raised: RaisedOp) -> EmittedTensor:
@@ -146,6 +146,7 @@ class _Scatter:
                 continue
             start = int(array.min())
             if not 0 <= start <= each.size - each.length:
+                need(not -each.length < start < each.size, _PARTS)
                 return self.x
             begins[each.axis] = start
         covered = [
@@ -159,7 +160,8 @@ class _Scatter:
             for begin, size, own in zip(begins, covered, sizes, strict=True)
         ]
         need(min((size for size, own in zip(covered, sizes, strict=True) if size != own), default=0) >= 0, "its size")
-        region = self.x if self.name == _SET and not left else cut(self.x, windows)
+        is_one = not left and not self.batching and math.prod(self.batch) == 1
+        region = self.x if self.name == _SET and is_one else cut(self.x, windows)
         moved = [Places(raised, region, each.axis, each.length, each.index) for each in left]
         found = self._scattered(region, moved)
         return self.x.op("XlaDynamicUpdateSlice", self.x, found, begins)  # type: ignore[no-any-return]
@@ -274,8 +276,11 @@ class _Scatter:
         assert total is not None
         if inside is not None:
             total = inside.where(total, -1)
-        shape = [_product((*self.batch, *[self.lengths[axis] for axis in windows]))]
-        return total if total.rank == 1 else raised.reshaped(total, shape)
+        shape = [*self.batch, *[self.lengths[axis] for axis in windows]]
+        if min(shape, default=0) >= 0 and list(raised.sizes(total)) != shape:
+            # Rows of batches alone don't have the dimensions of the indices that were equal.
+            total = total.op("BroadcastTo", total, shape)
+        return total if len(shape) == 1 else raised.reshaped(total, [_product(shape)])
 
     def _spread(self, index: EmittedTensor, axis: int, windows: Sequence[int]) -> EmittedTensor:
         """Returns the indices along an axis of each place of the windows, which are further dimensions."""
@@ -321,7 +326,7 @@ class _Scatter:
             need(
                 self.name == "settle" or self._is_unique or is_unique(ids), "it may apply its body to an element again"
             )
-            hit = ids.op("UnsortedSegmentMax", ids.op("OnesLike", ids), ids, count)
+            hit: EmittedTensor = ids.op("UnsortedSegmentMax", ids.op("OnesLike", ids), ids, count)
             hit = hit.reshape([-1, *[1] * (rows.rank - 1)])
             return (hit > 0).where(self.combine(rows, rows), rows)
         need(self.name == _SET, "LiteRT has no such combination of several updates")
@@ -399,7 +404,7 @@ def _numbered_together(places: Sequence[Places]) -> EmittedTensor:
     low = [0 if each.wrapped is None else -each.size for each in places]
     limited = index.op("Minimum", index, np.array(sizes, index.dtype) - 1)
     limited = limited.op("Maximum", limited, np.array(low, index.dtype))
-    inside = limited.equal(index).reduce("All", [rank])
+    inside: EmittedTensor = limited.equal(index).reduce("All", [rank])
     steps = np.array([math.prod(sizes[place + 1 :]) for place in range(len(sizes))], index.dtype)
     if any(low):
         limited = limited.op("FloorMod", limited, np.array(sizes, index.dtype))

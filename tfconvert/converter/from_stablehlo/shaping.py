@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo import resizing
+from tfconvert.converter.from_stablehlo.complex_numbers import complex_of
+from tfconvert.converter.from_stablehlo.complex_numbers import parts as parts_of
 from tfconvert.converter.from_stablehlo.idioms import number, operands_of
 from tfconvert.converter.from_stablehlo.places import Places
 from tfconvert.converter.from_stablehlo.places import sliced as sliced_at
@@ -94,17 +97,25 @@ def _aligned(raised: RaisedOp, operand: EmittedTensor, rank: int) -> EmittedTens
 
 
 def _reshape(raised: RaisedOp) -> EmittedTensor:
-    return raised.reshaped(raised.operands[0], raised.declared())
+    (operand,) = raised.operands
+    shape = raised.declared()
+    repeated = resizing.repeated(raised, operand, shape)
+    return raised.reshaped(operand, shape) if repeated is None else repeated
 
 
 def _dynamic_reshape(raised: RaisedOp) -> EmittedTensor:
     operand, shape = raised.operands
-    return raised.reshaped(operand, raised.target(shape), shape.cast("int32"))
+    sizes = raised.target(shape)
+    repeated = resizing.repeated(raised, operand, sizes)
+    return raised.reshaped(operand, sizes, shape.cast("int32")) if repeated is None else repeated
 
 
 def _transpose(raised: RaisedOp) -> EmittedTensor:
     (operand,) = raised.operands
     order = raised.ints("permutation")
+    resized = resizing.weighted(raised, operand, order)
+    if resized is not None:
+        return resized
     sizes = raised.sizes(operand)
     longer = [axis for axis in order if sizes[axis] != 1]
     if longer == sorted(longer):
@@ -129,6 +140,8 @@ def _concatenate(raised: RaisedOp) -> EmittedTensor:
     parts = [each for each in raised.operands if raised.sizes(each)[axis] != 0] or raised.operands[:1]
     if len(parts) == 1:
         return parts[0]
+    if parts[0].dtype.kind == "c":
+        return complex_of(*(one.concat(others, axis) for one, *others in zip(*map(parts_of, parts), strict=True)))
     scalars = [raised.scalars(part) for part in parts] if raised.dtype().kind in "iu" and parts[0].rank == 1 else [None]
     if all(scalars) and any(raised.known(part) is None for part in parts):
         return parts[0].op("Pack", *(scalar for group in scalars for scalar in group or ()))  # type: ignore[no-any-return]

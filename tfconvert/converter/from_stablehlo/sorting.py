@@ -23,7 +23,7 @@ from tfconvert.schema.ir.values import BlockArgument, Value
 
 
 class Key(NamedTuple):
-    """What a comparator compares.
+    """One comparison of a comparator.
 
     Attributes:
         operand: Which operand.
@@ -39,7 +39,7 @@ def _keys(op: Operation) -> list[Key]:
     last = op.regions[0].block.last_op
     assert last is not None
     found = _compared(last.operands[0])
-    need(found is not None, "its comparator is none of those that are known")
+    need(found is not None, "its comparator isn't a known one")
     assert found is not None
     return found
 

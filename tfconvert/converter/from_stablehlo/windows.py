@@ -25,10 +25,12 @@ from tfconvert.converter.from_stablehlo.reductions import (
 from tfconvert.converter.from_stablehlo.shaping import padded
 from tfconvert.converter.ir.symbol_table import named
 from tfconvert.converter.ir.tensors import EmittedTensor
-from tfconvert.converter.rewrite.pattern import need
+from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.schema.dialects.func import defined_functions
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 # Integers up to this are exact as floats.
 _EXACT = 1 << 24
@@ -38,6 +40,9 @@ _MAX_PAIRED = 128
 
 # Sizes of windows up to which each of their elements is a slice.
 _MAX_TAPS = 8
+
+# The most dimensions of a tensor that LiteRT transposes.
+_MAX_TRANSPOSED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +203,7 @@ def _running(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_revers
     one, other = numbers.reshape([-1, 1, *rest]), numbers.reshape([1, -1, *rest])
     reached = one.op("LessEqual", one, other) if is_reversed else one.op("GreaterEqual", one, other)
     fill = neutral("maximum" if name == "log_add_exp" else name, wide.dtype)
-    terms = reached.op("SelectV2", reached, wide.expand_dims(axis), raised.constant(fill, wide.dtype))
+    terms: EmittedTensor = reached.op("SelectV2", reached, wide.expand_dims(axis), raised.constant(fill, wide.dtype))
     if name == "log_add_exp":
         lowest = float(np.finfo(np.float32).min)
         top = terms.reduce("Max", [axis + 1]).maximum(lowest)
@@ -276,7 +281,7 @@ def _ordered_back(x: EmittedTensor, order: Sequence[int]) -> EmittedTensor:
     if new:
         return x.op("Squeeze", x, squeeze_dims=new)  # type: ignore[no-any-return]
     back = [order.index(axis) for axis in range(len(order))]
-    return x if back == sorted(back) else x.op("Transpose", x, back)  # type: ignore[no-any-return]
+    return x if back == sorted(back) else x.op("Transpose", x, back)
 
 
 def _pool(raised: RaisedOp, kind: str, x: EmittedTensor, windows: _Windows) -> EmittedTensor:
@@ -296,7 +301,7 @@ def _pool(raised: RaisedOp, kind: str, x: EmittedTensor, windows: _Windows) -> E
             fill = raised.constant(-np.inf if kind == "Max" else 0, x.dtype)
             x = padded(raised, x, fill, *([pad[side] for pad in windows.pads] for side in (0, 1)))
     deep = "3D" if x.rank == 5 else ""
-    options = {
+    options: dict[str, Any] = {
         "ksize": list(windows.sizes),
         "strides": list(windows.strides),
         "padding": padding,
@@ -368,4 +373,123 @@ def _slice(x: EmittedTensor, axis: int, before: int, behind: int, stride: int) -
     return x.op("StridedSlice", x, begin, end, steps, begin_mask=rest, end_mask=rest if behind else mask)  # type: ignore[no-any-return]
 
 
-ROWS: Rows = {"@stablehlo.dynamic_reduce_window": _dynamic_reduce_window, "reduce_window": _reduce_window}
+def _select_and_scatter(raised: RaisedOp) -> EmittedTensor:
+    """Adds each element of the source where its window has its largest or smallest element: a pooling's gradient."""
+    x, source, init = raised.operands
+    ones = (1,) * x.rank
+    windows = _Windows(
+        raised.ints("window_dimensions", ones),
+        raised.ints("window_strides", ones),
+        ones,
+        tuple(raised.pairs("padding", x.rank)),
+    )
+    selection, combination = (region.block for region in raised.op.regions)
+    need(ops_of(combination) == ["add"] and is_neutral(raised, "add", init), "it doesn't add to zeros")
+    need(x.dtype.kind == "f", "it selects elements that are no floats")
+    name, is_last = _selected(selection)
+    if not windows.axes:
+        return source
+    if name == "minimum":
+        x = -x
+    if _are_tiles(raised.sizes(x), windows):
+        return _into_tiles(raised, x, source, windows, is_last=is_last)
+    fill = raised.constant(-np.inf, x.dtype)
+    x = padded(raised, x, fill, *([pad[side] for pad in windows.pads] for side in (0, 1)))
+    places = [*np.ndindex(*windows.sizes)]
+    taps = [_tap(raised, x, source, place, windows) for place in places]
+    chosen = _chosen(raised, x.op("Pack", *taps, axis=x.rank), len(taps), is_last=is_last) * source.expand_dims(x.rank)
+    spread = []
+    parts = chosen.op("Unpack", chosen, results=len(taps), num=len(taps), axis=x.rank)
+    for place, part in zip(places, parts, strict=True):
+        low, high = [0] * x.rank, [0] * x.rank
+        for axis in windows.axes:
+            low[axis] = place[axis] - windows.pads[axis][0]
+            high[axis] = _behind(raised, x, source, place, windows, axis) - windows.pads[axis][1]
+        spread.append(padded(raised, part, init, low, high, [stride - 1 for stride in windows.strides]))
+    return spread[0].op("AddN", *spread)  # type: ignore[no-any-return]
+
+
+def _selected(block: Block) -> tuple[str, bool]:
+    """Returns which elements of a window are selected, and whether of equal ones the last is."""
+    owner = block.last_op.operands[0].owner if block.last_op is not None else None
+    if isinstance(owner, Operation) and owner.name == "stablehlo.compare":
+        direction = owner.properties["comparison_direction"]
+        assert isinstance(direction, EnumeratorAttr)
+        text = direction.value
+        if tuple(owner.operands) == tuple(block.args)[::-1]:
+            text = text.translate(str.maketrans("GL", "LG"))
+        elif tuple(owner.operands) != tuple(block.args):
+            text = ""
+        if text in ("GE", "GT", "LE", "LT"):
+            return "maximum" if text[0] == "G" else "minimum", text[1] == "T"
+    raise Declined("it selects by another comparison")
+
+
+def _chosen(raised: RaisedOp, taps: EmittedTensor, count: int, *, is_last: bool) -> EmittedTensor:
+    """Returns 1 for the first or last largest element along the last axis, 0 for others."""
+    axis = taps.rank - 1
+    if is_last:
+        taps = taps.op("ReverseV2", taps, [axis])
+    at = taps.op("ArgMax", taps, axis, output_type=np.dtype(np.int32))
+    if is_last:
+        at = count - 1 - at
+    one, zero = (raised.constant(value, taps.dtype) for value in (1, 0))
+    return at.op("OneHot", at, count, one, zero, axis=-1)  # type: ignore[no-any-return]
+
+
+def _tap(
+    raised: RaisedOp, x: EmittedTensor, source: EmittedTensor, place: Sequence[int], windows: _Windows
+) -> EmittedTensor:
+    """Returns the elements at one place of all windows."""
+    for axis in windows.axes:
+        x = _slice(x, axis, place[axis], _behind(raised, x, source, place, windows, axis), windows.strides[axis])
+    return x
+
+
+def _behind(
+    raised: RaisedOp, x: EmittedTensor, source: EmittedTensor, place: Sequence[int], windows: _Windows, axis: int
+) -> int:
+    """Returns how many elements are behind the last window's element at a place."""
+    size, count = raised.sizes(x)[axis], raised.sizes(source)[axis]
+    need(min(size, count) >= 0, "the number of its windows isn't known")
+    return size - place[axis] - (count - 1) * windows.strides[axis] - 1
+
+
+def _are_tiles(sizes: Sequence[int], windows: _Windows) -> bool:
+    """Returns whether windows neither overlap nor leave anything out."""
+    return (
+        windows.sizes == windows.strides
+        and not any(map(any, windows.pads))
+        and all(sizes[axis] >= 0 and sizes[axis] % windows.sizes[axis] == 0 for axis in windows.axes)
+        and len(sizes) + len(windows.axes) <= _MAX_TRANSPOSED
+    )
+
+
+def _into_tiles(
+    raised: RaisedOp, x: EmittedTensor, source: EmittedTensor, windows: _Windows, *, is_last: bool
+) -> EmittedTensor:
+    sizes = raised.sizes(x)
+    need(sum(size < 0 for size in sizes) <= 1, "several of its dimensions aren't known")
+    split: list[int] = []
+    within = []
+    for axis, size in enumerate(sizes):
+        length = windows.sizes[axis]
+        split.append(max(size // length, -1))
+        if axis in windows.axes:
+            within.append(len(split))
+            split.append(length)
+    order = [axis for axis in range(len(split)) if axis not in within] + within
+    count = prod(windows.sizes)
+    outer, inner = [split[axis] for axis in order[: x.rank]], [split[axis] for axis in within]
+    tiles = x.reshape(split)
+    tiles = tiles.op("Transpose", tiles, order).reshape([*outer, count])
+    found = (_chosen(raised, tiles, count, is_last=is_last) * source.expand_dims(x.rank)).reshape([*outer, *inner])
+    back = [order.index(axis) for axis in range(len(order))]
+    return found.op("Transpose", found, back).reshape([max(size, -1) for size in sizes])  # type: ignore[no-any-return]
+
+
+ROWS: Rows = {
+    "@stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
+    "reduce_window": _reduce_window,
+    "select_and_scatter": _select_and_scatter,
+}

@@ -83,6 +83,10 @@ class Target(ABC, Generic[File]):
         """Returns what is still to be done with the file, by name: each is a stage of the report."""
         return {}
 
+    def arena(self, file: File) -> int | None:
+        """Returns the bytes of the arena that the runtime plans for a file; or `None`."""
+        return None
+
     def notes(self, file: File) -> Sequence[Diagnostic]:
         """Returns what users of a file should know."""
         return ()

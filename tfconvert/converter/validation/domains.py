@@ -191,7 +191,10 @@ def _known_keys(call: Call, index: int) -> Domain | None:
 
 
 _SEGMENTS = ("Max", "Mean", "Min", "Prod", "Sum")
-_DIVISIONS = ("Div", "FloorDiv", "FloorMod", "Mod", "RealDiv", "TruncateDiv", "TruncateMod")
+_DIVISIONS = (
+    *("Div", "FloorDiv", "FloorMod", "Mod", "RealDiv", "TruncateDiv", "TruncateMod"),
+    *("stablehlo.divide", "stablehlo.remainder"),
+)
 _REDUCTIONS = ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")
 
 RULES: Mapping[str, Mapping[int, Rule]] = {

@@ -98,11 +98,12 @@ def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0) -> Arr
         return np.asarray(random.random(shape) < 0.5)
     if entry.dtype.kind in "iu" or entry.name in ("int4", "uint4"):
         low = 0 if entry.dtype.kind == "u" or draw == 0 or entry.name == "uint4" else -8
-        return random.integers(low, 8, shape).astype(entry.dtype)
+        return np.asarray(random.integers(low, 8, shape), entry.dtype)
     numbers = random.uniform(-1, 1, shape) * (1.0, 20.0, 1.0)[draw % DRAWS]
     if draw % DRAWS == 2:
         numbers = np.round(numbers * 2) / 2
-    return numbers.astype(entry.dtype)
+    # A number that was multiplied is no array of rank 0 any more.
+    return np.asarray(numbers, entry.dtype)
 
 
 _PASS_FIRST = (

@@ -1,8 +1,9 @@
 """Checks a converted model: LiteRT and the reference executor on the same inputs must agree.
 
 The reference runs the imported model before any pass, so that a bug in any pass is found; only StableHLO's ops are
-raised to TensorFlow's before. Inputs are the user's, or random ones that suit the model. Results that also change in the reference if it rounds differently, such as the larger
-of two equal numbers, don't count as errors. Functions that can't be compared are reported in a note.
+raised to TensorFlow's before. Inputs are the user's, or random ones that suit the model. Results that also change in
+the reference if it rounds differently, such as the larger of two equal numbers, don't count as errors. Functions that
+can't be compared are reported in a note.
 """
 
 from __future__ import annotations
@@ -270,21 +271,31 @@ NAMELESS = Verification(
 """The outcome for a model without named functions."""
 
 
-# Prefixes of ops that the executor doesn't run.
+# Prefixes of ops that can be raised.
 _RAISED = ("stablehlo.", "chlo.", "tf.Xla")
 
 
 def exported(source: Source) -> tuple[ModuleOp, list[FuncOp]]:
     """Returns an imported model, cut if requested, and its exported functions, each once.
 
-    The executor runs TensorFlow's ops, so those of StableHLO are raised first.
+    Programs with ops of StableHLO that the executor has no kernel for are raised to TensorFlow's ops first.
     """
     module = opened(source)
-    if any(op.name.startswith(_RAISED) for op in module.walk()):
-        for _ in run_stages(module, (*TO_FUNCTIONS, *before(STANDARD, "mark-stateless")), Options(target=StableHLO())):
-            pass
     MergeFunctions().apply(module)
-    return module, [op for op in module.ops if isinstance(op, FuncOp) and ENTRY_FUNCTION in op.attributes]
+    functions = _entries(module)
+    executor = Executor(module)
+    problems = [problem for function in functions for problem in executor.problems(function.sym_name)]
+    if any(problem.op.startswith(_RAISED) for problem in problems):
+        for _ in run_stages(
+            module, (*TO_FUNCTIONS, *before(STANDARD, "simplify-control-flow")), Options(target=StableHLO())
+        ):
+            pass
+        functions = _entries(module)
+    return module, functions
+
+
+def _entries(module: ModuleOp) -> list[FuncOp]:
+    return [op for op in module.ops if isinstance(op, FuncOp) and ENTRY_FUNCTION in op.attributes]
 
 
 def reference_runs(

@@ -1,4 +1,4 @@
-"""Runs a LiteRT file on accelerators and in other runtimes, and compares the results with the interpreter on the CPU."""
+"""Runs a LiteRT file on accelerators and in other runtimes, and compares the results with the interpreter's."""
 
 from __future__ import annotations
 
@@ -123,7 +123,9 @@ def notes_of(found: Sequence[Outcome], *, silent: bool = False) -> Iterator[Diag
         title = TITLES[each.kind]
         if each.problem:
             severity = NOTE if silent else ERROR
-            yield Diagnostic(REFUSED, f"{title} does not run the file: {each.problem}", hint=_HINTS[each.kind], severity=severity)
+            yield Diagnostic(
+                REFUSED, f"{title} does not run the file: {each.problem}", hint=_HINTS[each.kind], severity=severity
+            )
         elif each.error > _TOLERANCE:
             message = f"{title} has other results than the CPU: {each.error:.1e} of the largest value"
             yield Diagnostic(DIFFERS, message, hint=_HINTS[each.kind], severity=NOTE if silent else ERROR)
@@ -152,7 +154,9 @@ def run(kind: str, content: bytes) -> tuple[float, bool | None]:
         Path(path).write_bytes(content)
         _prepare(folder)
         inputs, expected = _on_cpu(path)
-        results, is_whole = _micro(path, inputs, expected) if kind == "micro" else _compiled(kind, path, inputs, expected)
+        results, is_whole = (
+            _micro(path, inputs, expected) if kind == "micro" else _compiled(kind, path, inputs, expected)
+        )
         pairs = zip(expected.values(), results, strict=True)
         return max((_difference(one, other) for one, other in pairs), default=0.0), is_whole
 

@@ -243,6 +243,7 @@ class TFLiteFile:
         versions: The version of each operator.
         custom_operators: Number of calls of each custom operator that the app must register.
         min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
+        arena: Bytes of the main graph's arena, with open sizes as stored; `None` if unknown.
         notes: Notes for its users.
 
     Args:
@@ -265,6 +266,7 @@ class TFLiteFile:
         self.versions: dict[str, int] = {}
         self.custom_operators: Counter[str] = Counter()
         self.min_runtime_version = ""
+        self.arena: int | None = None
         self.notes: list[Diagnostic] = []
         tables = _encode(model, [{}] + [{"data": Later(index)} for index in range(len(buffers))])
         places, end = _arrange(len(tables.data), buffers, 4)

@@ -23,7 +23,8 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.tflite.compiled_model import compiled_model_note
+from tfconvert.schema.tflite.arena import schedule_of
+from tfconvert.schema.tflite.compiled_model import Table, compiled_model_note
 from tfconvert.schema.tflite.tables import CONVERSION_METADATA
 from tfconvert.schema.tflite.versions import minimum_runtime
 from tfconvert.schema.tflite.writer import encode
@@ -365,9 +366,16 @@ def export(
     if signatures:
         model["signature_defs"] = signatures
     file = _measured(TFLiteFile(model, shared.buffers.entries, large, appendix), shared)
+    file.arena = schedule_of(model["subgraphs"][0], _is_constant).arena()
     note = compiled_model_note(model["subgraphs"], shared.codes.names())
     file.notes += [] if note is None else [note]
     return file
+
+
+def _is_constant(tensor: Table) -> bool:
+    """Returns whether a tensor's value is in the file, or beside it."""
+    assert isinstance(tensor, dict)
+    return bool(tensor.get("buffer") or tensor.get("external_buffer"))
 
 
 def _measured(file: TFLiteFile, shared: Shared) -> TFLiteFile:

@@ -67,7 +67,8 @@ def own_message(message: object) -> pb.SavedModel | pb.GraphDef:
     raise error(
         "unknown-format",
         f"a {type(message).__name__} is neither a path nor a model in memory",
-        hint="give a path, a Keras model, TensorFlow's functions or tf.Module, or a SavedModel or GraphDef message",
+        hint="give a path, a Keras model, TensorFlow's functions or tf.Module, a SavedModel or GraphDef message, or a "
+        "function of JAX and its args",
     )
 
 

@@ -85,7 +85,7 @@ def _read(data: memoryview) -> Export:
             f"the function was exported for {devices} devices",
             hint="export it for one device, without shardings",
         )
-    arguments = [_argument(path) for path in _paths(root.table(_ARGUMENTS))]
+    arguments = [argument_path(path) for path in _paths(root.table(_ARGUMENTS))]
     kept = root.numbers(_KEPT)
     if any(index >= len(arguments) for index in kept):
         raise _malformed("the file keeps an argument that the function doesn't have")
@@ -94,7 +94,7 @@ def _read(data: memoryview) -> Export:
     return Export(module, [arguments[index] for index in kept], results, platforms)
 
 
-def _argument(path: Path) -> Path:
+def argument_path(path: Path) -> Path:
     """Returns the path of an argument: its name, and the keys in it.
 
     Args:

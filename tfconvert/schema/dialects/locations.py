@@ -40,7 +40,7 @@ class Place(NamedTuple):
 def node_of(location: Attribute) -> str:
     """Returns the name of a location's graph node, empty if it has none."""
     # Most locations are plain names.
-    return location.name.partition("@")[0] if type(location) is NameLoc else place_of(location).node
+    return location.name.partition("@")[0] if isinstance(location, NameLoc) else place_of(location).node
 
 
 def nodes_of(location: Attribute) -> Iterator[str]:
@@ -77,6 +77,8 @@ def place_of(location: Attribute) -> Place:
     name, source = "", location
     if isinstance(location, NameLoc):
         name, source = location.name, location.child
+        while isinstance(source, CallSiteLoc | NameLoc):  # JAX names an op at the calls that led to it.
+            source = source.callee if isinstance(source, CallSiteLoc) else source.child
     text = f"{source.filename}:{source.line}" if isinstance(source, FileLineColLoc) else ""
     return Place(name.partition("@")[0], text, tuple(calls))
 

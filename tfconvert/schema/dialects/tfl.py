@@ -471,7 +471,9 @@ def whole_call_of(op: TFLOp) -> Call:
 
 
 def _stored(operand: Operand) -> Operand:
-    return operand._replace(shape=None if operand.shape is None else tuple(max(size, 1) if size < 0 else size for size in operand.shape))
+    return operand._replace(
+        shape=None if operand.shape is None else tuple(max(size, 1) if size < 0 else size for size in operand.shape)
+    )
 
 
 def _elements_of(value: Value) -> tuple[float, ...] | None:

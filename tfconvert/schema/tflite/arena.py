@@ -119,7 +119,7 @@ class Schedule(NamedTuple):
             ),
         )
         spans = [last[tensor] - first[tensor] for tensor in order]
-        work = sum([span if span <= _SHORT else len(order) for span in spans])
+        work = sum([span if span <= _SHORT else span + len(order) for span in spans])
         return None if work > _MAX_WORK * len(order) + _FREE_WORK else _placed(self.sizes, first, last, order)
 
 
@@ -166,17 +166,19 @@ def _placed(sizes: Sequence[int], first: Sequence[int], last: Sequence[int], ord
     short: list[list[_Placed]] = [[] for _ in range(max(last, default=0) + 1)]  # By the operators that they live at.
     for tensor in order:
         size, begin, end = sizes[tensor], first[tensor], last[tensor]
-        others = {each for each in long if each[2] <= end and begin <= each[3]}
-        for number in range(begin, end + 1):
-            others.update(short[number])
-        place = _gap(sorted(others), size)
-        placed = (place, place + size, begin, end)
-        arena = max(arena, place + size)
+        others = [each for each in long if each[2] <= end and begin <= each[3]]
+        now = short[begin : end + 1]
+        for each in now:
+            if each:
+                others += each
+        start = _gap(sorted(others), size) if others else 0  # One that lives longer may be there several times.
+        arena = max(arena, start + size)
+        placed = (start, start + size, begin, end)
         if end - begin > _SHORT:
             long.append(placed)
         else:
-            for number in range(begin, end + 1):
-                short[number].append(placed)
+            for each in now:
+                each.append(placed)
     return arena
 
 

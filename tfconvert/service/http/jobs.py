@@ -172,7 +172,7 @@ async def _lines(service: Service, id: str, owner: str | None, after: int) -> As
 
 RESULT_ROUTES = APIRouter(prefix="/v1/jobs/{id}", tags=["results"])
 
-_ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip", ".pbtxt", ".pb", ".meta", ".mlir", ".tflite")
+_ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip", ".pbtxt", ".pb", ".meta", ".mlir", ".mlirbc", ".bin", ".tflite")
 
 IfNoneMatch = Annotated[str | None, Header(description="An ETag: 304 if it is still the one.")]
 

@@ -14,7 +14,7 @@ const SAYS = {
 // The extension of a job's result.
 const extension = (settings) => ({ stablehlo: settings.mlir_artifact ? ".mlirbc" : ".mlir", iree: ".vmfb" })[settings.target] || ".tflite";
 
-export const stem = (name) => String(name || "model").split(/[\\/]/).filter(Boolean).pop()?.replace(/\.(tar|zip|tgz|gz|pb|pbtxt)$/g, "") || "model";
+export const stem = (name) => String(name || "model").split(/[\\/]/).filter(Boolean).pop()?.replace(/\.(tar|zip|tgz|gz|pb|pbtxt|mlir|mlirbc|bin)$/g, "") || "model";
 
 export class JobView {
   constructor(onChange, onProblem) {

@@ -22,6 +22,9 @@ from tfconvert.schema.ir.operation import Operation
 ASSERTED = "assertion-failed"
 """Code of the error of a failed assertion."""
 
+CUSTOM_CALLS = frozenset({"shape_assertion"})
+"""The custom calls that engines share."""
+
 # The placeholder of a number in the message of a shape assertion.
 _PLACE = re.compile(r"\{(\d+)(?::[^}]*)?\}")
 
@@ -33,9 +36,9 @@ def _assert(machine: Machine, op: Operation, inputs: Results) -> Results:
 
 
 def _custom_call(machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Runs `@shape_assertion`, the only custom call that engines share."""
+    """Runs `@shape_assertion`."""
     target = text(op, "call_target_name")
-    if target != "shape_assertion":
+    if target not in CUSTOM_CALLS:
         raise bad(op, f"the custom call {target!r} is not supported", "no-reference-kernel")
     if not inputs[0].all():
         message = op.attributes.get("error_message", op.properties.get("error_message"))

@@ -278,14 +278,14 @@ def _obstacles(
         if accelerator in _ONE_PART and found.outcome in (REFUSED, UNKNOWN):
             alone = [at != index for at in range(len(nodes))]
             splits_off = len(nodes) - 1 - max(_parts(nodes, alone), default=0)
-        yield Obstacle(
-            _name(op), found.outcome, found.reason, place.node, place.source, function.sym_name, splits_off
-        )
+        yield Obstacle(_name(op), found.outcome, found.reason, place.node, place.source, function.sym_name, splits_off)
 
 
 def _name(op: Operation) -> str:
     name = op.name.removeprefix(tfl.PREFIX)
-    return str(tfl.attribute(op, "custom_code")) if name == "custom" and "custom_code" in op.properties else name.upper()
+    return (
+        str(tfl.attribute(op, "custom_code")) if name == "custom" and "custom_code" in op.properties else name.upper()
+    )
 
 
 def _limits(function: FuncOp) -> Iterator[Obstacle]:

@@ -1,7 +1,8 @@
 """Orders of a function's operators that may need less memory than the program's.
 
-Finding the best order is NP-hard, so a few heuristics propose orders and the best one is kept. Each takes time
-proportional to n log n.
+Finding the best order is NP-hard, so a few heuristics propose orders, and the best one is improved by moving single
+operators, of small functions at least. Each heuristic takes time proportional to n log n, and all moves together a
+constant time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.arena import Schedule, Step, bytes_of
+
+# Maximum number of operators in all orders that differ from the best one by one operator's place.
+_WORK_OF_MOVES = 5_000
 
 
 def schedule_of(inputs: Sequence[Value], operators: Sequence[Operation], outputs: Sequence[Value]) -> Schedule:
@@ -64,18 +68,30 @@ def best_order(schedule: Schedule) -> list[int] | None:
     Args:
         schedule: The operators. Their tensors, some of which may take no memory, are all that orders them.
     """
-    smallest = schedule.arena()
-    if smallest is None or smallest <= _lower_bound(schedule):
+    smallest, bound = schedule.arena(), _lower_bound(schedule)
+    if smallest is None or smallest <= bound:
         return None
-    best = None
-    for order in _Orders(schedule).all():
-        candidate = schedule._replace(steps=[schedule.steps[number] for number in order])
-        if candidate.peak() >= smallest:
-            continue
-        arena = candidate.arena()
-        if arena is not None and arena < smallest:
+    orders = _Orders(schedule)
+    unchanged = best = list(range(len(schedule.steps)))
+    for order in orders.all():
+        arena = _arena_below(schedule, order, smallest)
+        if arena is not None:
             smallest, best = arena, order
-    return best
+    tries = _WORK_OF_MOVES // len(best)
+    moves = orders.moves(best)
+    while tries > 0 and smallest > bound and (moved := next(moves, None)) is not None:
+        tries -= 1
+        arena = _arena_below(schedule, moved, smallest)
+        if arena is not None:
+            smallest, best, moves = arena, moved, orders.moves(moved)
+    return None if best == unchanged else best
+
+
+def _arena_below(schedule: Schedule, order: Sequence[int], limit: int) -> int | None:
+    """Returns the arena of the operators in some order, or `None` if it is not below a limit."""
+    ordered = schedule._replace(steps=[schedule.steps[number] for number in order])
+    arena = ordered.arena() if ordered.peak() < limit else None
+    return arena if arena is not None and arena < limit else None
 
 
 def _lower_bound(schedule: Schedule) -> int:
@@ -84,6 +100,13 @@ def _lower_bound(schedule: Schedule) -> int:
     always = sum([schedule.sizes[tensor] for tensor in kept])
     tensors = [{*step.operands, *step.results} - kept for step in schedule.steps]
     return always + max([sum([schedule.sizes[tensor] for tensor in each]) for each in tensors], default=0)
+
+
+def _moved(order: Sequence[int], place: int, target: int) -> list[int]:
+    """Returns an order in which the operator at one place is at another."""
+    result = list(order)
+    result.insert(target, result.pop(place))
+    return result
 
 
 class _Orders:
@@ -109,13 +132,30 @@ class _Orders:
             for other in before:
                 self._after[other].append(number)
 
-    def all(self) -> Iterator[Sequence[int]]:
+    def all(self) -> Iterator[list[int]]:
         """Yields the orders."""
         yield self._forwards(is_deep=False)
         yield self._forwards(is_deep=True)
         yield self._backwards()
         yield self._operands_first([0] * len(self._before))
         yield self._operands_first(self._needs)
+
+    def moves(self, order: Sequence[int]) -> Iterator[list[int]]:
+        """Yields orders in which one operator is elsewhere: first the moves as late and as early as it can be."""
+        places = [0] * len(order)
+        for place, number in enumerate(order):
+            places[number] = place
+        further = []
+        for place, number in enumerate(order):
+            low = 1 + max([places[other] for other in self._before[number]], default=-1)
+            high = min([places[other] for other in self._after[number]], default=len(order)) - 1
+            for target in range(high, low - 1, -1):
+                if target in (low, high) and target != place:
+                    yield _moved(order, place, target)
+                elif target != place:
+                    further.append((place, target))
+        for place, target in further:
+            yield _moved(order, place, target)
 
     def _new(self, number: int) -> int:
         return sum([self._sizes[tensor] for tensor in self._results[number]])

@@ -31,5 +31,8 @@ class LiteRTTarget(Target[TFLiteFile]):
         was_trained = any(name.startswith(_TRAINED) for name in imported.operations)
         return export_file(module, self._settings, model_type=imported.source.kind, was_trained=was_trained)
 
+    def arena(self, file: TFLiteFile) -> int | None:
+        return file.arena
+
     def notes(self, file: TFLiteFile) -> Sequence[Diagnostic]:
         return file.notes

@@ -28,7 +28,10 @@ REFUSED = "refused"
 LOAD_FAILS = "load-fails"
 UNKNOWN = "unknown"
 OUTCOMES = (OK, UNKNOWN, WRONG, CRASHES, REFUSED, LOAD_FAILS)
-"""The outcomes. An accelerator that refuses a call does not compute it wrongly; a model that isn't loaded is not split."""
+"""The outcomes.
+
+An accelerator that refuses a call does not compute it wrongly; a model that isn't loaded is not split.
+"""
 
 
 class Verdict(NamedTuple):

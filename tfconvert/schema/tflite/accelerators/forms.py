@@ -44,8 +44,8 @@ _NARROW = frozenset(("INT16", "INT8", "INT4", "INT2", "UINT8"))
 def type_form(operand: Operand) -> str:
     """Returns an operand's type in short.
 
-    That is `i8`; `i8c` with a scale for each channel, `i8b` with one for each block, `int8` with none. `f32<f16` is what
-    `DEQUANTIZE` makes of a constant.
+    That is `i8`; `i8c` with a scale for each channel, `i8b` with one for each block, `int8` with none. `f32<f16` is
+    what `DEQUANTIZE` makes of a constant.
     """
     if not operand.type:
         return kernels.ABSENT
@@ -76,7 +76,7 @@ class Form:
 
     @cached_property
     def named(self) -> Mapping[str, Operand]:
-        """The operands by their names; of a variable number of operands, all have the same name, and the first counts."""
+        """The operands by their names; of a variable number of operands the first one only."""
         names = [value.name for value in self._declared.operands] if self._declared is not None else []
         return dict(zip(names, self.call.inputs, strict=False))
 
@@ -344,10 +344,7 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "broadcast": (_broadcasts, "its operands have different shapes"),
     "constant-rows": (_has_rows, "a constant of rank 1 to 3 varies along the first axis"),
     "constant-vector": (_has_vector, "a constant of a lower rank has several elements"),
-    "constant-single": (
-        lambda form: any(_count(each) == 1 for each in _constants(form)),
-        "a constant has one element",
-    ),
+    "constant-single": (lambda form: any(_count(each) == 1 for each in _constants(form)), "a constant has one element"),
     "constant-partial": (
         lambda form: any(_count(each) > 1 and each.shape != form.call.result(0).shape for each in _constants(form)),
         "a constant has several elements, but not the result's shape",
@@ -430,7 +427,8 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "updates-rows": (_updates_rows, "it replaces a part of the first axis"),
     "start": (lambda form: form.named.get("start_indices", ABSENT).is_constant, "its start is a constant"),
     "single": (
-        lambda form: form.operator in _VARIABLE_COUNT and len(form.data) == len(form.call.outputs) == 1, "it has one operand and one result",
+        lambda form: form.operator in _VARIABLE_COUNT and len(form.data) == len(form.call.outputs) == 1,
+        "it has one operand and one result",
     ),
     "many": (lambda form: len(form.data) > 2, "it has more than two operands"),
     "very-many": (lambda form: len(form.data) > 10, "it has more than 10 operands"),

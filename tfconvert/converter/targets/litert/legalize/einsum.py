@@ -101,7 +101,8 @@ def _einsum(op: Operation, emit: LiteRTBuilder) -> Value:
     labels, result = einsum_labels(str(tf.get(op, "equation")), ranks)
     terms = _unstretched(emit, [Labelled(value, term) for value, term in zip(op.operands, labels, strict=True)])
     if len(terms) > 1:
-        together = _pair(emit, *map(_untransposed, terms), _wanted(op, result))
+        left, right = map(_untransposed, terms)
+        together = _pair(emit, left, right, _wanted(op, result))
     else:
         together = _sum(emit, terms[0], set(result))
     return _arrange(emit, together, result).value
@@ -196,9 +197,9 @@ def _plans(left: str, right: str, wanted: str) -> Iterator[_Plan]:
     for is_swapped, (first, second) in ((False, (left, right)), (True, (right, left))):
         rows = _orders({*first} - shared, first, wanted)
         columns = _orders({*second} - shared, second, wanted)
-        for turns in product((False, True), repeat=2):
+        for turns_left, turns_right in product((False, True), repeat=2):
             for labels in product(batch, rows, columns, contracted):
-                yield _Plan(is_swapped, *turns, *labels)
+                yield _Plan(is_swapped, turns_left, turns_right, *labels)
 
 
 def _orders(labels: set[str], *terms: str) -> list[str]:

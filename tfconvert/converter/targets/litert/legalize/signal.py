@@ -21,16 +21,16 @@ def _is_power_of_two(op: Operation) -> Failure | None:
     return None
 
 
-def _rank_is_known(op: Operation) -> Failure | None:
-    shapes = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
-    return Failure("the rank is not known") if shapes[0] is None or shapes[1] is None else None
+def _same_shapes(op: Operation) -> Failure | None:
+    shapes = [types.shape_of(operand.type) for operand in op.operands]
+    return None if shapes[0] == shapes[1] is not None else Failure("its operands aren't known to have one shape")
 
 
 def _complex(op: Operation, emit: LiteRTBuilder) -> Value:
     """Makes complex numbers by the one kernel that does: the transform of `x, -y, 0, 0` has `x + iy` as its second."""
     shape = types.shape_of(op.results[0].type) or ()
     real, imaginary = op.operands
-    zeros = emit.binary("Mul", real, 0.0)
+    zeros = emit.unary("ZerosLike", real)
     part = types.tensor(types.F32, (*shape, 1, 4))
     rows = emit.tf(
         "Pack", (real, emit.unary("Neg", imaginary), zeros, zeros), types.tensor(types.F32, (*shape, 4)), {"axis": -1}
@@ -45,6 +45,6 @@ def _complex(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Lowering("Complex", "Pack rfft2d StridedSlice", _complex, "f32", _rank_is_known),
+    Lowering("Complex", "Pack rfft2d StridedSlice", _complex, "f32", _same_shapes),
     BuiltinRow("RFFT2D", "rfft2d", "f32", narrow=(1,), constraint=_is_power_of_two),
 )

@@ -3,9 +3,6 @@
     reshape(tanh(reshape(x, s)), t)  ->  reshape(tanh(x), t)        other elementwise ops as well, several in a row, too
     mean(tanh(reshape(x, s)), a)     ->  mean(tanh(x), b)           where s leaves dimensions of one element out
 
-    reshape(pad(reshape(x, s), p), t)  ->  pad(x, q)                where s leaves dimensions of one element out
-    add(reshape(x, s), reshape(y, s))  ->  reshape(add(x, y), s)    sub and mul as well
-
 One-dimensional convolutions are those of images one pixel high, with reshapes before and after each of them.
 
 Activations and per-channel constants move before a reshape, if the previous op can absorb them.
@@ -181,64 +178,6 @@ def _moved(match: _Passed, rewriter: Rewriter) -> Value:
     return moved
 
 
-class _Padded(NamedTuple):
-    """A padding between reshapes that are inverse to each other.
-
-    Attributes:
-        source: What is reshaped.
-        pad: The padding.
-        kept: The dimensions of the source that the padding is of.
-    """
-
-    source: Value
-    pad: Operation
-    kept: Sequence[int]
-
-
-def _match_padded(op: Operation) -> _Padded | Failure:
-    pad = matching.sole_producer(op.operands[0], "tfl.pad")
-    reshape = None if pad is None else matching.producer(pad.operands[0], "tfl.reshape")
-    if pad is None or reshape is None:
-        return Failure("no padding after a reshape comes before, or it is used elsewhere too")
-    before, after = matching.shape(reshape.operands[0]), matching.shape(reshape.results[0])
-    kept = _kept(before or (), after or ())
-    padded, result = matching.shape(pad.results[0]), matching.shape(op.results[0])
-    if kept is None or padded is None or tensor_data.constant_of(pad.operands[1]) is None:
-        return Failure("the padding is computed, or the reshape does more than to leave out dimensions of one element")
-    dims = list(before or ())
-    for axis, size in zip(kept, padded, strict=True):
-        dims[axis] = size
-    return _Padded(reshape.operands[0], pad, kept) if result == tuple(dims) else Failure("a reshape is needed after it")
-
-
-def _rewrite_padded(op: Operation, match: _Padded, rewriter: Rewriter) -> None:
-    amounts = tensor_data.constant_of(match.pad.operands[1])
-    assert amounts is not None
-    own = tensor_data.to_array(amounts)
-    padding = np.zeros((len(matching.shape(match.source) or ()), 2), own.dtype)
-    padding[list(match.kept)] = own
-    operand = matching.insert_constant(rewriter, padding, match.pad.operands[1])
-    rewriter.replace(rewriter.insert(rebuild(match.pad, [match.source, operand], op.result_types)))
-
-
-def _match_both(op: Operation) -> tuple[Value, ...] | Failure:
-    reshapes = [matching.sole_producer(value, "tfl.reshape") for value in op.operands]
-    sources = tuple([reshape.operands[0] for reshape in reshapes if reshape is not None])
-    shapes = {matching.shape(value) for value in (*sources, *op.operands, *op.results)}
-    if len(sources) < len(reshapes) or None in shapes or len({matching.shape(value) for value in sources}) > 1:
-        return Failure("the operands aren't reshapes of one shape")
-    same = matching.same_shape(matching.shape(op.operands[0]), matching.shape(op.operands[1]))
-    return sources if same else Failure("an operand is broadcast")
-
-
-def _rewrite_both(op: Operation, match: tuple[Value, ...], rewriter: Rewriter) -> None:
-    reshape = matching.producer(op.operands[0], "tfl.reshape")
-    assert reshape is not None
-    result = types.tensor(types.element_of(op.results[0].type), matching.shape(match[0]))
-    moved = rewriter.insert(rebuild(op, match, [result]))
-    rewriter.replace(rewriter.insert(rebuild(reshape, [moved.results[0], reshape.operands[1]], op.result_types)))
-
-
 def _rewrite_reshape(op: Operation, match: _Passed, rewriter: Rewriter) -> None:
     rewriter.replace(rewriter.insert(rebuild(op, [_moved(match, rewriter), op.operands[1]])))
 
@@ -259,26 +198,6 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         benefit=3,
         depth=_LONGEST + 1,
         producers={0: _ELEMENTWISE},
-    ),
-    Pattern(
-        "pad-over-reshape",
-        "tfl.reshape",
-        _match_padded,
-        _rewrite_padded,
-        benefit=3,
-        depth=2,
-        producers={0: {"tfl.pad"}},
-    ),
-    *(
-        Pattern(
-            f"{name}-over-reshapes",
-            f"tfl.{name}",
-            _match_both,
-            _rewrite_both,
-            depth=1,
-            producers={0: {"tfl.reshape"}, 1: {"tfl.reshape"}},
-        )
-        for name in ("add", "sub", "mul")
     ),
     *(
         Pattern(

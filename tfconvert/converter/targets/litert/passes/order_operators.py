@@ -1,37 +1,46 @@
 """Pass `order-operators`: puts operators into an order in which the runtime needs less memory for their results.
 
 The runtime executes operators in the order of the file, and plans its arena for it. Of a few orders the one with the
-smallest arena is kept, or the program's if none is smaller. Open sizes count as 1. Each function is ordered for itself.
-Operators with effects keep their order; functions that use variables, and the images of files, stay as they are.
+smallest arena is kept, or the program's if none is smaller. Open sizes count as 1. Operators with effects keep their
+order. Functions that use variables, the images of files, and the bodies of loops and branches stay as they are: the
+runtime passes tensors from one body to the next, and in another order it may read one that it has overwritten.
 
 Before:
 
-    func.func @main(%x: tensor<256xf32>) -> tensor<16xf32> {
-      %size = "tfl.pseudo_const"() <{value = dense<4096> : tensor<1xi32>}> : () -> tensor<1xi32>
-      %axis = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
-      %begin = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
-      %few = "tfl.pseudo_const"() <{value = dense<16> : tensor<1xi32>}> : () -> tensor<1xi32>
+    func.func @main(%x: tensor<64xf32>) -> tensor<1xf32> {
       %times = "tfl.pseudo_const"() <{value = dense<16> : tensor<1xi32>}> : () -> tensor<1xi32>
-      %0 = "tfl.tile"(%x, %times) : (tensor<256xf32>, tensor<1xi32>) -> tensor<4096xf32>
-      %1 = "tfl.sin"(%x) : (tensor<256xf32>) -> tensor<256xf32>
-      %2 = "tfl.tile"(%1, %times) : (tensor<256xf32>, tensor<1xi32>) -> tensor<4096xf32>
-      %3 = "tfl.slice"(%0, %begin, %few) : (tensor<4096xf32>, tensor<1xi32>, tensor<1xi32>) -> tensor<16xf32>
-      %4 = "tfl.slice"(%2, %begin, %few) : (tensor<4096xf32>, tensor<1xi32>, tensor<1xi32>) -> tensor<16xf32>
-      %5 = "tfl.mul"(%3, %4) <{fused_activation_function = "NONE"}> : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
-      func.return %5 : tensor<16xf32>
+      %axis = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %0 = "tfl.sin"(%x) : (tensor<64xf32>) -> tensor<64xf32>
+      %1 = "tfl.tile"(%x, %times) : (tensor<64xf32>, tensor<1xi32>) -> tensor<1024xf32>
+      %2 = "tfl.tile"(%0, %times) : (tensor<64xf32>, tensor<1xi32>) -> tensor<1024xf32>
+      %3 = "tfl.sum"(%1, %axis) <{keep_dims = true}> : (tensor<1024xf32>, tensor<1xi32>) -> tensor<1xf32>
+      %4 = "tfl.sum"(%2, %axis) <{keep_dims = true}> : (tensor<1024xf32>, tensor<1xi32>) -> tensor<1xf32>
+      %5 = "tfl.mul"(%3, %4) <{fused_activation_function = "NONE"}> : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+      func.return %5 : tensor<1xf32>
     }
 
 After:
 
-    func.func @main(%x: tensor<256xf32>) -> tensor<16xf32> {
+    func.func @main(%x: tensor<64xf32>) -> tensor<1xf32> {
+      %0 = "tfl.sin"(%x) : (tensor<64xf32>) -> tensor<64xf32>
+      %times = "tfl.pseudo_const"() <{value = dense<16> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %1 = "tfl.tile"(%0, %times) : (tensor<64xf32>, tensor<1xi32>) -> tensor<1024xf32>
+      %axis = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %2 = "tfl.sum"(%1, %axis) <{keep_dims = true}> : (tensor<1024xf32>, tensor<1xi32>) -> tensor<1xf32>
+      %3 = "tfl.tile"(%x, %times) : (tensor<64xf32>, tensor<1xi32>) -> tensor<1024xf32>
+      %4 = "tfl.sum"(%3, %axis) <{keep_dims = true}> : (tensor<1024xf32>, tensor<1xi32>) -> tensor<1xf32>
+      %5 = "tfl.mul"(%4, %2) <{fused_activation_function = "NONE"}> : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+      func.return %5 : tensor<1xf32>
     }
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar
 
+from tfconvert.converter.ir.symbol_table import names
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp, functions_of
@@ -44,17 +53,22 @@ _HANDLES = types.ResourceType | types.VariantType
 
 
 class OrderOperators:
-    """Orders the operators of each function so that they need less memory."""
+    """Orders the operators of the functions that users call so that they need less memory."""
 
     __slots__ = ()
 
     name: ClassVar[str] = "order-operators"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many have another order."""
+        """Rewrites the functions that users call; returns how many have another order."""
         if tfl_file.is_image(module):
             return NOTHING_DONE
-        functions = [function for function in functions_of(module).values() if not function.is_declaration]
+        called = {name for op in module.walk() for name in names(op)}
+        functions = [
+            function
+            for function in functions_of(module).values()
+            if not function.is_declaration and function.sym_name not in called
+        ]
         return PassResult.of({_ORDERED: sum(map(_order, functions))})
 
 
@@ -90,10 +104,7 @@ def _move(op: Operation, terminator: Operation) -> None:
 
 def _has_choice(operators: Sequence[Operation]) -> bool:
     """Returns whether an operator doesn't need the one before it, so that another order may be possible."""
-    return any(
-        all(value.owner is not before for value in op.operands)
-        for before, op in zip(operators, operators[1:], strict=False)
-    )
+    return any(all(value.owner is not before for value in op.operands) for before, op in pairwise(operators))
 
 
 def _uses_handles(op: Operation) -> bool:

@@ -1,0 +1,165 @@
+"""Functions of JAX in each form in which they are converted, and models of Keras on JAX: LiteRT computes the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfconvert
+from tests.repository.test_docs import blocks
+from tests.support.litert import RunTFLite
+
+jax = pytest.importorskip("jax")
+
+WEIGHTS = np.random.default_rng(0).uniform(-1, 1, (8, 4)).astype(np.float32)
+X = np.random.default_rng(1).uniform(-1, 1, (3, 8)).astype(np.float32)
+
+
+def function(x: Any, options: Any) -> dict[str, Any]:
+    jnp = jax.numpy
+    return {"scores": jax.nn.softmax(jnp.tanh(x @ WEIGHTS) * options["scale"]), "sums": x.sum(-1)}
+
+
+def _exported(shape: str, platforms: tuple[str, ...]) -> Any:
+    from jax import export
+
+    kind = jax.ShapeDtypeStruct(export.symbolic_shape(shape), "float32")
+    scale = jax.ShapeDtypeStruct((), "float32")
+    return export.export(jax.jit(function), platforms=platforms)(kind, {"scale": scale})
+
+
+def _check(model: tfconvert.Model, run_tflite: RunTFLite) -> None:
+    scale = np.float32(2)
+    scores, sums = run_tflite(bytes(model), [X, np.array(scale)])
+    expected = function(X, {"scale": scale})
+    np.testing.assert_allclose(scores, expected["scores"], atol=1e-6)
+    np.testing.assert_allclose(sums, expected["sums"], atol=1e-5)
+    assert "x f32" in str(model.report)
+    assert "scale f32" in str(model.report)
+
+
+@pytest.mark.parametrize(
+    ("shape", "platforms"),
+    [("3, 8", ("cpu",)), ("b, 8", ("cpu",)), ("b, 8", ("tpu", "cpu"))],
+    ids=["static", "dynamic", "several platforms"],
+)
+def test_exported_functions(shape: str, platforms: tuple[str, ...], tmp_path: Path, run_tflite: RunTFLite) -> None:
+    found = _exported(shape, platforms)
+    _check(tfconvert.convert(found, input_shapes={"x": [3, 8]}), run_tflite)
+    path = tmp_path / "function.bin"
+    path.write_bytes(found.serialize())
+    _check(tfconvert.convert(path, input_shapes={"x": [3, 8]}), run_tflite)
+    artifact = tmp_path / "function.mlirbc"
+    artifact.write_bytes(found.mlir_module_serialized)
+    _check(tfconvert.convert(artifact, input_shapes={"x": [3, 8]}), run_tflite)
+
+
+def test_lowered_functions(tmp_path: Path, run_tflite: RunTFLite) -> None:
+    lowered = jax.jit(function).lower(X, {"scale": np.float32(2)})
+    _check(tfconvert.convert(lowered), run_tflite)
+    path = tmp_path / "function.mlir"
+    path.write_text(lowered.as_text(debug_info=True))
+    _check(tfconvert.convert(path), run_tflite)
+
+
+def test_functions_without_inputs_are_refused_with_advice() -> None:
+    with pytest.raises(tfconvert.ConversionError, match="no inputs yet") as caught:
+        tfconvert.convert(jax.jit(function))
+    assert "args=" in caught.value.diagnostics[0].hint
+
+
+def test_functions_of_the_official_class(run_tflite: RunTFLite) -> None:
+    converter = tfconvert.TFLiteConverter.experimental_from_jax(
+        [lambda image, bias: jax.numpy.tanh(image @ WEIGHTS) + bias], [[("image", X), ("bias", X[:, :4])]]
+    )
+    (found,) = run_tflite(converter.convert(), [X, X[:, :4]])
+    np.testing.assert_allclose(found, np.tanh(X @ WEIGHTS) + X[:, :4], atol=1e-6)
+
+
+_KERAS = """
+import keras
+import tfconvert
+
+layers = keras.layers
+model = keras.Sequential([
+    layers.Input((8, 8, 3)),
+    layers.Conv2D(4, 3, padding="same"),
+    layers.BatchNormalization(),
+    layers.ReLU(),
+    layers.Dropout(0.5),
+    layers.Flatten(),
+    layers.Dense(5, activation="softmax"),
+])
+report = tfconvert.convert(model, verify=True).report
+print(dict(report.operators))
+"""
+
+
+def test_models_of_keras_on_jax() -> None:
+    """Variables that the model gives back become constants, so that layers are fused."""
+    pytest.importorskip("keras")
+    run = subprocess.run(
+        [sys.executable, "-c", _KERAS],
+        env={**os.environ, "KERAS_BACKEND": "jax", "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "{'CONV_2D': 1, 'RESHAPE': 1, 'FULLY_CONNECTED': 1, 'SOFTMAX': 1}" in run.stdout
+
+
+def _example(title: str, language: str, code: str) -> str:
+    """Runs a block of the guide, a script or commands, and returns what it prints."""
+    if language == "python":
+        Path(title).write_text(code, "utf-8")
+        command = [sys.executable, title]
+    else:
+        command = ["bash", "-ec", code.replace("tfconvert ", f"{sys.executable} -m tfconvert ")]
+    run = subprocess.run(
+        command, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, f"{code}\n{run.stderr}"
+    return run.stdout
+
+
+def test_the_guide_works_as_pasted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("keras", "tensorflow"):
+        pytest.importorskip(package)
+    monkeypatch.setenv("PYTHONPATH", str(root))
+    monkeypatch.chdir(tmp_path)
+    printed = ""
+    for language, title, code in blocks((root / "docs" / "jax.md").read_text("utf-8")):
+        if language == "output":
+            assert printed == code
+        else:
+            printed = _example(title, language, code)
+
+
+def test_functions_with_examples_of_their_arguments(run_tflite: RunTFLite) -> None:
+    from jax import export
+
+    kind = jax.ShapeDtypeStruct(export.symbolic_shape("b, 8"), "float32")
+    scale = {"scale": jax.ShapeDtypeStruct((), "float32")}
+    _check(tfconvert.convert(function, args=(kind, scale), input_shapes={"x": [3, 8]}), run_tflite)
+    _check(tfconvert.convert(jax.jit(function), args=(X, {"scale": np.float32(1)})), run_tflite)
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "message"),
+    [
+        (jax.jit(function), None, "has no inputs yet"),
+        ("model.mlirbc", (X,), "args is for functions of JAX"),
+        (int, (X,), "JAX can't export the function"),
+    ],
+    ids=["without arguments", "file", "not traceable"],
+)
+def test_what_is_wrong_with_arguments(model: Any, args: Any, message: str) -> None:
+    with pytest.raises(tfconvert.ConversionError, match=message):
+        tfconvert.convert(model, args=args)

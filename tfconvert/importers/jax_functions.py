@@ -1,0 +1,55 @@
+"""Functions of JAX, exported by the JAX that the user has."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tfconvert.importers.temporary_model import explained
+from tfconvert.schema.diagnostics import error
+
+
+@dataclass(frozen=True, slots=True)
+class NamedExport:
+    """An exported function whose inputs have names of the user's.
+
+    Attributes:
+        exported: The `jax.export.Exported`.
+        names: The names of all its arguments.
+    """
+
+    exported: Any
+    names: Sequence[str]
+
+
+def export_named(function: Any, inputs: Sequence[tuple[str, Any]]) -> NamedExport:
+    """Returns a function exported by `export_function`, whose inputs have names.
+
+    Args:
+        function: The function, of arrays.
+        inputs: Its arguments in order: for each its name, and an example.
+    """
+    return NamedExport(export_function(function, [example for _, example in inputs]), [name for name, _ in inputs])
+
+
+def export_function(function: Any, args: Sequence[Any]) -> Any:
+    """Returns the `jax.export.Exported` of a function.
+
+    Args:
+        function: The function, of trees of arrays; it may be jitted.
+        args: Examples of its arguments: trees of arrays, or of `jax.ShapeDtypeStruct`s, whose dimensions may be
+            symbolic.
+
+    Raises:
+        ConversionError: JAX is not installed (`no-jax`), or can't export the function (`export-failed`).
+    """
+    if "jax" not in sys.modules and importlib.util.find_spec("jax") is None:
+        raise error("no-jax", "functions of JAX need JAX, which isn't installed", hint="pip install jax")
+    jax, export = importlib.import_module("jax"), importlib.import_module("jax.export")
+    jitted = function if hasattr(function, "lower") else jax.jit(function)
+    with explained("export-failed", "JAX can't export the function", "check whether jax.jit(function) can be called"):
+        return export.export(jitted, platforms=("cpu",))(*args)
