@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from benchmarks.accelerator_probe import elementwise, movement, weighted
+from benchmarks.accelerator_probe import elementwise, movement, vela, weighted
 from benchmarks.accelerator_probe.judge import Found, probe
 from benchmarks.accelerator_probe.learn import table_of
 from benchmarks.accelerator_probe.trial import Trial
@@ -72,7 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = chosen[:: options.every]
     if options.sample:
         chosen = random.Random(options.sample).sample(chosen, min(options.sample, len(chosen)))
-    found = list(probe(options.accelerator, chosen, options.python))
+    is_compiler = options.accelerator == "ethos-u"
+    found = list(
+        vela.probe(chosen, options.python) if is_compiler else probe(options.accelerator, chosen, options.python)
+    )
     print(
         *(f"{count:6d} {outcome}" for outcome, count in Counter(each.outcome for each in found).most_common()), sep="\n"
     )

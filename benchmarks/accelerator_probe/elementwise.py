@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,10 @@ ALL_SHAPES = (*[shape for rank, shape in SHAPES.items() if rank], (2, 3, 4, 6), 
 
 R4 = SHAPES[4]
 
-_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
-
 _UNARY: Mapping[str, Mapping[str, Any]] = {
-    **dict.fromkeys(
-        [
+    **{
+        name: {}
+        for name in [
             "ABS",
             "CEIL",
             "COS",
@@ -48,10 +46,9 @@ _UNARY: Mapping[str, Mapping[str, Any]] = {
             "SIN",
             "SQRT",
             "SQUARE",
-        ],
-        {},
-    ),
-    **dict.fromkeys(["TANH", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LOG_SOFTMAX", "ZEROS_LIKE"], {}),
+        ]
+    },
+    **{name: {} for name in ["TANH", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LOG_SOFTMAX", "ZEROS_LIKE"]},
     "L2_NORMALIZATION": {"fused_activation_function": "NONE"},
     "GELU": {"approximate": False},
     "LEAKY_RELU": {"alpha": 0.3},
@@ -346,10 +343,10 @@ def _extremes() -> Iterator[Trial]:
                     yield Trial(name, [data("f32", shape), integers(axis)], [Result(kind)], options)
         for kind in ("i8", "i32", "u8"):
             for shape in (R4, (3, 6)):
-                at = integers(len(shape) - 1)
-                yield Trial(name, [data(kind, shape), at], [Result("i32")], {"output_type": "INT32"})
-        for axis in (integers((-1,)), integers(3, "i64")):
-            yield Trial(name, [data("f32", R4), axis], [Result("i32")], {"output_type": "INT32"})
+                last = integers(len(shape) - 1)
+                yield Trial(name, [data(kind, shape), last], [Result("i32")], {"output_type": "INT32"})
+        for at in (integers((-1,)), integers(3, "i64")):
+            yield Trial(name, [data("f32", R4), at], [Result("i32")], {"output_type": "INT32"})
 
 
 def _casts() -> Iterator[Trial]:

@@ -109,7 +109,7 @@ def _candidates(
         for outcome in {each.outcome for each in rest if wanted <= each.words}:
             signatures = scope
             if signatures is None:
-                good = defaultdict(lambda: True)
+                good: dict[str, bool] = defaultdict(lambda: True)
                 for each in fitting:
                     good[each.signature] &= _weight(each.outcome) >= _weight(outcome)
                 signatures = frozenset(name for name, is_good in good.items() if is_good)

@@ -46,7 +46,7 @@ class Answer:
 
     Attributes:
         results: The results.
-        problem: Why there are none; `ENDED` if the process ended.
+        problem: Why there aren't any; `ENDED` if the process ended.
         log: What was logged.
     """
 

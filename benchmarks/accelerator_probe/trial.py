@@ -81,7 +81,7 @@ class Trial:
             shapes: The shapes of the results; without them the runtime finds them.
         """
         block = Block(arg_types=[each.tensor_type for each in self._given])
-        values = {id(each): value for each, value in zip(self._given, block.args, strict=True)}
+        values: dict[int, Value] = dict(zip(map(id, self._given), block.args, strict=True))
         operands = []
         for index, each in enumerate(self.operands):
             if each is None or id(each) not in values:

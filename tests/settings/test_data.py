@@ -106,6 +106,7 @@ def _value(row: Setting) -> Any:
     """Returns a value of a setting that is not its default."""
     special = {"verify": tfconvert.Verify(), "quantize": tfconvert.Quantize("int8"), "check_indices": False}
     special |= {"limits": tfconvert.Limits(operations=9), "input_shapes": {"x": [1]}, "origin": {"x": "y"}}
+    special |= {"accelerator": ["gpu"], "on": ["gpu"]}
     choices = [each for each in row.schema.get("enum", ()) if each != row.default]
     return special.get(row.name, choices[0] if choices else VALUES.get(str(row.schema.get("type"))))
 

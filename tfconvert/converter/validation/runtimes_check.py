@@ -60,13 +60,13 @@ _ARENA = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a runtime made of a file.
+    """The outcome of a file in a runtime.
 
     Attributes:
         kind: The runtime, a key of `TITLES`.
         problem: Why it did not run; empty if it did.
         error: The largest difference, as a part of the largest value of its output.
-        is_whole: Whether an accelerator took all operators; `None` if it does not tell.
+        is_whole: Whether an accelerator took all operators; `None` if it does not say.
     """
 
     kind: str
@@ -76,7 +76,7 @@ class Outcome:
 
 
 def swiftshader() -> str:
-    """Returns the path of SwiftShader's description, empty if there is none."""
+    """Returns the path of SwiftShader's description, empty if it is not installed."""
     return next((str(path) for folder in _BROWSERS if (path := Path(folder, _DRIVER)).exists()), "")
 
 
@@ -194,7 +194,6 @@ def _drawn(detail: Mapping[str, Any], draw: np.random.Generator) -> Array:
 def _compiled(
     kind: str, path: str, inputs: Mapping[str, Array], expected: Mapping[str, Array]
 ) -> tuple[list[Array], bool | None]:
-    # Imported in the child process only.
     from ai_edge_litert.compiled_model import CompiledModel
     from ai_edge_litert.hardware_accelerator import HardwareAccelerator
 

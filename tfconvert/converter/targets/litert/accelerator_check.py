@@ -1,4 +1,4 @@
-"""What accelerators take of a module in the `tfl` dialect: each operator's verdict, and how the graph is split."""
+"""Accelerators on a module in the `tfl` dialect: each operator's verdict, and how the graph is split."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TITLES: Mapping[str, str] = {
     "micro": "microcontrollers",
     "ethos-u": "Ethos-U",
 }
-"""What the accelerators are called."""
+"""The accelerators' titles."""
 
 # Accelerators that CompiledModel runs, with its own limits; those whose delegate takes one part of a graph only; those
 # that can't leave operators to the CPU.
@@ -96,7 +96,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What an accelerator takes of a model.
+    """The part of a model that an accelerator takes.
 
     Attributes:
         accelerator: Its name.

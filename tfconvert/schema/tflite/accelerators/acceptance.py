@@ -35,7 +35,7 @@ An accelerator that refuses a call does not compute it wrongly; a model that isn
 
 
 class Verdict(NamedTuple):
-    """What an accelerator makes of a call.
+    """The outcome of a call on an accelerator.
 
     Attributes:
         outcome: One of `OUTCOMES`: `unknown` if no such call was tried.
