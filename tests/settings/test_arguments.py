@@ -220,10 +220,10 @@ def test_nothing_is_given_twice(graph: pb.GraphDef) -> None:
 
 
 def test_every_setting_has_a_row() -> None:
-    internal = {"model", "temporary", "is_functional", "is_raw", "results", "tensors", "verify_each", "target"}
+    internal = {"model", "args", "temporary", "is_functional", "is_raw", "results", "tensors", "verify_each", "target"}
     found = {field.name for cls in (tfconvert.Source, Options) for field in fields(cls)}
     assert set(ROWS) == found - internal
-    assert set(PARAMETERS) - {"target", "quantize"} <= set(ROWS)
+    assert set(PARAMETERS) - {"args", "target", "quantize"} <= set(ROWS)
     assert set(settings_of(Options)) <= set(PARAMETERS), "a setting of Options is an argument of tfconvert.convert, too"
     assert len(PARAMETERS) <= 14
     for cls in CLASSES.values():
