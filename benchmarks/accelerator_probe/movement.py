@@ -197,8 +197,8 @@ def _parts() -> Iterator[Trial]:
         (SHAPES[5], (0, 0, 1, 0, 2), (1, 2, 2, 4, 3)),
         (R4, (0, 1, 2, 1), (1, -1, -1, -1)),
     )
-    for (sizes, begin, size), kind in product(slices, ("f32", *KINDS)):
-        yield Trial("SLICE", [data(kind, sizes), integers(begin), integers(size)], [result_of(kind)])
+    for (whole, begin, size), kind in product(slices, ("f32", *KINDS)):
+        yield Trial("SLICE", [data(kind, whole), integers(begin), integers(size)], [result_of(kind)])
     for begin_of, size_of in (
         (integers((0, 1, 2, 1), "i64"), integers((1, 2, 2, 5), "i64")),
         (integers((0, 1, 1, 0), constant=False), integers((1, 2, 2, 5))),
@@ -249,9 +249,9 @@ def _gathers() -> Iterator[Trial]:
                 places = _places(shape[axis], (3,), constant=held)
                 yield Trial("GATHER", [data(kind, shape), places], [result_of(kind)], {"axis": axis, "batch_dims": 0})
     for kind, held in product(("f32", "i32", "i8"), (False, True)):
-        for places in ((3,), (1, 3), (2, 3), ()):
+        for indices in ((3,), (1, 3), (2, 3), ()):
             for wide in ("i32", "i64"):
-                operands = [data(kind, (8, 6), constant=held), _places(8, places, wide)]
+                operands = [data(kind, (8, 6), constant=held), _places(8, indices, wide)]
                 yield Trial("GATHER", operands, [result_of(kind)], {"axis": 0, "batch_dims": 0})
     yield Trial("GATHER", [data("f32", (2, 4, 6)), _places(4, (2, 3))], options={"axis": 1, "batch_dims": 1})
     yield Trial("GATHER", [data("f32", R4), _places(6, (3,))], options={"axis": -1, "batch_dims": 0})

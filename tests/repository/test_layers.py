@@ -106,6 +106,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.rewrite.op_info",
     "tfconvert.converter.targets.iree.runtime_process",
     "tfconvert.converter.targets.stablehlo.artifact_child",
+    "tfconvert.converter.validation.runtimes_check",
     "tfconvert.converter.pipelines",
     "tfconvert.schema.versions",
     "tfconvert.importers.graph.signature_order",
