@@ -41,7 +41,7 @@ def test_a_sample_of_the_table(kind: str) -> None:
 def test_a_network_runs_there_if_its_operators_do(kind: str, digits_model: Path) -> None:
     if REASONS[kind]:
         pytest.skip(REASONS[kind])
-    converted = tfconvert.convert(digits_model, batch=1, target=tfconvert.LiteRT(accelerator=[kind]))
+    converted = tfconvert.convert(digits_model, batch=1, target=tfconvert.LiteRT(accelerator=[kind]))  # type: ignore[list-item]
     (acceptance,) = converted.report.acceptances
     (found,) = outcomes(bytes(converted), [kind])
     assert bool(found.problem) != acceptance.is_whole
