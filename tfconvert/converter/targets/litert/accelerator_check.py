@@ -45,6 +45,7 @@ _VERBS: Mapping[str, str] = {
     LOAD_FAILS: "keeps the file from loading",
     UNKNOWN: "was not tried",
 }
+_CONTROL_FLOW = ("while", "if", "call_once")
 _JOINED = ("concatenation",)
 _PARTED = ("split", "split_v")
 
@@ -213,6 +214,8 @@ def _verdict(op: Operation, accelerator: str) -> Verdict:
     assert isinstance(op, tfl.TFLOp)
     if op.op_name == "custom":
         return Verdict(REFUSED, "it is a custom operator")
+    if op.op_name in _CONTROL_FLOW:
+        return Verdict(OK) if accelerator in _ALL_OR_NONE else Verdict(REFUSED, "its functions run each for itself")
     if op.op_name == "dequantize" and accelerator == "gpu" and tfl.is_constant(op.operands[0]):
         found = verdict(accelerator, "DEQUANTIZE", tfl.whole_call_of(op))
         return found if found.outcome != UNKNOWN else Verdict(OK)

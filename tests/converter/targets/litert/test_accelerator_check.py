@@ -1,0 +1,80 @@
+"""Checks of whole modules against the tables of accelerators: how a graph is split, and limits of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import pytest
+
+from tfconvert.converter.targets.litert.accelerator_check import Acceptance, check
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.types import FunctionType
+from tfconvert.schema.ir.values import Value
+
+KIND = types.tensor(types.F32, (1, 3, 4, 6))
+
+
+def checked(build: Callable[[Block, Value], list[Value]], accelerator: str = "gpu") -> Acceptance:
+    block = Block(arg_types=[KIND])
+    results = build(block, block.args[0])
+    block.add_op(ReturnOp.of(results))
+    function = FuncOp.of("main", FunctionType.get([KIND], [each.type for each in results]), Region(block))
+    return check(ModuleOp.of([function]), accelerator)
+
+
+def chain(refused: Collection[int]) -> Callable[[Block, Value], list[Value]]:
+    def build(block: Block, x: Value) -> list[Value]:
+        for index in range(9):
+            op = tfl.build("log_softmax" if index in refused else "tanh", [x], [KIND])
+            block.add_op(op)
+            x = op.results[0]
+        return [x]
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("refused", "taken"), [((), 9), ((4,), 4), ((2,), 6), ((2, 6), 3), ((0,), 8), ((1, 3, 5, 7), 1)], ids=str
+)
+def test_the_gpu_takes_the_largest_part(refused: Collection[int], taken: int) -> None:
+    found = checked(chain(refused))
+    assert (found.taken, len(found.obstacles)) == (taken, len(refused))
+    assert found.is_whole is not bool(refused)
+
+
+def test_an_obstacle_says_what_it_splits_off() -> None:
+    (obstacle,) = checked(chain((4,))).obstacles
+    assert obstacle.splits_off == 4
+    assert obstacle.text == "LOG_SOFTMAX is not taken: Operation is not supported.; it splits off 4 operators"
+    assert checked(chain((4,))).headline == "4 of 9 operators on the GPU"
+
+
+def test_microcontrollers_take_all_or_nothing() -> None:
+    def build(block: Block, x: Value) -> list[Value]:
+        for name in ("tanh", "gelu"):
+            op = tfl.build(name, [x], [KIND])
+            block.add_op(op)
+            x = op.results[0]
+        return [x]
+
+    found = checked(build, "micro")
+    assert (found.taken, [each.operator for each in found.obstacles]) == (0, ["GELU"])
+    assert checked(chain(()), "micro").headline == "whole on microcontrollers"
+
+
+def test_a_tensor_that_is_two_outputs_is_wrong() -> None:
+    def build(block: Block, x: Value) -> list[Value]:
+        op = tfl.build("tanh", [x], [KIND])
+        block.add_op(op)
+        return [op.results[0], op.results[0]]
+
+    (obstacle,) = checked(build).obstacles
+    assert obstacle.reason == "one tensor is two outputs"
+
+
+def test_an_output_that_is_an_input_is_wrong() -> None:
+    (obstacle,) = checked(lambda _, x: [x]).obstacles
+    assert obstacle.text == "the file is computed wrongly: an output is an input"
