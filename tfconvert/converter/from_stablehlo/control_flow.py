@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp
+from tfconvert.converter.ir.edit import inline_block, replace_op, take_regions, yield_instead
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -124,27 +125,16 @@ def chosen_region(view: RaisedOp) -> Region | None:
 
 def inline(op: Operation, region: Region) -> None:
     """Replaces a conditional by the ops of one of its regions."""
-    block = region.block
-    last = block.last_op
-    assert last is not None
-    for result, value in zip(op.results, tuple(last.operands), strict=True):
-        result.replace_all_uses_with(value)
-    last.erase()
-    for inner in tuple(block.ops):
-        OpBuilder(op).insert(block.detach_op(inner))
-    op.erase()
+    replace_op(op, inline_block(op, region.block))
 
 
 def _taken(op: Operation) -> Sequence[Region]:
     """Returns an op's regions, taken out of it, with terminators of `tf`."""
-    regions = op.regions
-    op.regions = ()
+    regions = take_regions(op)
     for region in regions:
-        region.parent = None
         last = region.block.last_op
         assert last is not None
-        OpBuilder(last).insert(tf.build("Yield", operands=last.operands[:], location=last.location))
-        last.erase()
+        yield_instead(last)
     return regions
 
 
