@@ -170,15 +170,22 @@ class RaisedOp:
             tensor.value.type = types.most_specific(tensor.value.type, self.op.results[result].type)
             self.note(tensor.value, declared if own is None else tuple(map(max, self.sizes(tensor), declared)))
 
-    def known(self, tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
-        """Returns the elements of a small constant, also of one that is repeated, `None` for other tensors."""
+    def known(self, tensor: EmittedTensor, *, of_any_size: bool = False) -> np.ndarray[Any, np.dtype[Any]] | None:
+        """Returns the elements of a constant, also of one that is repeated, `None` for other tensors.
+
+        Args:
+            tensor: The tensor.
+            of_any_size: Whether constants are read that may be weights.
+        """
         repeated = _repetition(tensor)
-        if repeated is None:
-            return constant_array(tensor.value)
-        shape, elements = types.shape_of(tensor.value.type), constant_array(repeated.operands[0])
-        if elements is None or shape is None or -1 in shape:
+        constant = tensor_data.constant_of(tensor.value if repeated is None else repeated.operands[0])
+        if constant is None or not (of_any_size or tensor_data.is_small(constant)):
             return None
-        return np.broadcast_to(elements, shape)
+        shape = types.shape_of(tensor.value.type)
+        if repeated is not None and (shape is None or -1 in shape):
+            return None
+        elements = tensor_data.to_array(constant)
+        return elements if repeated is None else np.broadcast_to(elements, shape or ())
 
     def only_element(self, tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
         """Returns the element that all of a constant's are."""
