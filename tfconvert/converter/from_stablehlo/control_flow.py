@@ -6,11 +6,9 @@ Loops keep the shapes of what they carry: JAX has one symbol for a size before, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-
-from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp
+from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
+from tfconvert.converter.ir.edit import inline_block, replace_op, take_regions, yield_instead
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -58,7 +56,7 @@ _MAX_ITERATIONS = 1000
 
 def _computed(view: RaisedOp) -> Sequence[EmittedTensor] | None:
     """Returns the results of a loop that depends on constants alone: JAX's random numbers of a key are made by one."""
-    inputs = [array for each in view.operands if (array := _constant(each)) is not None]
+    inputs = [array for each in view.operands if (array := view.known(each, of_any_size=True)) is not None]
     if len(inputs) < len(view.operands):
         return None
     from tfconvert.converter.executor import control_flow, executor, tasks  # few models have such a loop
@@ -74,16 +72,6 @@ def _computed(view: RaisedOp) -> Sequence[EmittedTensor] | None:
     except ConversionError:
         return None
     return [view.constant(value, view.dtype(index)) for index, value in enumerate(found)]
-
-
-def _constant(tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
-    """Returns the elements of a constant, also of one that is repeated."""
-    owner = tensor.value.owner
-    value = owner.operands[0] if isinstance(owner, Operation) and owner.name == BROADCAST else tensor.value
-    constant = tensor_data.constant_of(value)
-    if constant is None or tensor.shape is None or -1 in tensor.shape:
-        return None
-    return np.broadcast_to(tensor_data.to_array(constant), tensor.shape)
 
 
 def _if(view: RaisedOp) -> Raised:
@@ -124,27 +112,16 @@ def chosen_region(view: RaisedOp) -> Region | None:
 
 def inline(op: Operation, region: Region) -> None:
     """Replaces a conditional by the ops of one of its regions."""
-    block = region.block
-    last = block.last_op
-    assert last is not None
-    for result, value in zip(op.results, tuple(last.operands), strict=True):
-        result.replace_all_uses_with(value)
-    last.erase()
-    for inner in tuple(block.ops):
-        OpBuilder(op).insert(block.detach_op(inner))
-    op.erase()
+    replace_op(op, inline_block(op, region.block))
 
 
 def _taken(op: Operation) -> Sequence[Region]:
     """Returns an op's regions, taken out of it, with terminators of `tf`."""
-    regions = op.regions
-    op.regions = ()
+    regions = take_regions(op)
     for region in regions:
-        region.parent = None
         last = region.block.last_op
         assert last is not None
-        OpBuilder(last).insert(tf.build("Yield", operands=last.operands[:], location=last.location))
-        last.erase()
+        yield_instead(last)
     return regions
 
 

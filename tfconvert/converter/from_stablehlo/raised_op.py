@@ -13,10 +13,10 @@ from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.ops.operands import MAX_PARTIAL, Known
 from tfconvert.schema.dialects import dims, tensor_data, types
-from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of, pairs_of, text_of
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import DenseArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.attributes import DictionaryAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
@@ -170,15 +170,22 @@ class RaisedOp:
             tensor.value.type = types.most_specific(tensor.value.type, self.op.results[result].type)
             self.note(tensor.value, declared if own is None else tuple(map(max, self.sizes(tensor), declared)))
 
-    def known(self, tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
-        """Returns the elements of a small constant, also of one that is repeated, `None` for other tensors."""
+    def known(self, tensor: EmittedTensor, *, of_any_size: bool = False) -> np.ndarray[Any, np.dtype[Any]] | None:
+        """Returns the elements of a constant, also of one that is repeated, `None` for other tensors.
+
+        Args:
+            tensor: The tensor.
+            of_any_size: Whether constants are read that may be weights.
+        """
         repeated = _repetition(tensor)
-        if repeated is None:
-            return constant_array(tensor.value)
-        shape, elements = types.shape_of(tensor.value.type), constant_array(repeated.operands[0])
-        if elements is None or shape is None or -1 in shape:
+        constant = tensor_data.constant_of(tensor.value if repeated is None else repeated.operands[0])
+        if constant is None or not (of_any_size or tensor_data.is_small(constant)):
             return None
-        return np.broadcast_to(elements, shape)
+        shape = types.shape_of(tensor.value.type)
+        if repeated is not None and (shape is None or -1 in shape):
+            return None
+        elements = tensor_data.to_array(constant)
+        return elements if repeated is None else np.broadcast_to(elements, shape or ())
 
     def only_element(self, tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
         """Returns the element that all of a constant's are."""
@@ -306,27 +313,19 @@ class RaisedOp:
 
     def ints(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
         """Returns a property that is a list of integers or booleans."""
-        value = self._property(name)
-        return tuple(int(each) for each in value.values) if isinstance(value, DenseArrayAttr) else tuple(default)
+        return ints_of(self._property(name), default)
 
     def integer(self, name: str, default: int = 0) -> int:
         """Returns a property that is an integer or a boolean."""
-        value = self._property(name)
-        return int(value.value) if isinstance(value, IntegerAttr) else default
+        return integer_of(self._property(name), default)
 
     def text(self, name: str) -> str:
         """Returns a property that is a string, an enumerator or a symbol; empty if it is absent."""
-        value = self._property(name)
-        if isinstance(value, SymbolRefAttr):
-            return value.root
-        return value.data if isinstance(value, StringAttr) else value.value if isinstance(value, EnumeratorAttr) else ""
+        return text_of(self._property(name))
 
     def pairs(self, name: str, rank: int) -> list[tuple[int, int]]:
         """Returns a property of two numbers for each dimension, such as padding; zeros if it is absent."""
-        value = self.op.properties.get(name)
-        if value is None:
-            return [(0, 0)] * rank
-        return [(int(low), int(high)) for low, high in tensor_data.to_array(value).reshape(rank, 2)]
+        return pairs_of(self.op.properties.get(name), rank)
 
     def broadcast(self, tensor: EmittedTensor, shape: EmittedTensor, sizes: Shape) -> EmittedTensor:
         """Returns a tensor repeated to a shape; ops that broadcast by themselves use the tensor instead of it.

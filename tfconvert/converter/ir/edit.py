@@ -9,7 +9,8 @@ from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import SymbolRefAttr
-from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FunctionType
@@ -107,3 +108,29 @@ def erase_dead(block: Block) -> None:
             op.detach()
             op.erase()
         op = previous
+
+
+def inline_block(op: Operation, block: Block) -> Sequence[Value]:
+    """Moves the ops of a block of one of an op's regions before the op; returns what the block's terminator returns."""
+    last = block.last_op
+    assert last is not None
+    values = tuple(last.operands)
+    last.erase()
+    for inner in tuple(block.ops):
+        OpBuilder(op).insert(block.detach_op(inner))
+    return values
+
+
+def take_regions(op: Operation) -> Sequence[Region]:
+    """Returns an op's regions, taken out of it to become those of another."""
+    regions = op.regions
+    op.regions = ()
+    for region in regions:
+        region.parent = None
+    return regions
+
+
+def yield_instead(terminator: Operation) -> None:
+    """Replaces the terminator of a region by `tf.Yield`."""
+    OpBuilder(terminator).insert(tf.build("Yield", operands=terminator.operands[:], location=terminator.location))
+    terminator.erase()

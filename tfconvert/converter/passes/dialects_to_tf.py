@@ -51,10 +51,10 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.edit import inline_block, replace_op, take_regions, yield_instead
 from tfconvert.converter.ir.option_map import encode
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
@@ -141,16 +141,12 @@ def _with_regions(op: Operation) -> bool:
         properties["parallel_iterations"] = attrs.integer(10)
         for region in op.regions:
             _take_captured(op, region)
-    regions = op.regions
-    op.regions = ()
+    regions = take_regions(op)
     for region in regions:
-        region.parent = None
         for block in region.blocks:
             last = block.last_op
             if last is not None and last.name == tfl_spelling.YieldOp.NAME:
-                end = tf.build("Yield", operands=last.operands[:], location=last.location)
-                OpBuilder(last).insert(end)
-                last.erase()
+                yield_instead(last)
     new = tf.build(
         "WhileRegion" if is_loop else "IfRegion",
         operands=op.operands[:],
@@ -180,13 +176,7 @@ def _inside(op: Operation) -> bool:
     # The operands of `tfl.control_node` only order it.
     for argument, operand in zip(block.args, op.operands, strict=False):
         argument.replace_all_uses_with(operand)
-    last = block.last_op
-    assert last is not None
-    values: Sequence[Value] = last.operands[:]
-    last.erase()
-    for inner in list(block.ops):
-        inner.detach()
-        OpBuilder(op).insert(inner)
+    values = inline_block(op, block)
     for result, value in zip(op.results, values, strict=False):
         result.replace_all_uses_with(value)
     if len(op.results) > len(values):

@@ -38,17 +38,16 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 
+from tfconvert.converter.from_stablehlo.raising import unsupported
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt, need
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import stablehlo, tensor_data, tf, types
 from tfconvert.schema.dialects.attributes import Value as Property
 from tfconvert.schema.dialects.attributes import int32
 from tfconvert.schema.dialects.func import FuncOp, functions_of
-from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.stablehlo import ConvAttr, DotAttr, EnumeratorAttr, GatherAttr, ScatterAttr
 from tfconvert.schema.ir.attributes import BytesAttr, StringAttr
 from tfconvert.schema.ir.block import Block, Region
@@ -77,18 +76,16 @@ class XlaToStablehlo:
         """
         functions = functions_of(module)
         applied: Counter[str] = Counter()
-        problems: list[Diagnostic] = []
+        left: dict[Operation, str] = {}
         for op in [op for op in module.walk() if op.name in _REWRITES]:
             made = attempt(_REWRITES[op.name], _Xla(op, functions))
             if isinstance(made, Failure):
-                place = place_of(op.location)
-                message = f"{op.name} can't be converted: {made.reason}"
-                problems.append(Diagnostic("unsupported-op", message, op.name, place.node, str(place)))
+                left[op] = made.reason
                 continue
             applied[op.name] += 1
             replace_op(op, OpBuilder(op).insert(made).results)
-        if problems:
-            raise ConversionError(problems)
+        if left:
+            raise unsupported(left)
         symbol_table.erase_unreferenced(functions, symbol_table.names_outside(module))
         return PassResult(applied)
 

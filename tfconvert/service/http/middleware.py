@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -31,7 +32,7 @@ _HEADERS: Mapping[str, str] = {
 }
 
 
-class HttpMiddleware:
+class HttpMiddleware(ABC):
     """Base of middleware for requests of HTTP; everything else passes.
 
     Args:
@@ -45,9 +46,9 @@ class HttpMiddleware:
         handle = self.handle if scope["type"] == "http" else self._app
         await handle(scope, receive, send)
 
+    @abstractmethod
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles a request."""
-        raise NotImplementedError
 
 
 class SecurityHeaders(HttpMiddleware):

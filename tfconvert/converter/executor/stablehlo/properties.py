@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tfconvert.ops.call import Array, Dtype, Results
-from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
-from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, UnitAttr
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of, pairs_of, text_of
+from tfconvert.schema.ir.attributes import UnitAttr
 from tfconvert.schema.ir.operation import Operation
 
 Kernel = Callable[[Operation, Results], Any]
@@ -19,14 +19,12 @@ Kernel = Callable[[Operation, Results], Any]
 
 def ints(op: Operation, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
     """Returns a property that is a list of integers or booleans."""
-    value = op.properties.get(name)
-    return tuple(int(each) for each in value.values) if isinstance(value, DenseArrayAttr) else tuple(default)
+    return ints_of(op.properties.get(name), default)
 
 
 def integer(op: Operation, name: str, default: int = 0) -> int:
     """Returns a property that is an integer or a boolean."""
-    value = op.properties.get(name)
-    return int(value.value) if isinstance(value, IntegerAttr) else default
+    return integer_of(op.properties.get(name), default)
 
 
 def flag(op: Operation, name: str) -> bool:
@@ -36,20 +34,12 @@ def flag(op: Operation, name: str) -> bool:
 
 def text(op: Operation, name: str) -> str:
     """Returns a property that is a string, an enumerator or a symbol; empty if it is absent."""
-    value = op.properties.get(name)
-    if isinstance(value, StringAttr):
-        return value.data
-    if isinstance(value, SymbolRefAttr):
-        return value.root
-    return value.value if isinstance(value, EnumeratorAttr) else ""
+    return text_of(op.properties.get(name))
 
 
 def pairs(op: Operation, name: str, rank: int) -> list[tuple[int, int]]:
     """Returns a property that holds two numbers for each dimension, such as padding; zeros if it is absent."""
-    value = op.properties.get(name)
-    if value is None:
-        return [(0, 0)] * rank
-    return [(int(low), int(high)) for low, high in tensor_data.to_array(value).reshape(rank, 2)]
+    return pairs_of(op.properties.get(name), rank)
 
 
 def dtype_of(op: Operation, result: int = 0) -> Dtype:

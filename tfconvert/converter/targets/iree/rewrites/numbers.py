@@ -18,7 +18,7 @@ from tfconvert.converter.targets.iree.rewrites.linalg_builder import (
     constant_ints,
     is_unsigned,
 )
-from tfconvert.schema.dialects import stablehlo, types
+from tfconvert.schema.dialects import stablehlo, stablehlo_properties, types
 from tfconvert.schema.dialects.stablehlo import DotAttr, EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
@@ -121,8 +121,7 @@ def int_of(op: Operation, name: str) -> int:
 
 def ints_of(op: Operation, name: str) -> tuple[int, ...]:
     """Returns an array property, empty if it is absent."""
-    value = op.properties.get(name)
-    return tuple([int(each) for each in value.values]) if isinstance(value, DenseArrayAttr) else ()
+    return stablehlo_properties.ints_of(op.properties.get(name))
 
 
 # The maximum length of a chain of computations that is followed.
