@@ -46,7 +46,7 @@ SUBPACKAGES = {
     ),
     "tfconvert.converter.targets": (("output_form", "target"), ("litert", "stablehlo"), ("iree",)),
     "tfconvert.importers": (
-        ("containment", "pinned_shapes", "temporary_model"),
+        ("containment", "foreign_files", "pinned_shapes", "temporary_model"),
         ("jax_functions",),
         ("checkpoint", "mlir", "tflite"),
         ("stablehlo",),
