@@ -250,7 +250,7 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
     families = {module for module in index.MODULES if f"tfconvert.ops.{module}" in loaded}
     assert families == set(FAMILIES.split())
     others = {"tfconvert.converter.targets.stablehlo.target", "tfconvert.schema.tflite.accelerators"}
-    assert not loaded & {"difflib", "ml_dtypes", *others}
+    assert not loaded & {"ml_dtypes", *others}
 
 
 def test_every_stage_tells_why_it_stands_there() -> None:

@@ -22,6 +22,7 @@ from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.program import Bindings, Bound, Program, depth_of, in_order, ops_of, programs
 from tfconvert.converter.rewrite.questions import Found
 from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.verify import check_rule
 from tfconvert.schema.ir.operation import Operation
 
 Replacements = Mapping[Op, tuple[Term, ...]]
@@ -139,7 +140,7 @@ class Rule:
 
 
 Replacement = TermLike | Sequence[TermLike] | Callable[..., None]
-"""What replaces the results of a pattern's root."""
+"""A replacement of the results of a pattern's root."""
 
 
 def rule(
@@ -174,8 +175,6 @@ def rule(
     Raises:
         PatternError: The pattern can't work.
     """
-    from tfconvert.converter.rewrite.verify import check_rule
-
     made = _rule(name, root, to, where, also)
     check_rule(made)
     return made.pattern(benefit, depth, note)

@@ -11,6 +11,7 @@ signature leads to.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -55,8 +56,6 @@ def tensor_hint(name: str, nodes: Iterable[str], results: Sequence[str]) -> str:
 
 def _near(name: str, nodes: Sequence[str]) -> list[str]:
     """Returns similar names: first those with the same end, then those that contain the name."""
-    import difflib
-
     wanted = name.lower()
     last = wanted.rpartition("/")[2]
     ending = [each for each in nodes if each.lower().rpartition("/")[2] == last]
