@@ -18,7 +18,8 @@ from tfconvert.schema.tflite.accelerators.acceptance import (
     table,
     verdict,
 )
-from tfconvert.schema.tflite.accelerators.forms import CONDITIONS, Form, type_form
+from tfconvert.schema.tflite.accelerators.forms import CONDITIONS, Form
+from tfconvert.schema.tflite.kernels import type_form
 from tfconvert.schema.tflite.tables import TFLITE
 from tfconvert.schema.tflite.versions import Call, Operand
 

@@ -31,14 +31,14 @@ NESTED: Mapping[str, Any] = {"quantize": Quantize, "verify": Verify, _IREE: Iree
 
 
 def _row(name: str, like: Setting, **changes: Any) -> Setting:
-    return replace(like, name=name, data=name, **changes)
+    return like._replace(name=name, data=name, **changes)
 
 
 def _settings() -> Mapping[str, Setting]:
     found = {row.data: row for cls in (Selection, Options, LiteRT, StableHLO) for row in settings_of(cls).values()}
     modes, quantize, verify = {"enum": list(get_args(Mode))}, found["quantize"], found["verify"]
-    found["quantize"] = replace(quantize, schema={"oneOf": [modes, quantize.schema]})
-    found["verify"] = replace(verify, schema={"oneOf": [{"type": "boolean"}, verify.schema]})
+    found["quantize"] = quantize._replace(schema={"oneOf": [modes, quantize.schema]})
+    found["verify"] = verify._replace(schema={"oneOf": [{"type": "boolean"}, verify.schema]})
     # Short for fields of `verify`.
     rows = settings_of(Verify)
     found["verify_data"] = _row("verify_data", rows["data"])

@@ -11,10 +11,10 @@ import os
 import reprlib
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache, reduce
 from operator import or_
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.limits import Limits
@@ -39,8 +39,7 @@ _LIMIT = {"type": "integer", "minimum": 0}
 _EXPECTED = {"boolean": "True or False", "string": "a string", "number": "a number", "array": "a list"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """A row of the table.
 
     Attributes:
@@ -68,7 +67,7 @@ class Setting:
     metavar: str = ""
     expected: str = ""
     example: str = ""
-    schema: Schema = field(default_factory=dict)
+    schema: Schema = types.MappingProxyType({})
     accepts: Callable[[Any], bool] = lambda value: False
     is_path: bool = False
     stays: str = ""
@@ -111,8 +110,7 @@ def settings_of(cls: Any) -> Mapping[str, Setting]:
             continue
         schema = row.schema or schema_of(_without_none(hints[each.name]))
         flag = row.flag or f"--{flag_prefix}{each.name}".replace("_", "-")
-        found[each.name] = replace(
-            row,
+        found[each.name] = row._replace(
             flag=flag if row.has_flag else "",
             expected=row.expected or _expected(schema),
             schema=schema,

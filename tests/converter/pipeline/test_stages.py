@@ -225,7 +225,7 @@ def test_what_a_pass_rewrites_is_what_its_stage_needs(name: str, group: int, ops
 
 
 # `fake_quant` and `special_functions` also hold numbers that passes of every pipeline use.
-FAMILIES = "convolution elementwise fake_quant layout matmul normalization reduction shape slicing special_functions"
+FAMILIES = "convolution elementwise fake_quant layout matmul normalization reduction shape special_functions"
 
 
 def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
@@ -249,7 +249,8 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
     assert not loaded & {f"tfconvert.converter.{room}" for room in unneeded}
     families = {module for module in index.MODULES if f"tfconvert.ops.{module}" in loaded}
     assert families == set(FAMILIES.split())
-    assert not loaded & {"ml_dtypes", "tfconvert.converter.targets.stablehlo.target"}
+    others = {"tfconvert.converter.targets.stablehlo.target", "tfconvert.schema.tflite.accelerators"}
+    assert not loaded & {"ml_dtypes", *others}
 
 
 def test_every_stage_tells_why_it_stands_there() -> None:

@@ -103,11 +103,15 @@ class Schedule(NamedTuple):
         peak = now = 0
         for change in changes:
             now += change
-            peak = max(peak, now)
+            if now > peak:  # faster than `max`
+                peak = now
         return peak
 
-    def arena(self) -> int | None:
-        """Returns the bytes of the arena, or `None` if so many tensors live long that finding out takes long."""
+    def arena(self, limit: float = math.inf) -> int | None:
+        """Returns the bytes of the arena.
+
+        It returns `None` if they are not below a limit, or if so many tensors live long that finding out takes long.
+        """
         first, last = self.lifetimes()
         whole = len(self.steps)
         order = sorted(
@@ -120,7 +124,7 @@ class Schedule(NamedTuple):
         )
         spans = [last[tensor] - first[tensor] for tensor in order]
         work = sum([span if span <= _SHORT else span + len(order) for span in spans])
-        return None if work > _MAX_WORK * len(order) + _FREE_WORK else _placed(self.sizes, first, last, order)
+        return None if work > _MAX_WORK * len(order) + _FREE_WORK else _placed(self.sizes, first, last, order, limit)
 
 
 def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool]) -> Schedule:
@@ -159,8 +163,10 @@ def _indices(tensors: Sequence[int] | None, sizes: Sequence[int]) -> list[int]:
 _Placed = tuple[int, int, int, int]
 
 
-def _placed(sizes: Sequence[int], first: Sequence[int], last: Sequence[int], order: Sequence[int]) -> int:
-    """Returns the end of the last byte when tensors are placed in some order."""
+def _placed(
+    sizes: Sequence[int], first: Sequence[int], last: Sequence[int], order: Sequence[int], limit: float
+) -> int | None:
+    """Returns the end of the last byte when tensors are placed in some order, or `None` if it is not below a limit."""
     arena = 0
     long: list[_Placed] = []
     short: list[list[_Placed]] = [[] for _ in range(max(last, default=0) + 1)]  # By the operators that they live at.
@@ -173,6 +179,8 @@ def _placed(sizes: Sequence[int], first: Sequence[int], last: Sequence[int], ord
                 others += each
         start = _gap(sorted(others), size) if others else 0  # One that lives longer may be there several times.
         arena = max(arena, start + size)
+        if arena >= limit:
+            return None
         placed = (start, start + size, begin, end)
         if end - begin > _SHORT:
             long.append(placed)
@@ -189,5 +197,6 @@ def _gap(others: Sequence[_Placed], size: int) -> int:
         gap = start - position
         if gap >= size and (best < 0 or gap < smallest):
             best, smallest = position, gap
-        position = max(position, end)
+        if end > position:  # faster than `max`
+            position = end
     return position if best < 0 else best
