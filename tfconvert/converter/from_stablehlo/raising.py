@@ -25,6 +25,11 @@ PREFIXES = ("stablehlo.", "chlo.")
 # How many further places of one kind of op a message names.
 _NAMED = 3
 
+# Ops on sizes, of which JAX repeats the same ones wherever a shape is needed.
+_OF_SIZES = frozenset(
+    f"stablehlo.{name}" for name in ("concatenate", "constant", "convert", "get_dimension_size", "reshape")
+)
+
 
 def unsupported(left: Mapping[Operation, str]) -> ConversionError:
     """Returns the error about ops that stay.
@@ -56,11 +61,13 @@ class Raising:
         left: The ops that stay, with the reason.
     """
 
-    __slots__ = ("_functions", "_known", "applied", "left")
+    __slots__ = ("_functions", "_known", "_of_sizes", "applied", "left")
 
     def __init__(self) -> None:
         self._functions: Mapping[str, FuncOp] = {}
         self._known = Known()
+        # What ops on sizes were replaced by.
+        self._of_sizes: dict[tuple[object, ...], EmittedTensor] = {}
         self.applied: Counter[str] = Counter()
         self.left: dict[Operation, str] = {}
 
@@ -126,12 +133,16 @@ class Raising:
 
     def _replace(self, op: Operation) -> Sequence[Block]:
         """Replaces an op, or notes why it stays; returns the blocks of new regions."""
-        raised = attempt(self._raised, op)
+        key = _size_key(op) if op.name in _OF_SIZES else None
+        same = self._of_sizes.get(key) if key else None
+        raised = attempt(self._raised, op) if same is None else ((same,), ())
         if isinstance(raised, Failure):
             self.left[op] = raised.reason
             self._note(op)
             return ()
         found, blocks = raised
+        if key:
+            self._of_sizes[key] = found[0]
         for old, new in zip(op.results, found, strict=True):
             old.replace_all_uses_with(new.value)
         self.applied[op.name] += 1
@@ -152,6 +163,14 @@ class Raising:
         for index, result in enumerate(results):
             view.specialize(result, index)
         return results, ()
+
+
+def _size_key(op: Operation) -> tuple[object, ...]:
+    """Returns what ops on sizes have in common if they are the same, nothing for ops on other tensors."""
+    kind = op.results[0].type
+    if types.element_of(kind) not in (types.I32, types.I64) or len(types.shape_of(kind) or ()) > 1:
+        return ()
+    return (op.parent, op.name, kind, *op.operands, *op.properties.values())
 
 
 def _erase_dead(region: Region) -> None:
