@@ -27,7 +27,22 @@ _NAMED = 3
 
 # Ops on sizes, of which JAX repeats the same ones wherever a shape is needed.
 _OF_SIZES = frozenset(
-    f"stablehlo.{name}" for name in ("concatenate", "constant", "convert", "get_dimension_size", "reshape")
+    f"stablehlo.{name}"
+    for name in (
+        "add",
+        "broadcast_in_dim",
+        "concatenate",
+        "constant",
+        "convert",
+        "divide",
+        "get_dimension_size",
+        "maximum",
+        "minimum",
+        "multiply",
+        "remainder",
+        "reshape",
+        "subtract",
+    )
 )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tfconvert.converter.from_stablehlo import resizing
+from tfconvert.converter.from_stablehlo.bounds import Span, bound_of, spanned
 from tfconvert.converter.from_stablehlo.complex_numbers import complex_of
 from tfconvert.converter.from_stablehlo.complex_numbers import parts as parts_of
 from tfconvert.converter.from_stablehlo.idioms import number, operands_of
@@ -132,6 +133,9 @@ def _transpose(raised: RaisedOp) -> EmittedTensor:
 def _reverse(raised: RaisedOp) -> EmittedTensor:
     (operand,) = raised.operands
     axes = [axis for axis in raised.ints("dimensions") if raised.sizes(operand)[axis] != 1]
+    before = operands_of(operand, "ReverseV2")
+    if before and raised.elements(before[1]) == tuple(axes):
+        return before[0]
     return operand.op("ReverseV2", operand, axes) if axes else operand
 
 
@@ -211,12 +215,35 @@ def _real_dynamic_slice(raised: RaisedOp) -> EmittedTensor:
         ]
         return sliced_at(raised, operand, places, lengths)
     begin, end, _ = (vector.cast("int32") for vector in vectors)
+    spans = _spans(raised, operand, vectors, strides)
+    if spans:
+        operand = spanned(operand, spans)
+        own = raised.sizes(operand)
+        starts, limits, strides = (
+            [whole if axis in spans else each for axis, (each, whole) in enumerate(zip(known, wholes, strict=True))]
+            for known, wholes in ((starts, [0] * len(own)), (limits, own), (strides, [1] * len(own)))
+        )
     found = sliced(raised, operand, starts, limits, strides, (begin, end))
     lengths = [
         limit if start == 0 and stride == 1 else -1
         for start, limit, stride in zip(starts, limits, strides, strict=True)
     ]
     return _noted(raised, found, lengths)
+
+
+def _spans(
+    raised: RaisedOp, operand: EmittedTensor, vectors: Sequence[EmittedTensor], strides: Sequence[int]
+) -> Mapping[int, Span]:
+    """Returns the parts of dimensions, only whose sizes are not known, that a slice leaves."""
+    bounds = [raised.scalars(vector) for vector in vectors[:2]]
+    if bounds[0] is None or bounds[1] is None:
+        return {}
+    spans = {}
+    for axis, size in enumerate(raised.sizes(operand)):
+        first, last = (bound_of(scalars[axis], size) for scalars in bounds) if size < 0 else (None, None)
+        if first is not None and last is not None and (first[0], last[0], strides[axis]) != (0, None, 1):
+            spans[axis] = Span(first[0], last[0], strides[axis])
+    return spans
 
 
 def _window(
