@@ -7,11 +7,10 @@ the dimension, so one op is enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tfconvert.converter.from_stablehlo.idioms import is_same, number, operands_of
-from tfconvert.converter.from_stablehlo.ranges import is_dimension
+from tfconvert.converter.from_stablehlo.idioms import number, operands_of
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
@@ -76,6 +75,59 @@ def _bounds(spans: Sequence[Span]) -> tuple[list[int | None], list[int | None]]:
     return [each.begin for each in spans], [each.end for each in spans]
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A scalar as a sum.
+
+    Attributes:
+        terms: What is not a number: symbols of sizes, ops on others, and values, with their factors.
+        constant: The number that is added to them.
+    """
+
+    terms: frozenset[tuple[Hashable, int]]
+    constant: int
+
+    def plus(self, other: _Form, factor: int = 1) -> _Form:
+        total = dict(self.terms)
+        for term, count in other.terms:
+            total[term] = total.get(term, 0) + count * factor
+        terms = frozenset((term, count) for term, count in total.items() if count)
+        return _Form(terms, self.constant + factor * other.constant)
+
+
+def _number(value: int) -> _Form:
+    return _Form(frozenset(), value)
+
+
+def _size(symbol: int) -> _Form:
+    return _Form(frozenset([(symbol, 1)]), 0)
+
+
+def _form(x: Number) -> _Form:
+    """Returns the sum that a scalar is."""
+    value = x if isinstance(x, int) else number(x)
+    if value is not None or isinstance(x, int):
+        return _number(int(value or 0))
+    moved, negated = operands_of(x, "Cast", "ExpandDims", "Reshape", "Squeeze"), operands_of(x, "Neg")
+    if moved or negated:
+        inner = _form((moved or negated)[0])
+        return _number(0).plus(inner, -1 if negated else 1)
+    for name in ("AddV2", "Sub", "Mul", "Minimum", "Maximum", "FloorMod"):
+        operands = operands_of(x, name)
+        if operands:
+            one, other = map(_form, operands)
+            if name in ("AddV2", "Sub"):
+                return one.plus(other, -1 if name == "Sub" else 1)
+            if name == "Mul" and not (one.terms and other.terms):
+                whole, factor = (one, other) if one.terms else (other, one)
+                return _number(0).plus(whole, factor.constant)
+            return _Form(frozenset([((name, one, other), 1)]), 0)
+    partial = x.known.partial(x.value)
+    if partial is not None and len(partial) == 1 and partial[0] < UNKNOWN:
+        return _size(partial[0])
+    return _Form(frozenset([(x.value, 1)]), 0)
+
+
 def bound_of(x: Number, size: int) -> tuple[int | None] | None:
     """Returns a bound as a span has it, in a tuple; `None` if it isn't one.
 
@@ -83,27 +135,28 @@ def bound_of(x: Number, size: int) -> tuple[int | None] | None:
         x: The bound, which is within the dimension.
         size: The symbol of the dimension's size.
     """
-    if isinstance(x, int):
-        return (x,) if x >= 0 else None
-    value = number(x)
-    if value is not None:
-        return (int(value),) if value >= 0 else None
-    offset = offset_of(x)
-    if offset is not None and offset[0] == size:
-        return (offset[1] or END,) if offset[1] <= 0 else None
-    for name in ("Minimum", "Maximum"):
-        operands = operands_of(x, name)
-        for one, other in (operands, operands[::-1]) if operands else ():
-            known, offset = number(other), offset_of(one)
-            if known is None or offset is None or offset[0] != size:
-                continue
-            if name == "Minimum" and known >= 0 and offset[1] == 0:
-                return (int(known),)
-            if name == "Maximum" and known == 0 and offset[1] < 0:
-                return (offset[1],)
-    rest = operands_of(x, "FloorMod")
-    is_last = rest and number(rest[0]) == -1 and is_dimension(rest[1].value, x.known) and offset_of(rest[1])
-    return (-1,) if is_last and is_last == (size, 0) else None
+    return _bound(_form(x), size)
+
+
+def _bound(form: _Form, size: int) -> tuple[int | None] | None:
+    whole, constant = _size(size), form.constant
+    if not form.terms:
+        return (constant,) if constant >= 0 else None
+    if form.terms == whole.terms:
+        return (constant or END,) if constant <= 0 else None
+    ((term, count), *others) = form.terms
+    if others or count != 1 or constant or not isinstance(term, tuple):
+        return None
+    if term == ("FloorMod", _number(-1), whole):
+        # JAX requires dimensions to be at least 1.
+        return (-1,)
+    name, one, other = term
+    known, rest = (one, other) if not one.terms else (other, one)
+    if known.terms or rest.terms != whole.terms:
+        return None
+    if name == "Minimum" and known.constant >= 0 and rest.constant == 0:
+        return (known.constant,)
+    return (rest.constant,) if name == "Maximum" and known.constant == 0 and rest.constant < 0 else None
 
 
 def span_of(begin: Number, length: Number, size: int) -> Span | None:
@@ -114,36 +167,20 @@ def span_of(begin: Number, length: Number, size: int) -> Span | None:
         length: Its length.
         size: The symbol of the dimension's size.
     """
-    first, last = bound_of(begin, size), _end(begin, length, size)
+    start, extent = _form(begin), _form(length)
+    limited = () if isinstance(length, int) else _pairs(operands_of(length, "Maximum"))
+    for one, zero in limited:
+        if number(zero) == 0:
+            # Where the end is before the beginning, there is nothing between them.
+            extent = _form(one)
+    end = start.plus(extent)
+    first, last = _bound(start, size), _bound(end, size) if end.terms else None
     return None if first is None or last is None else Span(first[0], last[0])
 
 
-def _end(begin: Number, length: Number, size: int) -> tuple[int | None] | None:
-    if isinstance(length, int):
-        return None
-    start = begin if isinstance(begin, int) else number(begin)
-    if start is not None:
-        bound = bound_of(length, size)
-        if start == 0 or bound is None:
-            return bound
-        end = (bound[0] or 0) + int(start)
-        return (end or END,) if end <= 0 and (bound[0] or 0) <= 0 else None
-    if isinstance(begin, int):
-        return None
-    sums, difference = operands_of(length, "AddV2"), operands_of(length, "Sub")
-    for one, other in (sums, sums[::-1]) if sums else ():
-        if _is_negative(one, begin):
-            return bound_of(other, size)
-    return bound_of(difference[0], size) if difference and is_same(difference[1], begin) else None
-
-
-def _is_negative(x: EmittedTensor, of: EmittedTensor) -> bool:
-    """Returns whether a tensor is another one multiplied by -1."""
-    factors, negated = operands_of(x, "Mul"), operands_of(x, "Neg")
-    if negated:
-        return is_same(negated[0], of)
-    pairs = (factors, factors[::-1]) if factors else ()
-    return any(number(one) == -1 and is_same(other, of) for one, other in pairs)
+def _pairs(operands: Sequence[EmittedTensor]) -> Sequence[Sequence[EmittedTensor]]:
+    """Returns two operands in both orders."""
+    return (operands, operands[::-1]) if operands else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +241,7 @@ def _sequence(x: EmittedTensor, size: int) -> _Sequence | None:
         return _sequence(moved[0], size)
     for name in ("AddV2", "Mul"):
         operands = operands_of(x, name)
-        for one, other in (operands, operands[::-1]) if operands else ():
+        for one, other in _pairs(operands):
             found = _sequence(one, size) if not other.rank or number(other) is not None else None
             if found is not None:
                 return _added(found, other) if name == "AddV2" else _scaled(found, other)

@@ -220,7 +220,9 @@ def _real_dynamic_slice(raised: RaisedOp) -> EmittedTensor:
         operand = spanned(operand, spans)
         own = raised.sizes(operand)
         starts, limits, strides = (
-            [whole if axis in spans else each for axis, (each, whole) in enumerate(zip(known, wholes, strict=True))]
+            tuple(
+                [whole if axis in spans else each for axis, (each, whole) in enumerate(zip(known, wholes, strict=True))]
+            )
             for known, wholes in ((starts, [0] * len(own)), (limits, own), (strides, [1] * len(own)))
         )
     found = sliced(raised, operand, starts, limits, strides, (begin, end))
@@ -235,10 +237,10 @@ def _spans(
     raised: RaisedOp, operand: EmittedTensor, vectors: Sequence[EmittedTensor], strides: Sequence[int]
 ) -> Mapping[int, Span]:
     """Returns the parts of dimensions, only whose sizes are not known, that a slice leaves."""
-    bounds = [raised.scalars(vector) for vector in vectors[:2]]
-    if bounds[0] is None or bounds[1] is None:
-        return {}
-    spans = {}
+    bounds = [found for vector in vectors[:2] if (found := raised.scalars(vector))]
+    spans: dict[int, Span] = {}
+    if len(bounds) < 2:
+        return spans
     for axis, size in enumerate(raised.sizes(operand)):
         first, last = (bound_of(scalars[axis], size) for scalars in bounds) if size < 0 else (None, None)
         if first is not None and last is not None and (first[0], last[0], strides[axis]) != (0, None, 1):

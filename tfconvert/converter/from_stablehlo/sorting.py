@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.indexing import signed, unsigned
-from tfconvert.converter.from_stablehlo.places import Number, extent
+from tfconvert.converter.from_stablehlo.bounds import Number
+from tfconvert.converter.from_stablehlo.places import extent
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.constants import is_enumeration
 from tfconvert.converter.ir.tensors import EmittedTensor
