@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfconvert.converter.from_stablehlo.indexing import signed, unsigned
 from tfconvert.converter.from_stablehlo.bounds import Number
+from tfconvert.converter.from_stablehlo.indexing import signed, unsigned
 from tfconvert.converter.from_stablehlo.places import extent
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.constants import is_enumeration
