@@ -45,7 +45,7 @@ def test_extremes_of_two_tensors_are_reported_once() -> None:
     %1 = stablehlo.minimum %0, %a : {KIND}
     return %1 : {KIND}"""
     assert _notes(_converted(body, 2)) == [
-        "MAXIMUM, MINIMUM: NaN may be passed over, where JAX's result is NaN (2 of them)"
+        "MAXIMUM, MINIMUM: NaN may be lost, where JAX's result is NaN (2 of them)"
     ]
 
 
@@ -55,7 +55,7 @@ def test_orders_of_numbers_are_reported() -> None:
         : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
     return %0 : tensor<2xf32>"""
     assert _notes(_converted(largest, result="tensor<2xf32>")) == [
-        "REDUCE_MAX: NaN may be passed over, where JAX's result is NaN (1 of them)"
+        "REDUCE_MAX: NaN may be lost, where JAX's result is NaN (1 of them)"
     ]
     first = """    %0, %1 = "chlo.top_k"(%a) <{k = 2 : i64}> : (tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>)
     return %1 : tensor<2x2xi32>"""

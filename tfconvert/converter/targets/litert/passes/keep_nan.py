@@ -33,7 +33,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
 _PAIRS = ("tfl.maximum", "tfl.minimum")
-_PASSED_OVER = "NaN may be passed over, where JAX's result is NaN"
+_IS_LOST = "NaN may be lost, where JAX's result is NaN"
 _NO_PLACE = "the place of NaN is never returned, where JAX returns that of the first one"
 
 # Operators of floats -> what becomes of NaN.
@@ -41,13 +41,16 @@ _LOST: Mapping[str, str] = {
     **dict.fromkeys(
         (
             *_PAIRS,
+            "tfl.average_pool_2d",
+            "tfl.exp",
             "tfl.max_pool_2d",
             "tfl.reduce_max",
             "tfl.reduce_min",
+            "tfl.resize_bilinear",
             "tfl.unsorted_segment_max",
             "tfl.unsorted_segment_min",
         ),
-        _PASSED_OVER,
+        _IS_LOST,
     ),
     **dict.fromkeys(("tfl.arg_max", "tfl.arg_min"), _NO_PLACE),
     "tfl.topk_v2": "NaN has no place in the order, where it is after all numbers in JAX's",
