@@ -65,7 +65,25 @@ def _diagnostic(name: str, reason: str, ops: Sequence[Operation]) -> Diagnostic:
     more = f"{' and' if named else 'also at'} {count} more{'' if named else ' places'}" if count else ""
     also = f"also at {', '.join(named)}{more}" if named else more
     message = f"{name} can't be converted: {reason}" + (f"; {also}" if others else "")
-    return Diagnostic("unsupported-op", message, name, first.node, str(first))
+    return Diagnostic("unsupported-op", message, name, first.node, str(first), hint=_hint(composites.row_name(ops[0])))
+
+
+# Libraries that XLA calls, and ops -> what a user can do. Names of LAPACK's are those of its functions for all types.
+_DECOMPOSITIONS = (
+    "compute it before the export if it depends on constants only; jax.scipy.linalg.cho_factor and cho_solve convert, "
+    "which solve systems with positive definite matrices of up to 32 rows"
+)
+_RANDOM = "pass the random numbers, or what is made of them, as an argument of the function; constant keys convert"
+_HINTS: Mapping[str, str] = {
+    "@lapack_": _DECOMPOSITIONS,
+    "@Eigh": _DECOMPOSITIONS,
+    "@Qr": _DECOMPOSITIONS,
+    "rng": _RANDOM,
+}
+
+
+def _hint(row_name: str) -> str:
+    return next((hint for start, hint in _HINTS.items() if row_name.startswith(start)), "")
 
 
 class Raising:

@@ -144,12 +144,29 @@ def _concatenate(raised: RaisedOp) -> EmittedTensor:
     parts = [each for each in raised.operands if raised.sizes(each)[axis] != 0] or raised.operands[:1]
     if len(parts) == 1:
         return parts[0]
+    stacked = _stacked(raised, parts, axis)
+    if stacked is not None:
+        return stacked
     if parts[0].dtype.kind == "c":
         return complex_of(*(one.concat(others, axis) for one, *others in zip(*map(parts_of, parts), strict=True)))
     scalars = [raised.scalars(part) for part in parts] if raised.dtype().kind in "iu" and parts[0].rank == 1 else [None]
     if all(scalars) and any(raised.known(part) is None for part in parts):
         return parts[0].op("Pack", *(scalar for group in scalars for scalar in group or ()))  # type: ignore[no-any-return]
     return parts[0].concat(parts[1:], axis)
+
+
+def _stacked(raised: RaisedOp, parts: Sequence[EmittedTensor], axis: int) -> EmittedTensor | None:
+    """Returns tensors that got a dimension to be joined along, joined without it."""
+    if parts[0].rank < 2 or parts[0].dtype.kind == "c":
+        return None
+    found = []
+    for part in parts:
+        sizes = raised.sizes(part)
+        made = raised.unsqueezed(part)
+        if sizes[axis] != 1 or made is None or raised.sizes(made[0]) != sizes[:axis] + sizes[axis + 1 :]:
+            return None
+        found.append(made[0])
+    return found[0].op("Pack", *found, axis=axis)  # type: ignore[no-any-return]
 
 
 def _slice(raised: RaisedOp) -> EmittedTensor:

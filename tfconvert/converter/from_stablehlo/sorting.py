@@ -244,7 +244,8 @@ def _approximate(raised: RaisedOp) -> Sequence[EmittedTensor]:
     """Finds exactly what may be approximated."""
     x, numbers, worst = raised.operands[:3]
     initial = raised.known(worst)
-    need(len(raised.operands) == 4 and initial is not None, "it has other operands than JAX's")
+    # Behind the initial values come the shapes of the results, where these are not known.
+    need(len(raised.operands) in (4, 6) and initial is not None, "it has other operands than JAX's")
     need(bool(raised.integer("aggregate_to_topk", 1)), "how many candidates it leaves depends on the device")
     assert initial is not None
     axis = raised.integer("reduction_dim", -1) % x.rank

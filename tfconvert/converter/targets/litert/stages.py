@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS
 from tfconvert.converter.pipeline.stage import OPEN_SIZES, Stage
-from tfconvert.converter.pipeline.stages import CONTROL_FLOW, FUNCTIONAL, LOOPS, STABLEHLO, STANDARD, TO_FUNCTIONS, USER_PATTERNS
+from tfconvert.converter.pipeline.stages import (
+    CONTROL_FLOW,
+    FUNCTIONAL,
+    LOOPS,
+    STABLEHLO,
+    STANDARD,
+    TO_FUNCTIONS,
+    USER_PATTERNS,
+)
 
 _PRODUCTS = ("tf.MatMul",)
 # Ops that read single steps of a sequence.

@@ -44,9 +44,7 @@ def test_extremes_of_two_tensors_are_reported_once() -> None:
     body = f"""    %0 = stablehlo.maximum %a, %b : {KIND}
     %1 = stablehlo.minimum %0, %a : {KIND}
     return %1 : {KIND}"""
-    assert _notes(_converted(body, 2)) == [
-        "MAXIMUM, MINIMUM: NaN may be lost, where JAX's result is NaN (2 of them)"
-    ]
+    assert _notes(_converted(body, 2)) == ["MAXIMUM, MINIMUM: NaN may be lost, where JAX's result is NaN (2 of them)"]
 
 
 def test_orders_of_numbers_are_reported() -> None:
