@@ -160,7 +160,7 @@ def _bound(form: _Form, size: int) -> tuple[int | None] | None:
 
 
 def span_of(begin: Number, length: Number, size: int) -> Span | None:
-    """Returns the part of a dimension that a slice is, `None` if it is none that is counted from the end.
+    """Returns the part of a dimension that a slice is, `None` if it isn't one that is counted from the end.
 
     Args:
         begin: Where it begins.

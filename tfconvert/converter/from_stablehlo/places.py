@@ -271,7 +271,8 @@ def vector_of(x: EmittedTensor, numbers: Sequence[Number]) -> EmittedTensor | Se
 _NOT_GATHERED = ("f8", "u4", "u8")
 
 
-def _is_gathered(x: EmittedTensor) -> bool:
+def is_gathered(x: EmittedTensor) -> bool:
+    """Returns whether LiteRT gathers elements of a tensor's type."""
     return x.dtype.str[1:] not in _NOT_GATHERED
 
 
@@ -304,7 +305,7 @@ def sliced(raised: RaisedOp, x: EmittedTensor, places: Sequence[Places], sizes: 
     computed.sort(key=lambda each: each.axis)
     axes = [each.axis for each in computed]
     is_leading = axes == list(range(len(axes))) or len(axes) == 1
-    if {each.length for each in computed} == {1} and is_leading and _is_gathered(x):
+    if {each.length for each in computed} == {1} and is_leading and is_gathered(x):
         return _picked(raised, _cut_elsewhere(x, windows, axes), computed)
     if len(axes) == len(shape):
         lengths = [window.length for window in windows]

@@ -10,6 +10,7 @@ from tfconvert.converter.from_stablehlo import resizing
 from tfconvert.converter.from_stablehlo.bounds import Span, bound_of, spanned
 from tfconvert.converter.from_stablehlo.complex_numbers import complex_of
 from tfconvert.converter.from_stablehlo.complex_numbers import parts as parts_of
+from tfconvert.converter.from_stablehlo.edges import gathered
 from tfconvert.converter.from_stablehlo.idioms import number, operands_of
 from tfconvert.converter.from_stablehlo.places import Places
 from tfconvert.converter.from_stablehlo.places import sliced as sliced_at
@@ -144,9 +145,9 @@ def _concatenate(raised: RaisedOp) -> EmittedTensor:
     parts = [each for each in raised.operands if raised.sizes(each)[axis] != 0] or raised.operands[:1]
     if len(parts) == 1:
         return parts[0]
-    stacked = _stacked(raised, parts, axis)
-    if stacked is not None:
-        return stacked
+    found = _stacked(raised, parts, axis) or gathered(raised, parts, axis)
+    if found is not None:
+        return found
     if parts[0].dtype.kind == "c":
         return complex_of(*(one.concat(others, axis) for one, *others in zip(*map(parts_of, parts), strict=True)))
     scalars = [raised.scalars(part) for part in parts] if raised.dtype().kind in "iu" and parts[0].rank == 1 else [None]

@@ -162,7 +162,7 @@ def result_elements(name: str, values: Sequence[Value], results: int, attributes
 
 
 class _Signature(NamedTuple):
-    """What an op's definition says of element types.
+    """The element types of an op's definition.
 
     Attributes:
         inputs: The attribute that is the type of each operand, if any, and whether that is a list.
