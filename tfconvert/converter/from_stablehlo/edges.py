@@ -97,8 +97,8 @@ def _chosen(
     if op.name == "tf.ReverseV2":
         return rows[::-1] if known[0] == [axis] else None
     if op.name == "tf.GatherV2":
-        is_plain = known[1] == [axis] and not tf.get(op, "batch_dims", 0) and arguments[0] is not None
-        return rows[known[0]] if is_plain and arguments[0].ndim == 1 else None
+        is_plain = known[1] == [axis] and not tf.get(op, "batch_dims", 0)
+        return rows[known[0]] if is_plain and result.rank == x.rank else None
     own, left = raised.sizes(x), raised.sizes(result)
     if any(one != other and at != axis for at, (one, other) in enumerate(zip(own, left, strict=True))):
         return None

@@ -13,6 +13,7 @@ from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.ranges import compared, range_of
 from tfconvert.converter.from_stablehlo.reductions import mean_of
+from tfconvert.converter.from_stablehlo.windows import averaged
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.schema.dialects import dims, tensor_data
@@ -314,7 +315,7 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
     if idioms.number(y) == 1:
         return x
     if _kind(x) == "f":
-        found = mean_of(raised, x, y)
+        found = mean_of(raised, x, y) or averaged(raised, x, y)
         return found if found is not None else idioms.divide(x, y) or x / y
     name = "FloorDiv" if _is_natural(raised, x) and _is_natural(raised, y) else "TruncateDiv"
     divisor = _not_zero(raised, y)
