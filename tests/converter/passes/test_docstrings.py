@@ -39,7 +39,10 @@ FILES = [
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
 ]
 
-NOT_BY_ITSELF = {"share-shapes": "only models with control flow are looked through, which the example has none of"}
+NOT_BY_ITSELF = {
+    "keep-nan": "only models that were StableHLO are looked through, which the example isn't",
+    "share-shapes": "only models with control flow are looked through, which the example has none of",
+}
 """Passes that the pipeline leaves out for their own examples, with the reason."""
 
 

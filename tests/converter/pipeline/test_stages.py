@@ -144,6 +144,7 @@ EVERYTHING = [
     "cse",
     "optimize",
     "cse",
+    "keep-nan",
     "fit-kernels",
     "prepare-quantize",
     "separate-reads",

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS
 from tfconvert.converter.pipeline.stage import OPEN_SIZES, Stage
-from tfconvert.converter.pipeline.stages import CONTROL_FLOW, FUNCTIONAL, LOOPS, STANDARD, TO_FUNCTIONS, USER_PATTERNS
+from tfconvert.converter.pipeline.stages import (
+    CONTROL_FLOW,
+    FUNCTIONAL,
+    LOOPS,
+    STABLEHLO,
+    STANDARD,
+    TO_FUNCTIONS,
+    USER_PATTERNS,
+)
 
 _PRODUCTS = ("tf.MatMul",)
 # Ops that read single steps of a sequence.
@@ -73,6 +81,7 @@ STAGES: Sequence[Stage] = (
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
     Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns", "allow_custom_ops")),
     Stage("cse", "folding leaves duplicates behind"),
+    Stage("keep-nan", "operators are fused, and patterns that match constants are done", (STABLEHLO,)),
     Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),
     Stage(
         "prepare-quantize",
