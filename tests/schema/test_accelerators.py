@@ -18,9 +18,9 @@ from tfconvert.schema.tflite.accelerators.acceptance import (
     table,
     verdict,
 )
-from tfconvert.schema.tflite.accelerators.forms import CONDITIONS, Form, type_form
+from tfconvert.schema.tflite.accelerators.forms import CONDITIONS, Form
 from tfconvert.schema.tflite.tables import TFLITE
-from tfconvert.schema.tflite.versions import Call, Operand
+from tfconvert.schema.tflite.versions import Call, Operand, type_form
 
 Shape = Sequence[int]
 MEASURED = ("gpu", "micro")
