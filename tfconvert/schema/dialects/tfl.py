@@ -31,7 +31,7 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.kernels import type_form
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
-from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
+from tfconvert.schema.tflite.versions import ABSENT, MAX_ELEMENTS, Call, Operand
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
@@ -82,9 +82,6 @@ SUBGRAPHS: Mapping[str, Mapping[str, str]] = {
     "stablehlo_while": {"cond": "cond_subgraph_index", "body": "body_subgraph_index"},
 }
 """Properties that name functions by symbol, and the option that holds the function's index in the file."""
-
-# The maximum number of elements of a constant whose values are looked at.
-_MAX_ELEMENTS = 64
 
 _WIDE = frozenset(("long", "ulong"))
 _REAL = frozenset(("float", "double"))
@@ -484,7 +481,7 @@ def _elements_of(value: Value) -> tuple[float, ...] | None:
     assert isinstance(value.owner, Operation)
     stored = value.owner.properties.get("value")
     sizes = types.shape_of(value.type) or ()
-    if stored is None or math.prod(sizes) > _MAX_ELEMENTS or types.element_of(value.type) == types.STRING:
+    if stored is None or math.prod(sizes) > MAX_ELEMENTS or types.element_of(value.type) == types.STRING:
         return None
     return tuple(tensor_data.to_array(stored).ravel().tolist())
 

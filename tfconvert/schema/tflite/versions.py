@@ -57,6 +57,9 @@ class Operand(NamedTuple):
 ABSENT = Operand("")
 """Represents an absent operand."""
 
+MAX_ELEMENTS = 64
+"""The maximum number of elements of a constant whose values are looked at."""
+
 
 class Call(NamedTuple):
     """One use of an operator.

@@ -48,7 +48,7 @@ def test_the_gpu_takes_the_largest_part(refused: Collection[int], taken: int) ->
 def test_an_obstacle_says_what_it_splits_off() -> None:
     (obstacle,) = checked(chain((4,))).obstacles
     assert obstacle.splits_off == 4
-    assert obstacle.text == "LOG_SOFTMAX is not taken: Operation is not supported.; it splits off 4 operators"
+    assert obstacle.text == "LOG_SOFTMAX is not supported: Operation is not supported; it splits off 4 operators"
     assert checked(chain((4,))).headline == "4 of 9 operators on the GPU"
 
 

@@ -164,13 +164,16 @@ def _has_crossing_groups(form: Form) -> bool:
 
 
 def _is_cropped(form: Form) -> bool:
-    """Returns whether a transposed convolution has a size that is no multiple of its stride."""
+    """Returns whether a transposed convolution is cropped elsewhere than one whose size is a multiple of its stride."""
     if form.operator != "TRANSPOSE_CONV" or form.option("padding") not in ("SAME", 0):
         return False
-    before, after = form.main.shape or (), form.call.result(0).shape or ()
+    before, after, filters = form.main.shape or (), form.call.result(0).shape or (), form.weights.shape or ()
     strides = form.option("stride_h", 1), form.option("stride_w", 1)
-    sizes = zip(before[1:3], after[1:3], strides, strict=False)
-    return any(size * stride != result for size, result, stride in sizes)
+    sizes = zip(before[1:3], after[1:3], filters[1:3], strides, strict=False)
+    return any(
+        max((size - 1) * stride + kernel - result, 0) // 2 != max(kernel - stride, 0) // 2
+        for size, result, kernel, stride in sizes
+    )
 
 
 def _is_flattened(form: Form) -> bool:
@@ -183,8 +186,21 @@ def _broadcasts(form: Form) -> bool:
 
 
 def _broadcasts_batches(form: Form) -> bool:
+    """Returns whether a product repeats an operand for each batch of the other, except a constant matrix."""
     shapes = [operand.shape or () for operand in form.data[:2]]
-    return form.operator == "BATCH_MATMUL" and shapes[0][:-2] != shapes[1][:-2]
+    if form.operator != "BATCH_MATMUL" or _has_constant_matrix(form):
+        return False
+    rank = max(map(len, shapes))
+    batches = [(1,) * (rank - len(shape)) + shape[:-2] for shape in shapes]
+    return batches[0] != batches[1]
+
+
+def _has_constant_matrix(form: Form) -> bool:
+    return form.operator == "BATCH_MATMUL" and form.data[1].is_constant and len(form.data[1].shape or ()) == 2
+
+
+def _flips_constant(form: Form) -> bool:
+    return _has_constant_matrix(form) and bool(form.option("adj_x") or form.option("adj_y"))
 
 
 def _has_low_mask(form: Form) -> bool:
@@ -295,6 +311,7 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "rank>5": (lambda form: form.rank > 5, "its data have a rank above 5"),
     "result-scalar": (lambda form: any(each.shape == () for each in form.call.outputs), "its result is a scalar"),
     "batch": (lambda form: form.rank > 1 and (form.main.shape or (1,))[0] > 1, "its first size is not 1"),
+    "one-batch": (lambda form: form.rank > 1 and (form.main.shape or (2,))[0] == 1, "its first size is 1"),
     "scalar": (lambda form: any(each.shape == () for each in _computed(form.data)), "a computed operand is a scalar"),
     "low-operand": (
         lambda form: any(len(each.shape or ()) < form.rank for each in _computed(form.data)),
@@ -312,6 +329,10 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "constant-partial": (
         lambda form: any(_count(each) > 1 and each.shape != form.call.result(0).shape for each in _constants(form)),
         "a constant has several elements, but not the result's shape",
+    ),
+    "constant-many": (
+        lambda form: any(_count(each) > 1 for each in _constants(form)),
+        "a constant has several elements",
     ),
     "constant": (lambda form: bool(_constants(form)), "an operand is a constant"),
     "constant-first": (_has_data(0, constant=True), "the first operand is a constant"),
@@ -345,17 +366,8 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
         "it joins the first axes",
     ),
     "flattened": (_is_flattened, "it flattens its operand"),
-    "shared-batches": (_broadcasts_batches, "the batches of its operands differ"),
-    "adj_x": (_is_set("adj_x"), "the first matrix is transposed"),
-    "adj_y": (_is_set("adj_y"), "the second matrix is transposed"),
-    "low-second": (
-        lambda form: form.operator == "BATCH_MATMUL" and len(form.data[1].shape or ()) < form.rank,
-        "the second operand has a lower rank",
-    ),
-    "flat-second": (
-        lambda form: form.operator == "BATCH_MATMUL" and len(form.data[1].shape or ()) == 2,
-        "the second operand has rank 2",
-    ),
+    "uneven-batches": (_broadcasts_batches, "the batches of its operands differ"),
+    "flipped-constant": (_flips_constant, "an operand is transposed, and the second is a constant of rank 2"),
     "low-mask": (_has_low_mask, "the mask has rank 1 or 2, and a lower one than the result"),
     "flat-mask": (_has_flat_mask, "the mask has a lower rank than the result"),
     "partial-choice": (_has_partial_choice, "an operand to choose from is neither a scalar nor of the result's shape"),
@@ -375,6 +387,10 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "odd-last": (
         lambda form: form.channels(form.main) % 4 > 0 and (len(form.main.shape or ()) - 1) in form.axes,
         "it works along the last axis, whose size is no multiple of 4",
+    ),
+    "long-axis": (
+        lambda form: any((form.main.shape or ())[axis] > 1 for axis in form.axes),
+        "it works along several elements",
     ),
     "axis": (
         lambda form: form.operator == "ONE_HOT" and form.option("axis", -1) not in (-1, len(form.main.shape or ())),
