@@ -38,7 +38,7 @@ def patterns_for(names: Iterable[str], *, only_floats: bool) -> PatternSet:
 
 @cache
 def _patterns(modules: frozenset[LazyModule], only_floats: bool) -> PatternSet:
-    found = [pattern for file in _TABLE.load(modules) for pattern in file.PATTERNS]
-    if only_floats:
-        found += [pattern for file in _TABLE.load(modules) for pattern in getattr(file, "OF_FLOATS", ())]
+    special = "OF_FLOATS" if only_floats else "OF_INTEGERS"
+    files = _TABLE.load(modules)
+    found = [pattern for file in files for pattern in (*file.PATTERNS, *getattr(file, special, ()))]
     return PatternSet([*found, *reshapes.PATTERNS] if found else ())

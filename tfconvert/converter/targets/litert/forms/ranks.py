@@ -10,6 +10,7 @@ softmax(x)                          ->  reshape(softmax(reshape(x, [1, N])))   o
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
@@ -33,8 +34,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _MAX_RANK = 4
-# Pixels of fewer channels are repeated faster by two TILEs.
-_MIN_CHANNELS = 32
+# Pixels of fewer floats are repeated faster by two TILEs.
+_MIN_FLOATS = 64
 _RESIZED = frozenset(("f32", "i8", "ui8"))
 
 
@@ -53,7 +54,7 @@ def _repeat(op: Operation) -> tuple[Value, int, int]:
     return before.results[0], axis, count
 
 
-def _as_resize(op: Operation) -> Emit:
+def _as_resize(min_channels: int, op: Operation) -> Emit:
     """Repeats rows, then columns, or the other way round."""
     last, axis, count = _repeat(op)
     inner = last.owner
@@ -63,7 +64,7 @@ def _as_resize(op: Operation) -> Emit:
     need({axis, other} == {1, 2}, "it doesn't repeat rows and columns")
     shape, result = shape_of(first), shape_of(op.results[0])
     need(len(shape) == _MAX_RANK and shape[1] > 0 and shape[2] > 0, "it isn't an image of known size")
-    need(shape[3] >= _MIN_CHANNELS and element_of(first) in _RESIZED, "the pixels are small")
+    need(shape[3] >= min_channels and element_of(first) in _RESIZED, "the pixels are small")
     is_exact = all(each & (each - 1) == 0 for each in (count, often))
     options = {"align_corners": False, "half_pixel_centers": not is_exact}
 
@@ -98,6 +99,7 @@ def _in_rank_3(op: Operation) -> Emit:
     shape, times = shape_of(before.results[0]), ints_of(tile.operands[1])
     axes = [axis for axis, each in enumerate(times) if each != 1]
     need(len(axes) == 1 and len(shape) > _MAX_RANK, "accelerators take it, or it repeats several dimensions")
+    need(not _is_repeated(op.results[0]), "what repeats it comes first")
     at = axes[0]
     need(shape.count(-1) < 2 and shape[at] > 0 and 0 not in shape, "several sizes are unknown")
     outer, inner = (-1 if -1 in part else math.prod(part) for part in (shape[:at], shape[at + 1 :]))
@@ -109,6 +111,12 @@ def _in_rank_3(op: Operation) -> Emit:
         return reshaped(emit, emit.tfl("tile", (value, emit.ints((1, times[at], 1))), kind), op.results[0])
 
     return emit_tile
+
+
+def _is_repeated(value: Value) -> bool:
+    """Returns whether a value is repeated in too many dimensions."""
+    users = [use.operation for use in value.uses]
+    return [each.name for each in users] == ["tfl.tile"] and len(shape_of(value)) > _MAX_RANK
 
 
 def _transposed(op: Operation) -> Emit:
@@ -158,10 +166,19 @@ def _of_vector(op: Operation) -> Emit:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    form("repeat-as-resize", "reshape", _as_resize, benefit=14, depth=5),
     form("repeat-in-rank-3", "reshape", _in_rank_3, benefit=2, depth=3),
     form("transpose-in-rank-4", "reshape", _transposed, benefit=2, depth=3),
     form("maximum-of-pack", "reduce_max", _of_pack),
     form("minimum-of-pack", "reduce_min", _of_pack),
     form("softmax-of-row", "softmax", _of_vector, is_longer=True),
 )
+
+OF_FLOATS: tuple[Pattern[Any], ...] = (
+    form("repeat-as-resize", "reshape", partial(_as_resize, _MIN_FLOATS), benefit=14, depth=5),
+)
+"""Patterns for models whose activations stay floats."""
+
+OF_INTEGERS: tuple[Pattern[Any], ...] = (
+    form("repeat-as-resize", "reshape", partial(_as_resize, 1), benefit=14, depth=5),
+)
+"""Patterns for models whose activations become integers."""
