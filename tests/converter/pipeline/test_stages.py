@@ -155,6 +155,7 @@ EVERYTHING = [
     "quantize-io",
     "fold-fake-quant",
     "quantize-weights",
+    "fit-accelerators",
     "separate-outputs",
     "verify-quantized",
     "sparse-weights",

@@ -170,7 +170,7 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
     obstacles: list[Obstacle] = []
     for function in module.ops:
         if isinstance(function, FuncOp) and function.body.blocks:
-            nodes = [op for op in function.body.blocks[0].ops if _is_node(op)]
+            nodes = [op for op in function.body.blocks[0].ops if is_node(op)]
             verdicts = _verdicts(nodes, accelerator)
             operators += len(nodes)
             taken += _taken(nodes, verdicts, accelerator)
@@ -190,27 +190,24 @@ def verdicts(module: ModuleOp, accelerator: str) -> list[list[Verdict]]:
         accelerator: A key of `acceptance.ACCELERATORS`.
     """
     return [
-        _verdicts([op for op in function.body.blocks[0].ops if _is_node(op)], accelerator)
+        _verdicts([op for op in function.body.blocks[0].ops if is_node(op)], accelerator)
         for function in module.ops
         if isinstance(function, FuncOp) and function.body.blocks
     ]
 
 
-def _is_node(op: Operation) -> bool:
+def is_node(op: Operation) -> bool:
+    """Returns whether an op is an operator of the file."""
     name = op.name.removeprefix(tfl.PREFIX)
     return isinstance(op, tfl.TFLOp) and name not in tfl.CONSTANTS and name != "no_value"
 
 
 def _verdicts(nodes: Sequence[Operation], accelerator: str) -> list[Verdict]:
-    found = [_verdict(op, accelerator) for op in nodes]
-    if accelerator == "gpu":
-        for index, op in enumerate(nodes):
-            if found[index].is_ok and _reorders_parts(op):
-                found[index] = Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
-    return found
+    return [verdict_of(op, accelerator) for op in nodes]
 
 
-def _verdict(op: Operation, accelerator: str) -> Verdict:
+def verdict_of(op: Operation, accelerator: str) -> Verdict:
+    """Returns the verdict of an accelerator on an op and on how it uses its operands."""
     assert isinstance(op, tfl.TFLOp)
     if op.op_name == "custom":
         return Verdict(REFUSED, "it is a custom operator")
@@ -219,7 +216,10 @@ def _verdict(op: Operation, accelerator: str) -> Verdict:
     if op.op_name == "dequantize" and accelerator == "gpu" and tfl.is_constant(op.operands[0]):
         found = verdict(accelerator, "DEQUANTIZE", tfl.whole_call_of(op))
         return found if found.outcome != UNKNOWN else Verdict(OK)
-    return verdict(accelerator, op.op_name.upper(), tfl.whole_call_of(op))
+    found = verdict(accelerator, op.op_name.upper(), tfl.whole_call_of(op))
+    if accelerator == "gpu" and found.is_ok and _reorders_parts(op):
+        return Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
+    return found
 
 
 def _reorders_parts(op: Operation) -> bool:

@@ -104,6 +104,12 @@ STAGES: Sequence[Stage] = (
         takes=_WEIGHTS,
         only_with="quantize",
     ),
+    Stage(
+        "fit-accelerators",
+        "operators and the types of their numbers are final; copies would hide what belongs together",
+        takes=("accelerators=accelerator",),
+        only_with="accelerator",
+    ),
     Stage("separate-outputs", "any pass before would remove copies, and quantizing would round them"),
     Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
     Stage("sparse-weights", "weights are final, and checked while they are whole", only_with="sparse_weights"),
