@@ -116,6 +116,10 @@ class AcceleratorBuilder(TFLBuilder):
         kind = types.tensor(element, types.shape_of(value.type))
         return self.tfl("cast", (value,), kind)
 
+    def axis(self, axis: int, like: Value) -> Value:
+        """Inserts an axis, as a scalar or a vector like another one."""
+        return self.constant(np.full(types.shape_of(like.type) or (), axis, np.int32))
+
     def again(
         self,
         op: tfl.TFLOp,
@@ -181,6 +185,19 @@ def static_shape(value: Value) -> Shape:
 def rank_of(value: Value) -> int:
     """Returns a value's rank; declines if a size is unknown."""
     return len(static_shape(value))
+
+
+def source_of(value: Value) -> Value:
+    """Returns the value that a value was reshaped from; the value if it was not."""
+    owner = value.owner
+    while isinstance(owner, tfl.TFLOp) and owner.op_name in RESHAPES:
+        value = owner.operands[0]
+        owner = value.owner
+    return value
+
+
+RESHAPES = ("expand_dims", "reshape", "squeeze")
+"""Operators that only change the shape."""
 
 
 def array_of(value: Value) -> Array:

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import permutations
+
+import numpy as np
+
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.targets.litert.accelerators.builder import AcceleratorBuilder, form, ints_of, static_shape
+from tfconvert.converter.targets.litert.accelerators.builder import (
+    AcceleratorBuilder,
+    form,
+    ints_of,
+    option,
+    source_of,
+    static_shape,
+)
+from tfconvert.converter.targets.litert.fitting import fit
 from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.values import Value
+
+MAX_RANK = 4
 
 
 def _reshape_once(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A reshape of a reshape: one reshape, or none."""
-    inner = op.operands[0].owner
-    need(isinstance(inner, tfl.TFLOp) and inner.op_name == "reshape", "it reshapes no reshape")
-    assert isinstance(inner, tfl.TFLOp)
-    return build.reshape(inner.operands[0], static_shape(op.results[0]))
+    source = source_of(op.operands[0])
+    need(source is not op.operands[0], "it reshapes no reshape")
+    return build.reshape(source, static_shape(op.results[0]))
 
 
 def _reshaped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -21,37 +38,212 @@ def _reshaped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 
 def _transpose(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A transpose: drops dimensions of 1, and merges those that stay neighbours."""
+    """A transpose: drops dimensions of 1, merges those that stay neighbours, and goes in several steps if need be."""
     shape, result = static_shape(op.operands[0]), static_shape(op.results[0])
     order = [axis for axis in ints_of(op.operands[1]) if shape[axis] != 1]
-    groups: list[list[int]] = []
-    for axis in order:
-        if groups and _follows(shape, groups[-1][-1], axis):
-            groups[-1].append(axis)
-        else:
-            groups.append([axis])
-    places = sorted(range(len(groups)), key=lambda at: groups[at][0])
-    sizes = [_product(shape, groups[at]) for at in places]
-    need(len(groups) <= 4, "more than four dimensions go apart")
-    permutation = [places.index(at) for at in range(len(groups))]
-    value = build.transpose(build.reshape(op.operands[0], sizes), permutation)
+    kept = sorted(order)
+    sizes = [shape[axis] for axis in kept]
+    steps = _steps(tuple(kept.index(axis) for axis in order))
+    need(steps is not None, "too many dimensions go apart")
+    value = op.operands[0]
+    for step in steps or ():
+        groups = _runs(step)
+        places = sorted(range(len(groups)), key=lambda at, groups=groups: groups[at][0])  # type: ignore[misc]
+        value = build.reshape(value, [math.prod(sizes[axis] for axis in groups[at]) for at in places])
+        value = build.transpose(value, [places.index(at) for at in range(len(groups))])
+        sizes = [sizes[axis] for axis in step]
     return build.reshape(value, result)
 
 
-def _follows(shape: tuple[int, ...], axis: int, other: int) -> bool:
-    return other > axis and all(shape[between] == 1 for between in range(axis + 1, other))
+def _runs(permutation: Sequence[int]) -> list[list[int]]:
+    """Returns the runs of axes that a permutation keeps next to each other."""
+    runs: list[list[int]] = []
+    for axis in permutation:
+        if runs and axis == runs[-1][-1] + 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return runs
 
 
-def _product(shape: tuple[int, ...], axes: list[int]) -> int:
-    result = 1
-    for axis in axes:
-        result *= shape[axis]
-    return result
+@cache
+def _steps(permutation: tuple[int, ...]) -> Sequence[tuple[int, ...]] | None:
+    """Returns permutations of at most four runs that make a permutation one after the other, `None` if two don't."""
+    if len(_runs(permutation)) <= MAX_RANK:
+        return (permutation,)
+    if len(permutation) > _MAX_AXES:
+        return None
+    for first in permutations(range(len(permutation))):
+        if 1 < len(_runs(first)) <= MAX_RANK:
+            second = tuple(first.index(axis) for axis in permutation)
+            if len(_runs(second)) <= MAX_RANK:
+                return first, second
+    return None
 
+
+# The maximum number of axes for which pairs of permutations are tried.
+_MAX_AXES = 7
+
+
+def _by(form_of: Callable[[tfl.TFLOp], fit.Form | None]) -> Callable[[tfl.TFLOp, AcceleratorBuilder], list[Value]]:
+    """Returns the function that emits an op in a form with fewer dimensions."""
+
+    def emit(op: tfl.TFLOp, build: AcceleratorBuilder) -> list[Value]:
+        for value in (*op.operands, *op.results):
+            if not tfl.is_absent(value):
+                static_shape(value)
+        found = form_of(op)
+        need(found is not None, "it has no form with fewer dimensions")
+        assert found is not None
+        operands = [
+            build.constant(other)
+            if isinstance(other, np.ndarray)
+            else value
+            if other is None
+            else build.reshape(value, other)
+            for value, other in zip(op.operands, found.operands, strict=True)
+        ]
+        new = build.again(op, operands, found.results, found.options)
+        return [build.reshape(one, static_shape(old)) for one, old in zip(new.results, op.results, strict=True)]
+
+    return emit
+
+
+def around(shape: Shape, axis: int) -> Shape:
+    """Returns a shape as the sizes before an axis, of the axis, and after it."""
+    axis %= len(shape)
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def _softmax(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """An op along the last dimension: merges all other dimensions, if the operand doesn't come in another shape."""
+    shape = static_shape(op.operands[0])
+    source = source_of(op.operands[0])
+    before = static_shape(source)
+    if len(before) > MAX_RANK or not before or before[-1] != shape[-1]:
+        source, before = op.operands[0], (1, 1, math.prod(shape[:-1]), shape[-1])
+    (value,) = build.again(op, [build.reshape(source, before)], [before]).results
+    return build.reshape(value, shape)
+
+
+def _along(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """An op along one axis, which is its last operand, that keeps the shape: merges the dimensions around it."""
+    shape = static_shape(op.operands[0])
+    axes = ints_of(op.operands[1])
+    need(len(axes) == 1, "it has several axes")
+    parts = around(shape, axes[0])
+    new = build.again(op, [build.reshape(op.operands[0], (1, *parts)), build.axis(2, op.operands[1])], [(1, *parts)])
+    return build.reshape(new.results[0], shape)
+
+
+def _unpack(op: tfl.TFLOp, build: AcceleratorBuilder) -> list[Value]:
+    """`tfl.unpack`: a slice for each result."""
+    before, size, behind = around(static_shape(op.operands[0]), option(op, "axis"))
+    value = build.reshape(op.operands[0], (1, before, size, behind))
+    return [
+        build.reshape(build.slice(value, (0, 0, at, 0), (1, before, 1, behind)), static_shape(result))
+        for at, result in enumerate(op.results)
+    ]
+
+
+def _pack(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.pack`: a concatenation."""
+    result = static_shape(op.results[0])
+    before, _, behind = around(result, option(op, "axis"))
+    parts = [build.reshape(value, (1, before, 1, behind)) for value in op.operands]
+    return build.reshape(build.concatenation(parts, 2), result)
+
+
+def _tile(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.tile`: a dimension that is repeated takes those that follow and are not along."""
+    shape, multiples = static_shape(op.operands[0]), ints_of(op.operands[1])
+    return _repeated(build, op.operands[0], shape, multiples, static_shape(op.results[0]))
+
+
+def _repeated(
+    build: AcceleratorBuilder, value: Value, shape: Shape, multiples: Sequence[int], result: Shape
+) -> Value:
+    sizes: list[int] = []
+    counts: list[int] = []
+    for size, count in zip(shape, multiples, strict=True):
+        if sizes and (count == 1 or (size == 1 and sizes[-1] == 1 and counts[-1] == 1)):
+            sizes[-1] *= size
+        elif sizes and sizes[-1] == 1:
+            sizes[-1], counts[-1] = size, counts[-1] * count
+        else:
+            sizes.append(size)
+            counts.append(count)
+    missing = MAX_RANK - len(sizes)
+    tiled = build.tile(build.reshape(value, (*[1] * missing, *sizes)), (*[1] * missing, *counts))
+    return build.reshape(tiled, result)
+
+
+def _broadcast(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.broadcast_to`: a repetition."""
+    result = static_shape(op.results[0])
+    shape = static_shape(op.operands[0])
+    shape = (*[1] * (len(result) - len(shape)), *shape)
+    multiples = [after // before for before, after in zip(shape, result, strict=True)]
+    return _repeated(build, op.operands[0], shape, multiples, result)
+
+
+def _slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.slice`: a dimension that is cut takes those that follow and are not along."""
+    shape, result = static_shape(op.operands[0]), static_shape(op.results[0])
+    begin = ints_of(op.operands[1])
+    whole, starts, sizes = [1], [0], [1]
+    for dim, start, size in zip(shape, begin, result, strict=True):
+        if size == dim:
+            whole[-1], starts[-1], sizes[-1] = whole[-1] * dim, starts[-1] * dim, sizes[-1] * dim
+        else:
+            whole.append(dim)
+            starts.append(start)
+            sizes.append(size)
+    value = build.reshape(op.operands[0], whole)
+    return build.reshape(build.slice(value, starts, sizes), result)
+
+
+def _gather(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.gather`: merges the dimensions around the axis."""
+    need(option(op, "batch_dims") == 0, "it has batch dimensions")
+    table, places = op.operands
+    parts = around(static_shape(table), option(op, "axis"))
+    count = math.prod(static_shape(places))
+    operands = [build.reshape(table, (1, *parts)), build.reshape(places, (count,))]
+    new = build.again(op, operands, [(1, parts[0], count, parts[2])], {"axis": 2})
+    return build.reshape(new.results[0], static_shape(op.results[0]))
+
+
+def _extreme(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.arg_max` and `tfl.arg_min`: merge the dimensions around the axis."""
+    (axis,) = ints_of(op.operands[1])
+    parts = around(static_shape(op.operands[0]), axis)
+    value = build.reshape(op.operands[0], (1, *parts))
+    new = build.again(op, [value, build.axis(2, op.operands[1])], [(1, parts[0], parts[2])])
+    return build.reshape(new.results[0], static_shape(op.results[0]))
+
+
+_REDUCTIONS = ("mean", "reduce_all", "reduce_any", "reduce_max", "reduce_min", "reduce_prod", "sum")
 
 PATTERNS = (
     form("reshape-once", "reshape", _reshape_once),
     form("squeeze-as-reshape", "squeeze", _reshaped),
     form("expand-dims-as-reshape", "expand_dims", _reshaped),
     form("transpose-in-fewer-dimensions", "transpose", _transpose),
+    *(form(f"{name}-in-fewer-dimensions", name, _by(fit.reduction)) for name in _REDUCTIONS),
+    form("concatenation-in-fewer-dimensions", "concatenation", _by(fit.concatenation)),
+    form("split-in-fewer-dimensions", "split", _by(fit.split)),
+    form("pad-in-fewer-dimensions", "pad", _by(fit.pad)),
+    form("padv2-in-fewer-dimensions", "padv2", _by(fit.pad)),
+    form("dense-in-fewer-dimensions", "fully_connected", _by(fit.dense)),
+    form("matrices-in-fewer-dimensions", "batch_matmul", _by(fit.matrices)),
+    *(form(f"{name}-of-rows", name, _softmax) for name in ("log_softmax", "softmax")),
+    *(form(f"{name}-in-fewer-dimensions", name, _along) for name in ("cumsum", "reverse_v2")),
+    form("unpack-as-slices", "unpack", _unpack),
+    form("pack-as-concatenation", "pack", _pack),
+    form("tile-in-fewer-dimensions", "tile", _tile),
+    form("broadcast-as-tile", "broadcast_to", _broadcast),
+    form("slice-in-fewer-dimensions", "slice", _slice),
+    form("gather-in-fewer-dimensions", "gather", _gather),
+    *(form(f"{name}-in-fewer-dimensions", name, _extreme) for name in ("arg_max", "arg_min")),
 )

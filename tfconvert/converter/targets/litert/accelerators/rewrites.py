@@ -11,7 +11,22 @@ from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 
 # In the order in which rewrites of one operator and one benefit are tried.
-_MODULES = (LazyModule("numbers", "cast"), LazyModule("ranks", "broadcast_to reshape squeeze expand_dims transpose"))
+_MODULES = (
+    LazyModule("numbers", "cast"),
+    LazyModule(
+        "elementwise",
+        "abs add atan2 cast ceil cos dequantize div elu equal exp floor floor_div floor_mod gelu greater greater_equal "
+        "hard_swish leaky_relu less less_equal log logical_and logical_not logical_or logistic maximum minimum mul neg "
+        "not_equal pow prelu quantize relu relu6 relu_n1_to_1 right_shift round rsqrt select select_v2 sign sin sqrt "
+        "square squared_difference sub tanh",
+    ),
+    LazyModule(
+        "ranks",
+        "arg_max arg_min batch_matmul broadcast_to concatenation cumsum expand_dims fully_connected gather log_softmax "
+        "mean pack pad padv2 reduce_all reduce_any reduce_max reduce_min reduce_prod reshape reverse_v2 slice softmax "
+        "split squeeze sum tile transpose unpack",
+    ),
+)
 
 _TABLE = LazyTable("tfconvert.converter.targets.litert.accelerators", "tfl.", _MODULES)
 
