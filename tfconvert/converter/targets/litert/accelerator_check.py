@@ -46,6 +46,8 @@ _VERBS: Mapping[str, str] = {
     UNKNOWN: "was not tried",
 }
 _CONTROL_FLOW = ("while", "if", "call_once")
+# Operators that take rows of a table, with the index of that operand.
+_TABLES: Mapping[str, int] = {"embedding_lookup": 1, "gather": 0}
 _JOINED = ("concatenation",)
 _PARTED = ("split", "split_v")
 
@@ -224,6 +226,8 @@ def _in_context(op: tfl.TFLOp) -> Verdict:
     """Returns the verdict of the GPU on an op whose form it takes, by what makes its operands and uses its results."""
     if op.operands and all(map(tfl.is_constant, op.operands)):
         return Verdict(REFUSED, "all its operands are constants")
+    if op.op_name in _TABLES and tfl.whole_call_of(op).inputs[_TABLES[op.op_name]].origin:
+        return Verdict(REFUSED, "its table is dequantized (Input / output dtype mismatch.)")
     if _reorders_parts(op):
         return Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
     is_integer = any(isinstance(types.element_of(result.type), quant.UniformType) for result in op.results)

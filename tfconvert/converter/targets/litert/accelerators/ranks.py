@@ -92,6 +92,7 @@ def _by(form_of: Callable[[tfl.TFLOp], fit.Form | None]) -> Callable[[tfl.TFLOp,
         for value in (*op.operands, *op.results):
             if not tfl.is_absent(value):
                 static_shape(value)
+        need(all(result.first_use is not None for result in op.results), "a result is not used")
         found = form_of(op)
         need(found is not None, "it has no form with fewer dimensions")
         assert found is not None

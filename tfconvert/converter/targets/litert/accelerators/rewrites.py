@@ -20,6 +20,7 @@ _MODULES = (
         "slice split split_v squeeze strided_slice sub sum tile topk_v2 transpose unpack",
     ),
     LazyModule("recurrent", "dynamic_update_slice fill zeros_like"),
+    LazyModule("tables", "embedding_lookup gather"),
     LazyModule("products", "batch_matmul fully_connected"),
     LazyModule(
         "convolution", "add conv_2d conv_3d depthwise_conv_2d div fully_connected mul sub transpose_conv"
