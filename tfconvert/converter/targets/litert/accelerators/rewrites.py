@@ -26,6 +26,17 @@ _MODULES = (
         "mean pack pad padv2 reduce_all reduce_any reduce_max reduce_min reduce_prod reshape reverse_v2 slice softmax "
         "split squeeze sum tile transpose unpack",
     ),
+    LazyModule("indexing", "dynamic_update_slice embedding_lookup gather gather_nd reverse_v2 slice strided_slice"),
+    LazyModule("joining", "concatenation split split_v"),
+    LazyModule("padding", "batch_to_space_nd depth_to_space mirror_pad pad padv2 space_to_batch_nd space_to_depth"),
+    LazyModule("matrices", "batch_matmul conv_2d depthwise_conv_2d fully_connected transpose_conv"),
+    LazyModule("ranking", "arg_max arg_min bucketize cumsum one_hot topk_v2"),
+    LazyModule(
+        "formulas",
+        "add_n bitwise_xor equal gelu l2_normalization l2_pool_2d local_response_normalization log_softmax mean "
+        "not_equal pow prelu relu_0_to_1 relu_n1_to_1 softmax squared_difference",
+    ),
+    LazyModule("scattering", "fill matrix_diag scatter_nd segment_sum tile unsorted_segment_sum"),
 )
 
 _TABLE = LazyTable("tfconvert.converter.targets.litert.accelerators", "tfl.", _MODULES)
