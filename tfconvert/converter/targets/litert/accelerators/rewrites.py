@@ -13,6 +13,10 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 # In the order in which rewrites of one operator and one benefit are tried.
 _MODULES = (
     LazyModule("numbers", "cast"),
+    LazyModule("products", "batch_matmul fully_connected"),
+    LazyModule(
+        "convolution", "add conv_2d conv_3d depthwise_conv_2d div fully_connected mul sub transpose_conv"
+    ),
     LazyModule(
         "elementwise",
         "abs add atan2 cast ceil cos dequantize div elu equal exp floor floor_div floor_mod gelu greater greater_equal "
@@ -24,7 +28,7 @@ _MODULES = (
         "ranks",
         "arg_max arg_min batch_matmul broadcast_to concatenation cumsum expand_dims fully_connected gather log_softmax "
         "mean pack pad padv2 reduce_all reduce_any reduce_max reduce_min reduce_prod reshape reverse_v2 slice softmax "
-        "split squeeze sum tile transpose unpack",
+        "split squeeze strided_slice sum tile transpose unpack",
     ),
     LazyModule("indexing", "dynamic_update_slice embedding_lookup gather gather_nd reverse_v2 slice strided_slice"),
     LazyModule("joining", "concatenation split split_v"),
