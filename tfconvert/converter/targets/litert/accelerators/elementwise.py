@@ -95,13 +95,14 @@ def _repeated(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     new, low = _operands_in_rank_4(op, build)
     for index, value in enumerate(new):
         shape = static_shape(value)
-        if tensor_data.constant_of(value) is None and shape != low:
+        if not tfl.is_constant(value) and shape != low:
             new[index] = build.tile(value, [all_ // one for one, all_ in zip(shape, low, strict=True)])
     return _emitted(op, build, new)
 
 
 def _emitted(op: tfl.TFLOp, build: AcceleratorBuilder, operands: Sequence[Value]) -> Value:
     low = np.broadcast_shapes(*[static_shape(value) for value in operands])
+    need(math.prod(low) == math.prod(static_shape(op.results[0])), "its kernel does not broadcast")
     (value,) = build.again(op, operands, [low]).results
     return build.reshape(value, static_shape(op.results[0]))
 
@@ -118,7 +119,8 @@ def _operands_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> tuple[list[
     seen: list[Value] = []
     new: list[Value] = []
     for value, each in zip(op.operands, low, strict=True):
-        reshaped = build.reshape(value, each)
+        is_number = tfl.is_constant(value) and not static_shape(value)
+        reshaped = value if is_number else build.reshape(value, each)
         new.append(build.copy(reshaped) if value in seen and not tfl.is_constant(value) else reshaped)
         seen.append(value)
     return new, (*missing, *merged(shape, groups))

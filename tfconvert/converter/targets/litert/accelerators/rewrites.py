@@ -14,9 +14,7 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 _MODULES = (
     LazyModule("numbers", "cast"),
     LazyModule("products", "batch_matmul fully_connected"),
-    LazyModule(
-        "convolution", "add conv_2d conv_3d depthwise_conv_2d div fully_connected mul sub transpose_conv"
-    ),
+    LazyModule("convolution", "add conv_2d conv_3d depthwise_conv_2d div fully_connected mul sub transpose_conv"),
     LazyModule(
         "elementwise",
         "abs add atan2 cast ceil cos dequantize div elu equal exp floor floor_div floor_mod gelu greater greater_equal "
@@ -33,14 +31,18 @@ _MODULES = (
     LazyModule("indexing", "dynamic_update_slice embedding_lookup gather gather_nd reverse_v2 slice strided_slice"),
     LazyModule("joining", "concatenation split split_v"),
     LazyModule("padding", "batch_to_space_nd depth_to_space mirror_pad pad padv2 space_to_batch_nd space_to_depth"),
-    LazyModule("matrices", "batch_matmul conv_2d depthwise_conv_2d fully_connected transpose_conv"),
     LazyModule("ranking", "arg_max arg_min bucketize cumsum one_hot topk_v2"),
     LazyModule(
         "formulas",
-        "add_n bitwise_xor equal gelu l2_normalization l2_pool_2d local_response_normalization log_softmax mean "
-        "not_equal pow prelu relu_0_to_1 relu_n1_to_1 softmax squared_difference",
+        "add_n bitwise_xor equal gelu greater greater_equal l2_normalization l2_pool_2d less less_equal "
+        "local_response_normalization log_softmax logical_and logical_or mean not_equal pow prelu relu_0_to_1 "
+        "relu_n1_to_1 softmax squared_difference sub",
     ),
-    LazyModule("scattering", "fill matrix_diag scatter_nd segment_sum tile unsorted_segment_sum"),
+    LazyModule(
+        "scattering",
+        "fill matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice tile unsorted_segment_sum "
+        "zeros_like",
+    ),
 )
 
 _TABLE = LazyTable("tfconvert.converter.targets.litert.accelerators", "tfl.", _MODULES)
