@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfconvert.schema.dialects import tfl, tfl_file
+from tfconvert.schema.dialects import quant, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -217,9 +217,19 @@ def verdict_of(op: Operation, accelerator: str) -> Verdict:
         found = verdict(accelerator, "DEQUANTIZE", tfl.whole_call_of(op))
         return found if found.outcome != UNKNOWN else Verdict(OK)
     found = verdict(accelerator, op.op_name.upper(), tfl.whole_call_of(op))
-    if accelerator == "gpu" and found.is_ok and _reorders_parts(op):
+    return _in_context(op) if accelerator == "gpu" and found.is_ok else found
+
+
+def _in_context(op: tfl.TFLOp) -> Verdict:
+    """Returns the verdict of the GPU on an op whose form it takes, by what makes its operands and uses its results."""
+    if op.operands and all(map(tfl.is_constant, op.operands)):
+        return Verdict(REFUSED, "all its operands are constants")
+    if _reorders_parts(op):
         return Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
-    return found
+    is_integer = any(isinstance(types.element_of(result.type), quant.UniformType) for result in op.results)
+    if is_integer and len({result.first_use is None for result in op.results}) > 1:
+        return Verdict(CRASHES, "it has integers, and a result that is not used")
+    return Verdict(OK)
 
 
 def _reorders_parts(op: Operation) -> bool:

@@ -23,14 +23,20 @@ _MAX_DENSE = 1 << 20
 
 def _unfused(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """An operator with a fused activation: the operator, then the activation."""
-    name = _ACTIVATIONS.get(option(op, _ACTIVATION))
-    need(name is not None, "no activation is fused that is an operator")
+    need(option(op, _ACTIVATION) != "NONE", "no activation is fused")
     (value,) = build.again(op, op.operands, options={_ACTIVATION: "NONE"}).results
-    return build.unary(name or "", value)
+    return _activated(op, build, value)
+
+
+def _activated(op: tfl.TFLOp, build: AcceleratorBuilder, value: Value) -> Value:
+    """Returns the activation of an operator that is fused, as an operator; declines if it is none."""
+    fused = option(op, _ACTIVATION)
+    need(fused in ("NONE", *_ACTIVATIONS), "an activation is fused that is no operator")
+    return value if fused == "NONE" else build.unary(_ACTIVATIONS[fused], value)
 
 
 def _cropped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """`tfl.transpose_conv` with the padding SAME: the whole result, and a slice of it."""
+    """`tfl.transpose_conv` with the padding SAME: the whole result, a slice of it, and the activation."""
     need(option(op, "padding") == "SAME", "it is not padded")
     _, weights, value, *_ = op.operands
     shape, kernel, result = static_shape(value), static_shape(weights), static_shape(op.results[0])
@@ -44,8 +50,8 @@ def _cropped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     ]
     need(all(one >= after for one, after in zip(whole, result[1:3], strict=True)), "its windows leave gaps at the end")
     full = (result[0], *whole, result[3])
-    new = build.again(op, [build.ints(full), *op.operands[1:]], [full], {"padding": "VALID"})
-    return build.slice(new.results[0], [0, *(each // 2 for each in cut), 0], result)
+    new = build.again(op, [build.ints(full), *op.operands[1:]], [full], {"padding": "VALID", _ACTIVATION: "NONE"})
+    return _activated(op, build, build.slice(new.results[0], [0, *(each // 2 for each in cut), 0], result))
 
 
 def _frames(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:

@@ -137,13 +137,32 @@ def _along(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 
 def _unpack(op: tfl.TFLOp, build: AcceleratorBuilder) -> list[Value]:
-    """`tfl.unpack`: a slice for each result."""
+    """`tfl.unpack`: a slice for each result that is used."""
     before, size, behind = around(static_shape(op.operands[0]), option(op, "axis"))
     value = build.reshape(op.operands[0], (1, before, size, behind))
     return [
         build.reshape(build.slice(value, (0, 0, at, 0), (1, before, 1, behind)), static_shape(result))
+        if result.first_use is not None
+        else op.operands[0]
         for at, result in enumerate(op.results)
     ]
+
+
+def _split(op: tfl.TFLOp, build: AcceleratorBuilder) -> list[Value]:
+    """`tfl.split` and `tfl.split_v`: a slice for each result that is used."""
+    value, (axis,) = op.operands[0], ints_of(op.operands[2 if op.op_name == "split_v" else 0])
+    if op.op_name == "split":
+        value = op.operands[1]
+    before, size, behind = around(static_shape(value), axis)
+    value = build.reshape(value, (1, before, size, behind))
+    parts, start = [], 0
+    for result in op.results:
+        part = (1, before, static_shape(result)[axis], behind)
+        is_used = result.first_use is not None
+        cut = build.slice(value, (0, 0, start, 0), part) if is_used else value
+        parts.append(build.reshape(cut, static_shape(result)) if is_used else value)
+        start += part[2]
+    return parts
 
 
 def _pack(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -280,6 +299,7 @@ PATTERNS = (
     *(form(f"{name}-in-fewer-dimensions", name, _by(fit.reduction)) for name in _REDUCTIONS),
     form("concatenation-in-fewer-dimensions", "concatenation", _by(fit.concatenation)),
     form("split-in-fewer-dimensions", "split", _by(fit.split)),
+    *(form(f"{name}-as-slices", name, _split, 0) for name in ("split", "split_v")),
     form("pad-in-fewer-dimensions", "pad", _by(fit.pad)),
     form("padv2-in-fewer-dimensions", "padv2", _by(fit.pad)),
     form("dense-in-fewer-dimensions", "fully_connected", _by(fit.dense)),

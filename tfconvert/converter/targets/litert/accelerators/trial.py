@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
+from tfconvert.converter.ir import edit
 from tfconvert.converter.rewrite.pattern import Declined, Failure
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.accelerator_check import is_node, verdict_of
+from tfconvert.converter.targets.litert.accelerators.builder import PREPARES
 from tfconvert.converter.targets.litert.accelerators.rewrites import patterns_for
 from tfconvert.schema.dialects import tfl, types
-from tfconvert.schema.ir.block import Region
+from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, LOAD_FAILS, OK, REFUSED, UNKNOWN, WRONG
@@ -19,6 +21,9 @@ from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, LOAD_FAILS,
 _HARM: Mapping[str, int] = {OK: 0, UNKNOWN: 1, REFUSED: 2, WRONG: 3, CRASHES: 4, LOAD_FAILS: 5}
 
 _MAX_RANK = 4
+
+# Operators of which several copies may be inserted for one operand.
+_REPEATED = ("cast", "reshape")
 
 
 class _Trial(Rewriter):
@@ -69,6 +74,7 @@ def rewrite(region: Region, accelerators: Sequence[str]) -> Counter[str]:
         The number of times that each rewrite was applied.
     """
     applied: Counter[str] = Counter()
+    made: dict[int, Operation] = {}
     waiting = deque(op for block in region.blocks for op in block.ops if isinstance(op, tfl.TFLOp))
     while waiting:
         op = waiting.popleft()
@@ -78,8 +84,26 @@ def rewrite(region: Region, accelerators: Sequence[str]) -> Counter[str]:
         if found is not None:
             name, changed = found
             applied[name] += 1
+            made.update((id(each), each) for each in changed)
             waiting.extendleft(reversed([each for each in changed if isinstance(each, tfl.TFLOp)]))
+    for block in region.blocks:
+        _merge(block, made)
     return applied
+
+
+def _merge(block: Block, made: Container[int]) -> None:
+    """Merges casts and reshapes of one value to one type that rewrites have inserted.
+
+    Args:
+        block: The block.
+        made: The ids of the ops that were inserted or changed.
+    """
+    first: dict[tuple[str, Value, object], Operation] = {}
+    for op in block.ops:
+        if op.name.removeprefix(tfl.PREFIX) in _REPEATED and id(op) in made:
+            before = first.setdefault((op.name, op.operands[0], op.results[0].type), op)
+            if before is not op:
+                edit.replace_op(op, before.results[0])
 
 
 def _better(op: tfl.TFLOp, accelerators: Sequence[str]) -> tuple[str, list[Operation]] | None:
@@ -102,7 +126,8 @@ def _better(op: tfl.TFLOp, accelerators: Sequence[str]) -> tuple[str, list[Opera
             continue
         made = [each for each in trial.touched() if isinstance(each, tfl.TFLOp) and is_node(each)]
         after = _harm([each for each in made if not is_border(each)], accelerators)
-        if all(new <= old for new, old in zip(after, harm, strict=True)) and after != harm:
+        is_no_worse = all(new <= old for new, old in zip(after, harm, strict=True))
+        if is_no_worse and (after != harm or pattern.benefit >= PREPARES):
             trial.accept()
             changed, _ = trial.finish(tfl.has_side_effects)
             return pattern.name, [*changed, *_users(changed)]
