@@ -122,7 +122,9 @@ class AcceleratorBuilder(TFLBuilder):
         if stride == 1:
             return value
         result = [-(-dim // stride) if at == axis else dim for at, dim in enumerate(shape)]
-        return self.strided(value, [0] * len(shape), shape, [stride if at == axis else 1 for at in range(len(shape))], result)
+        return self.strided(
+            value, [0] * len(shape), shape, [stride if at == axis else 1 for at in range(len(shape))], result
+        )
 
     def strided(
         self, value: Value, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], shape: Sequence[int]

@@ -99,6 +99,7 @@ def _repeated(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 def _emitted(op: tfl.TFLOp, build: AcceleratorBuilder, operands: Sequence[Value]) -> Value:
     low = np.broadcast_shapes(*[static_shape(value) for value in operands])
+    need(math.prod(low) == math.prod(static_shape(op.results[0])), "its kernel does not broadcast")
     (value,) = build.again(op, operands, [low]).results
     return build.reshape(value, static_shape(op.results[0]))
 

@@ -180,13 +180,11 @@ def _tile(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return _repeated(build, op.operands[0], shape, multiples, static_shape(op.results[0]))
 
 
-def _repeated(
-    build: AcceleratorBuilder, value: Value, shape: Shape, multiples: Sequence[int], result: Shape
-) -> Value:
+def _repeated(build: AcceleratorBuilder, value: Value, shape: Shape, multiples: Sequence[int], result: Shape) -> Value:
     sizes: list[int] = []
     counts: list[int] = []
     for size, count in zip(shape, multiples, strict=True):
-        if sizes and (count == 1 or (size == 1 and sizes[-1] == 1 and counts[-1] == 1)):
+        if sizes and count == 1:
             sizes[-1] *= size
         elif sizes and sizes[-1] == 1:
             sizes[-1], counts[-1] = size, counts[-1] * count
@@ -225,9 +223,9 @@ def _slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 def _strided_slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """`tfl.strided_slice` with strides that are not negative: without masks; dimensions that are whole are merged."""
-    value, begin, end, strides = op.operands
+    value = op.operands[0]
     shape, result = static_shape(value), static_shape(op.results[0])
-    ranges = _ranges(op, shape, list(zip(ints_of(begin), ints_of(end), ints_of(strides), strict=True)))
+    ranges = ranges_of(op)
     need(all(each.step > 0 for each in ranges), "it goes backwards")
     sizes, cuts = [1], [range(1)]
     for dim, cut in zip(shape, ranges, strict=True):
@@ -251,8 +249,10 @@ def _strided_slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(part, result)
 
 
-def _ranges(op: tfl.TFLOp, shape: Shape, stated: Sequence[tuple[int, int, int]]) -> list[range]:
-    """Returns the places that a slice has along each axis of its operand."""
+def ranges_of(op: tfl.TFLOp) -> list[range]:
+    """Returns the places that a strided slice takes along each axis of its operand."""
+    shape = static_shape(op.operands[0])
+    stated = list(zip(*map(ints_of, op.operands[1:4]), strict=True))
     masks = {name: option(op, f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
     found: list[range] = []
     for at, (begin, end, stride) in enumerate(stated):

@@ -22,9 +22,7 @@ _MODULES = (
     LazyModule("recurrent", "dynamic_update_slice fill zeros_like"),
     LazyModule("tables", "embedding_lookup gather"),
     LazyModule("products", "batch_matmul fully_connected"),
-    LazyModule(
-        "convolution", "add conv_2d conv_3d depthwise_conv_2d div fully_connected mul sub transpose_conv"
-    ),
+    LazyModule("convolution", "add conv_2d conv_3d depthwise_conv_2d div fully_connected mul sub transpose_conv"),
     LazyModule(
         "elementwise",
         "abs add atan2 cast ceil cos dequantize div elu equal exp floor floor_div floor_mod gelu greater greater_equal "
@@ -37,6 +35,21 @@ _MODULES = (
         "arg_max arg_min batch_matmul broadcast_to concatenation cumsum expand_dims fully_connected gather log_softmax "
         "mean pack pad padv2 reduce_all reduce_any reduce_max reduce_min reduce_prod reshape reverse_v2 slice softmax "
         "split split_v squeeze strided_slice sum tile transpose unpack",
+    ),
+    LazyModule("indexing", "dynamic_update_slice embedding_lookup gather gather_nd reverse_v2 slice strided_slice"),
+    LazyModule("joining", "concatenation split split_v"),
+    LazyModule("padding", "batch_to_space_nd depth_to_space mirror_pad pad padv2 space_to_batch_nd space_to_depth"),
+    LazyModule("ranking", "arg_max arg_min bucketize cumsum one_hot topk_v2"),
+    LazyModule(
+        "formulas",
+        "add_n bitwise_xor equal gelu greater greater_equal l2_normalization l2_pool_2d less less_equal "
+        "local_response_normalization log_softmax logical_and logical_or mean not_equal pow prelu relu_0_to_1 "
+        "relu_n1_to_1 softmax squared_difference sub",
+    ),
+    LazyModule(
+        "scattering",
+        "fill matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice tile unsorted_segment_sum "
+        "zeros_like",
     ),
 )
 
