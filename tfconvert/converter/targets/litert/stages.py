@@ -75,6 +75,12 @@ STAGES: Sequence[Stage] = (
     Stage("cse", "folding leaves duplicates behind"),
     Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),
     Stage(
+        "fit-accelerators",
+        "new operators get ranges like all others, so that they become integers, too",
+        takes=("accelerators=accelerator", "as_integers=fits_integers"),
+        only_with="fits_integers",
+    ),
+    Stage(
         "prepare-quantize",
         "ops without an integer kernel are replaced by ops that have one",
         _STATIC,

@@ -160,9 +160,7 @@ def _tile(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return _repeated(build, op.operands[0], shape, multiples, static_shape(op.results[0]))
 
 
-def _repeated(
-    build: AcceleratorBuilder, value: Value, shape: Shape, multiples: Sequence[int], result: Shape
-) -> Value:
+def _repeated(build: AcceleratorBuilder, value: Value, shape: Shape, multiples: Sequence[int], result: Shape) -> Value:
     sizes: list[int] = []
     counts: list[int] = []
     for size, count in zip(shape, multiples, strict=True):

@@ -13,6 +13,7 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 # In the order in which rewrites of one operator and one benefit are tried.
 _MODULES = (
     LazyModule("numbers", "cast"),
+    LazyModule("repetition", "tile concatenation"),
     LazyModule(
         "elementwise",
         "abs add atan2 cast ceil cos dequantize div elu equal exp floor floor_div floor_mod gelu greater greater_equal "
@@ -25,6 +26,11 @@ _MODULES = (
         "arg_max arg_min batch_matmul broadcast_to concatenation cumsum expand_dims fully_connected gather log_softmax "
         "mean pack pad padv2 reduce_all reduce_any reduce_max reduce_min reduce_prod reshape reverse_v2 slice softmax "
         "split squeeze sum tile transpose unpack",
+    ),
+    LazyModule(
+        "formulas",
+        "ceil elu floor gelu neg one_hot pow reduce_any reduce_min reduce_prod relu6 relu_0_to_1 relu_n1_to_1 round "
+        "rsqrt select select_v2 sign square zeros_like",
     ),
 )
 

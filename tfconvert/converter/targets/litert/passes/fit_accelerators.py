@@ -43,18 +43,20 @@ class FitAccelerators:
 
     Args:
         accelerators: The accelerators, keys of `acceptance.ACCELERATORS`.
+        as_integers: Whether floats will be quantized: operators count by what becomes of them.
     """
 
-    __slots__ = ("accelerators",)
+    __slots__ = ("accelerators", "as_integers")
 
     name: ClassVar[str] = "fit-accelerators"
 
-    def __init__(self, accelerators: Sequence[str] = ("gpu",)) -> None:
+    def __init__(self, accelerators: Sequence[str] = ("gpu",), as_integers: bool = False) -> None:
         self.accelerators = tuple(accelerators)
+        self.as_integers = as_integers
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each rewrite was applied."""
         applied: Counter[str] = Counter()
         for function in functions_of(module).values():
-            applied += trial.rewrite(function.body, self.accelerators)
+            applied += trial.rewrite(function.body, self.accelerators, as_integers=self.as_integers)
         return PassResult(applied, heading="rewritten for accelerators")
