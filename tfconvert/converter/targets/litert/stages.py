@@ -77,7 +77,7 @@ STAGES: Sequence[Stage] = (
     Stage(
         "fit-accelerators",
         "new operators get ranges like all others, so that they become integers, too",
-        takes=("accelerators=accelerator", "as_integers=fits_integers"),
+        takes=("accelerators=accelerator", "quantize"),
         only_with="fits_integers",
     ),
     Stage(

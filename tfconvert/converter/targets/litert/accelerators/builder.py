@@ -11,7 +11,7 @@ import numpy as np
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -50,23 +50,51 @@ class AcceleratorBuilder(TFLBuilder):
         if before == shape:
             return value
         assert math.prod(before) == math.prod(shape)
+        stored = self._moved(value, "reshape", shape, shape)
+        if stored is not None:
+            return stored
         kind = types.tensor(types.element_of(value.type), shape)
-        constant = tensor_data.constant_of(value)
-        if constant is not None:
-            stored = tensor_data.defer("reshape", (constant,), shape, shape)
-            return self.insert(tfl.constant(stored, result_type=kind)).results[0]
-        owner = value.owner
-        if isinstance(owner, tfl.TFLOp) and owner.op_name == "dequantize" and tfl.is_constant(owner.operands[0]):
-            return self.tfl("dequantize", (self.reshape(owner.operands[0], shape),), kind)
         return self.tfl("reshape", (value, self.ints(shape)), kind, {"new_shape": shape})
 
     def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
+        """Inserts a transpose, if it moves anything; a constant is transposed when it is read."""
         permutation = tuple(permutation)
         if permutation == tuple(range(len(permutation))):
             return value
         shape = static_shape(value)
-        kind = types.tensor(types.element_of(value.type), [shape[axis] for axis in permutation])
+        after = tuple(shape[axis] for axis in permutation)
+        stored = self._moved(value, "transpose", after, permutation)
+        if stored is not None:
+            return stored
+        kind = types.tensor(types.element_of(value.type), after)
         return self.tfl("transpose", (value, self.ints(permutation)), kind)
+
+    def _moved(self, value: Value, function: str, shape: Shape, parameter: tuple[int, ...]) -> Value | None:
+        """Returns a constant in another shape or order, also one that is dequantized; `None` of a computed value."""
+        source = _dequantized(value)
+        constant = tensor_data.constant_of(source)
+        if constant is None:
+            return None
+        kind = types.tensor(_element_in_order(source, function, parameter), shape)
+        stored = tensor_data.defer(function, (constant,), shape, parameter)
+        moved = self.insert(tfl.constant(stored, result_type=kind)).results[0]
+        if source is value:
+            return moved
+        return self.tfl("dequantize", (moved,), types.tensor(types.element_of(value.type), shape))
+
+    def mapped(self, value: Value, function: Callable[[Array], Array]) -> Value:
+        """Inserts a function of a constant, also of one that is dequantized; declines if it is computed."""
+        source = _dequantized(value)
+        constant = tensor_data.constant_of(source)
+        need(constant is not None, "it is computed")
+        assert constant is not None
+        new = tensor_data.of_array(function(tensor_data.to_array(constant)), types.element_of(constant.type))
+        shape = types.shape_of(new.type)
+        kind = types.tensor(types.element_of(source.type), shape)
+        mapped = self.insert(tfl.constant(new, result_type=kind)).results[0]
+        if source is value:
+            return mapped
+        return self.tfl("dequantize", (mapped,), types.tensor(types.element_of(value.type), shape))
 
     def slice(self, value: Value, begin: Sequence[int], size: Sequence[int], shape: Shape | None = None) -> Value:
         kind = types.tensor(types.element_of(value.type), size if shape is None else shape)
@@ -81,6 +109,27 @@ class AcceleratorBuilder(TFLBuilder):
         shape = [sum(each[axis] for each in shapes) if at == axis else dim for at, dim in enumerate(shapes[0])]
         kind = types.tensor(types.element_of(values[0].type), shape)
         return self.tfl("concatenation", values, kind, {"axis": axis, **NOT_FUSED})
+
+    def pad(self, value: Value, pads: Sequence[tuple[int, int]]) -> Value:
+        """Inserts padding with zeros."""
+        shape = [dim + sum(pair) for dim, pair in zip(static_shape(value), pads, strict=True)]
+        kind = types.tensor(types.element_of(value.type), shape)
+        return self.tfl("pad", (value, self.constant(np.array(pads, np.int32))), kind)
+
+    def every(self, value: Value, axis: int, stride: int) -> Value:
+        """Inserts a slice of each `stride`th element along an axis, unless that is all."""
+        shape = static_shape(value)
+        if stride == 1:
+            return value
+        result = [-(-dim // stride) if at == axis else dim for at, dim in enumerate(shape)]
+        return self.strided(value, [0] * len(shape), shape, [stride if at == axis else 1 for at in range(len(shape))], result)
+
+    def strided(
+        self, value: Value, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], shape: Sequence[int]
+    ) -> Value:
+        """Inserts a strided slice without masks."""
+        kind = types.tensor(types.element_of(value.type), shape)
+        return self.tfl("strided_slice", (value, self.ints(begin), self.ints(end), self.ints(strides)), kind)
 
     def tile(self, value: Value, multiples: Sequence[int]) -> Value:
         """Inserts a repetition, unless nothing is repeated."""
@@ -185,6 +234,26 @@ def static_shape(value: Value) -> Shape:
 def rank_of(value: Value) -> int:
     """Returns a value's rank; declines if a size is unknown."""
     return len(static_shape(value))
+
+
+def _dequantized(value: Value) -> Value:
+    """Returns the constant that a value is dequantized from, the value if it is not."""
+    owner = value.owner
+    if isinstance(owner, tfl.TFLOp) and owner.op_name == "dequantize" and tfl.is_constant(owner.operands[0]):
+        return owner.operands[0]
+    return value
+
+
+def _element_in_order(value: Value, function: str, parameter: tuple[int, ...]) -> Attribute:
+    """Returns the element type of a constant in another order; declines where scales don't follow."""
+    element = types.element_of(value.type)
+    if isinstance(element, quant.UniformType) and element.data.axis is not None:
+        axis = element.data.axis
+        if function == "transpose":
+            return quant.UniformType.get(element.data._replace(axis=parameter.index(axis)))
+        need(axis == 0 and parameter[:1] == static_shape(value)[:1], "it has scales for each channel")
+    need(not isinstance(element, quant.BlockedType), "it has scales for blocks")
+    return element
 
 
 def source_of(value: Value) -> Value:

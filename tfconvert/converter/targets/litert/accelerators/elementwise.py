@@ -109,6 +109,7 @@ def _emitted(op: tfl.TFLOp, build: AcceleratorBuilder, operands: Sequence[Value]
 def _operands_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> tuple[list[Value], Shape]:
     """Returns the operands in rank 4, no two of them the same value, and the result's shape."""
     shape = static_shape(op.results[0])
+    need(op.op_name != "select" or static_shape(op.operands[0]) == shape, "it chooses rows")
     padded = [(*[1] * (len(shape) - len(each)), *each) for each in map(static_shape, op.operands)]
     keys = [ANY if size == 1 else tuple(each[axis] == 1 for each in padded) for axis, size in enumerate(shape)]
     groups = groups_of(keys) if len(shape) > MAX_RANK else [(axis, axis + 1) for axis in range(len(shape))]

@@ -1,9 +1,9 @@
-"""Operators that an accelerator doesn't have as formulas of others that it has."""
+"""Functions of numbers by their formulas: normalizations, activations, powers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,217 +12,153 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     AcceleratorBuilder,
     array_of,
     form,
-    ints_of,
     option,
     static_shape,
 )
+from tfconvert.converter.targets.litert.accelerators.pieces import activated, is_constant, need_floats, reduced, small
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.values import Value
 
-# x * logistic(x * (_LINEAR + _CUBIC * x * x)) is 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))).
-_LINEAR = 2 * math.sqrt(2 / math.pi)
-_CUBIC = _LINEAR * 0.044715
 
-# The maximum exponent of a power that is done by multiplications.
-_MAX_EXPONENT = 64
-
-
-def _float(op: tfl.TFLOp, operand: int = 0) -> Value:
-    value = op.operands[operand]
-    need(types.element_of(value.type) == types.F32, "it is not of floats")
-    return value
+def _log_softmax(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`x - max(x)`, from which the logarithm of the sum of its exponentials is subtracted."""
+    value = op.operands[0]
+    need_floats(value)
+    shifted = build.binary("sub", value, reduced(build, "reduce_max", value, -1))
+    total = reduced(build, "sum", build.unary("exp", shifted), -1)
+    return build.binary("sub", shifted, build.unary("log", total))
 
 
-def _gelu(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """GELU by the logistic function; the exact one differs by at most 5e-4."""
-    x = _float(op)
-    factor = build.binary("add", build.binary("mul", build.binary("mul", x, x), _CUBIC), _LINEAR)
-    return build.binary("mul", x, build.unary("logistic", build.binary("mul", x, factor)))
+def _softmax(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A softmax of a multiple, or of a vector: of the product, in rank 2 at least."""
+    need_floats(op.operands[0])
+    shape, beta = static_shape(op.operands[0]), option(op, "beta")
+    value = op.operands[0] if beta == 1 else build.binary("mul", op.operands[0], beta)
+    value = build.reshape(value, shape if len(shape) > 1 else (1, *shape))
+    return build.reshape(build.tfl("softmax", (value,), value.type, {"beta": 1.0}), shape)
 
 
-def _clamped(low: float, high: float) -> Callable[[tfl.TFLOp, AcceleratorBuilder], Value]:
-    def emit(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-        x = _float(op)
-        above = build.unary("relu", x) if low == 0 else build.binary("maximum", x, low)
-        return build.binary("minimum", above, high)
-
-    return emit
-
-
-def _neg(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    need(types.element_of(op.operands[0].type) in (types.F32, types.I32), "it is quantized")
-    return build.binary("mul", op.operands[0], -1)
+def _l2_normalization(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`x * rsqrt(max(sum(x * x), epsilon))`."""
+    value = op.operands[0]
+    need_floats(value)
+    total = reduced(build, "sum", build.unary("square", value), -1)
+    inverse = build.unary("rsqrt", build.binary("maximum", total, _L2_EPSILON))
+    return activated(build, op, build.binary("mul", value, inverse))
 
 
-def _sign(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    x = _float(op)
-    above, below = (build.to(build.binary(name, x, 0.0, types.I1), types.F32) for name in ("greater", "less"))
-    return build.binary("sub", above, below)
+# The square of the smallest norm that LiteRT divides by.
+_L2_EPSILON = 1e-12
 
 
-def _elu(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    x = _float(op)
-    below = build.binary("sub", build.unary("exp", build.binary("minimum", x, 0.0)), 1.0)
-    return build.binary("add", build.unary("relu", x), below)
+def _l2_pool(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """The root of the mean square."""
+    need_floats(op.operands[0])
+    options: dict[str, Any] = {name: option(op, name) for name in tfl.option_fields("l2_pool_2d")}
+    options["fused_activation_function"] = "NONE"
+    mean = build.tfl("average_pool_2d", (build.unary("square", op.operands[0]),), op.results[0].type, options)
+    return activated(build, op, build.unary("sqrt", mean))
 
 
-def _down(x: Value, build: AcceleratorBuilder) -> Value:
-    return build.binary("floor_div", x, 1.0)
+def _local_response(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`x * (bias + alpha * sum of the squares nearby) ** -beta`, the sum by a convolution with a band."""
+    value = op.operands[0]
+    need_floats(value)
+    depth = static_shape(value)[-1]
+    distance = np.abs(np.subtract.outer(np.arange(depth), np.arange(depth)))
+    band = np.where(distance <= option(op, "radius"), np.float32(option(op, "alpha")), np.float32(0))
+    small(band)
+    operands = (
+        build.unary("square", value),
+        build.constant(band.astype(np.float32).reshape(depth, 1, 1, depth)),
+        build.constant(np.full(depth, option(op, "bias"), np.float32)),
+    )
+    options: dict[str, Any] = {"padding": "VALID", "stride_w": 1, "stride_h": 1, "fused_activation_function": "NONE"}
+    total = build.tfl("conv_2d", operands, value.type, {**options, "dilation_w_factor": 1, "dilation_h_factor": 1})
+    return build.binary("mul", value, build.binary("pow", total, -option(op, "beta")))
 
 
-def _floor(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    return _down(_float(op), build)
+def _relu_0_to_1(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    need_floats(op.operands[0])
+    return build.binary("minimum", build.unary("relu", op.operands[0]), 1.0)
 
 
-def _ceil(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    return build.binary("mul", _down(build.binary("mul", _float(op), -1.0), build), -1.0)
+def _relu_n1_to_1(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    need_floats(op.operands[0])
+    return build.binary("minimum", build.binary("maximum", op.operands[0], -1.0), 1.0)
 
 
-def _round(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """Rounds half up, and subtracts 1 from odd results of halves."""
-    shifted = build.binary("add", _float(op), 0.5)
-    up = _down(shifted, build)
-    is_half = build.to(build.binary("equal", shifted, up, types.I1), types.F32)
-    return build.binary("sub", up, build.binary("mul", is_half, build.binary("floor_mod", up, 2.0)))
+def _prelu_of_channels(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A slope that varies along the channels at most: one number a channel."""
+    slope, depth = array_of(op.operands[1]), static_shape(op.operands[0])[-1]
+    need(slope.size in (1, depth) and (slope.size == 1 or slope.shape[-1] == depth), "the slope varies elsewhere")
+    vector = build.array(np.ascontiguousarray(np.broadcast_to(slope.reshape(-1), (depth,))), op.operands[1])
+    return build.again(op, (op.operands[0], vector)).results[0]
 
 
-def _pow(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A power with a constant exponent: products, roots, or `exp(exponent * log(x))`."""
-    x = _float(op)
-    exponents = np.unique(array_of(op.operands[1]))
-    need(exponents.size == 1, "it has several exponents")
-    need(static_shape(x) == static_shape(op.results[0]), "its exponent has another shape")
-    exponent = float(exponents[0])
-    if exponent == 0.5:
-        return build.unary("sqrt", x)
-    if exponent == -0.5:
-        return build.unary("rsqrt", x)
-    if not exponent.is_integer():
-        return build.unary("exp", build.binary("mul", build.unary("log", x), exponent))
-    need(0 < abs(exponent) <= _MAX_EXPONENT, "its exponent is large")
-    power = _product(x, int(abs(exponent)), build)
-    return power if exponent > 0 else build.binary("div", 1.0, power)
-
-
-def _product(x: Value, exponent: int, build: AcceleratorBuilder) -> Value:
-    if exponent == 1:
-        return x
-    half = _product(x, exponent // 2, build)
-    square = build.binary("mul", half, half)
-    return build.binary("mul", square, x) if exponent % 2 else square
-
-
-def _rsqrt(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    return build.binary("div", 1.0, build.unary("sqrt", _float(op)))
-
-
-def _square(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    return build.binary("mul", _float(op), op.operands[0])
-
-
-def _select(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A choice by rows or by elements as one that broadcasts."""
-    condition, *others = op.operands
-    mask, shape = static_shape(condition), static_shape(op.results[0])
-    if len(mask) == 1 < len(shape):
-        condition = build.reshape(condition, (*mask, *[1] * (len(shape) - 1)))
-    return build.tfl("select_v2", (condition, *others), op.results[0].type)
-
-
-def _integer_choice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A choice of integers as `y + condition * (x - y)`, which wraps around to the right numbers."""
-    condition, x, y = op.operands
-    element = types.element_of(op.results[0].type)
-    need(element == types.I32, "it is not of integers")
-    mask, shape = static_shape(condition), static_shape(op.results[0])
-    if op.op_name == "select" and len(mask) == 1 < len(shape):
-        condition = build.reshape(condition, (*mask, *[1] * (len(shape) - 1)))
-    chosen = build.binary("mul", build.to(condition, element), build.binary("sub", x, y))
-    return build.binary("add", y, chosen)
-
-
-def _one_hot(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A comparison with the numbers of the classes."""
-    indices, depth, on, off = op.operands
-    need(types.element_of(indices.type) == types.I32, "its indices are not integers of 32 bits")
-    element, shape = types.element_of(op.results[0].type), static_shape(op.results[0])
-    (count,) = ints_of(depth)
-    axis = int(option(op, "axis")) % len(shape)
-    places = static_shape(indices)
-    places = (*places[:axis], 1, *places[axis:])
-    classes = np.arange(count, dtype=np.int32).reshape(-1, *[1] * (len(shape) - axis - 1))
-    is_class = build.binary("equal", build.reshape(indices, places), build.array(classes), types.I1)
-    on_value, off_value = array_of(on).item(), array_of(off).item()
-    if element == types.I1 and on_value and not off_value:
-        return is_class
-    need(element in (types.F32, types.I32), "its numbers are of another type")
-    hot = build.to(is_class, element)
-    if (on_value, off_value) == (1, 0):
-        return hot
-    return build.binary("add", build.binary("mul", hot, on_value - off_value), off_value)
-
-
-def _reduce_min(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    opposite = build.binary("mul", _float(op), -1.0)
-    largest = build.tfl("reduce_max", (opposite, op.operands[1]), op.results[0].type, _kept(op))
-    return build.binary("mul", largest, -1.0)
-
-
-def _reduce_any(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    opposite = build.unary("logical_not", op.operands[0])
-    return build.unary(
-        "logical_not", build.tfl("reduce_all", (opposite, op.operands[1]), op.results[0].type, _kept(op))
+def _prelu(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`max(x, 0) + slope * min(x, 0)`."""
+    value, slope = op.operands
+    need_floats(value, slope)
+    rank = len(static_shape(value))
+    slope = build.reshape(slope, (*[1] * (rank - len(static_shape(slope))), *static_shape(slope)))
+    return build.binary(
+        "add", build.unary("relu", value), build.binary("mul", build.binary("minimum", value, 0.0), slope)
     )
 
 
-def _kept(op: tfl.TFLOp) -> dict[str, bool]:
-    return {"keep_dims": bool(option(op, "keep_dims"))}
+def _squared_difference(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    difference = build.binary("sub", *op.operands)
+    return build.binary("mul", difference, difference)
 
 
-def _reduce_prod(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """Products of halves."""
-    value = _float(op)
-    rank = len(static_shape(value))
-    for axis in sorted({axis % rank for axis in ints_of(op.operands[1])}):
-        while (size := static_shape(value)[axis]) > 1:
-            half = size // 2
-            first, second = (_part(value, axis, start, half, build) for start in (0, half))
-            rest = [_part(value, axis, size - 1, 1, build)] if size % 2 else []
-            value = build.concatenation([build.binary("mul", first, second), *rest], axis)
-    return build.reshape(value, static_shape(op.results[0]))
+def _sums_of_two(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A sum of many: sums of two."""
+    total, *others = op.operands
+    need(bool(others), "it has one operand")
+    for value in others:
+        total = build.binary("add", total, value)
+    return total
 
 
-def _part(value: Value, axis: int, start: int, size: int, build: AcceleratorBuilder) -> Value:
-    shape = static_shape(value)
-    begin, sizes = [0] * len(shape), list(shape)
-    begin[axis], sizes[axis] = start, size
-    return build.slice(value, begin, sizes)
+def _mean_of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A mean of integers: their sum, divided."""
+    need(types.element_of(op.operands[0].type) == types.I32, "its elements are not i32")
+    options = {"keep_dims": option(op, "keep_dims")}
+    total = build.tfl("sum", op.operands, op.results[0].type, options)
+    count = math.prod(static_shape(op.operands[0])) // max(math.prod(static_shape(op.results[0])), 1)
+    return build.binary("div", total, count)
 
 
-def _zeros(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    return build.array(np.zeros(static_shape(op.results[0]), np.float32), op.results[0])
+def _exclusive_or(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """Of booleans: one of them, but not both."""
+    need(types.element_of(op.operands[0].type) == types.I1, "its elements are not booleans")
+    either, both = (build.binary(name, *op.operands) for name in ("logical_or", "logical_and"))
+    return build.binary("logical_and", either, build.unary("logical_not", both))
+
+
+def _not_equal(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """Booleans that are equal or not: by logic."""
+    need(types.element_of(op.operands[0].type) == types.I1, "its elements are not booleans")
+    need(not any(is_constant(value) for value in op.operands), "an operand is a constant")
+    either, both = (build.binary(name, *op.operands) for name in ("logical_or", "logical_and"))
+    differs = build.binary("logical_and", either, build.unary("logical_not", both))
+    return differs if op.op_name == "not_equal" else build.unary("logical_not", differs)
 
 
 PATTERNS = (
-    form("gelu-by-logistic", "gelu", _gelu),
-    form("relu6-as-minimum", "relu6", _clamped(0.0, 6.0)),
-    form("relu-n1-to-1-as-minimum", "relu_n1_to_1", _clamped(-1.0, 1.0)),
-    form("relu-0-to-1-as-minimum", "relu_0_to_1", _clamped(0.0, 1.0)),
-    form("neg-as-product", "neg", _neg),
-    form("sign-by-comparison", "sign", _sign),
-    form("elu-by-exp", "elu", _elu),
-    form("floor-as-quotient", "floor", _floor),
-    form("ceil-as-quotient", "ceil", _ceil),
-    form("round-as-quotient", "round", _round),
-    form("pow-as-products", "pow", _pow),
-    form("rsqrt-as-quotient", "rsqrt", _rsqrt),
-    form("square-as-product", "square", _square),
-    form("select-that-broadcasts", "select", _select, 2),
-    form("choice-by-rows-as-product", "select", _integer_choice),
-    form("choice-as-product", "select_v2", _integer_choice),
-    form("one-hot-by-comparison", "one_hot", _one_hot),
-    form("minimum-by-maximum", "reduce_min", _reduce_min),
-    form("any-by-all", "reduce_any", _reduce_any),
-    form("products-of-halves", "reduce_prod", _reduce_prod),
-    form("zeros", "zeros_like", _zeros),
+    form("log-softmax-by-formula", "log_softmax", _log_softmax, 2),
+    form("softmax-of-product", "softmax", _softmax, 2),
+    form("l2-normalization-by-formula", "l2_normalization", _l2_normalization),
+    form("l2-pool-by-formula", "l2_pool_2d", _l2_pool),
+    form("local-response-by-convolution", "local_response_normalization", _local_response),
+    form("relu-0-to-1-as-minimum", "relu_0_to_1", _relu_0_to_1),
+    form("relu-n1-to-1-as-minimum", "relu_n1_to_1", _relu_n1_to_1, 0),
+    form("prelu-of-channels", "prelu", _prelu_of_channels, 4),
+    form("prelu-by-formula", "prelu", _prelu, -1),
+    form("squared-difference-as-product", "squared_difference", _squared_difference, 0),
+    form("add-n-as-sums", "add_n", _sums_of_two),
+    form("mean-of-integers", "mean", _mean_of_integers),
+    form("exclusive-or-by-logic", "bitwise_xor", _exclusive_or),
+    *(form(f"{name}-of-booleans", name, _not_equal, 0) for name in ("equal", "not_equal")),
 )

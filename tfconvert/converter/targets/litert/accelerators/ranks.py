@@ -201,6 +201,53 @@ def _slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(build.slice(value, starts, sizes), result)
 
 
+def _strided_slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.strided_slice` with strides that are not negative: without masks; dimensions that are whole are merged."""
+    value, begin, end, strides = op.operands
+    shape, result = static_shape(value), static_shape(op.results[0])
+    ranges = _ranges(op, shape, list(zip(ints_of(begin), ints_of(end), ints_of(strides), strict=True)))
+    need(all(each.step > 0 for each in ranges), "it goes backwards")
+    sizes, cuts = [1], [range(1)]
+    for dim, cut in zip(shape, ranges, strict=True):
+        if cut == range(dim):
+            if cuts[-1].step != 1:
+                sizes.append(1)
+                cuts.append(range(1))
+            sizes[-1] *= dim
+            cuts[-1] = range(cuts[-1].start * dim, cuts[-1].stop * dim)
+        else:
+            sizes.append(dim)
+            cuts.append(cut)
+    sizes, cuts = (sizes[1:], cuts[1:]) if len(sizes) > MAX_RANK and sizes[0] == 1 else (sizes, cuts)
+    value = build.reshape(value, sizes)
+    after = [len(cut) for cut in cuts]
+    starts = [cut.start for cut in cuts]
+    if all(cut.step == 1 for cut in cuts):
+        part = build.slice(value, starts, after) if after != sizes else value
+    else:
+        part = build.strided(value, starts, [cut.stop for cut in cuts], [cut.step for cut in cuts], after)
+    return build.reshape(part, result)
+
+
+def _ranges(op: tfl.TFLOp, shape: Shape, stated: Sequence[tuple[int, int, int]]) -> list[range]:
+    """Returns the places that a slice has along each axis of its operand."""
+    masks = {name: option(op, f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
+    found: list[range] = []
+    for at, (begin, end, stride) in enumerate(stated):
+        if masks["ellipsis"] >> at & 1:
+            later = sum(1 for each in range(at + 1, len(stated)) if not masks["new_axis"] >> each & 1)
+            found += [range(dim) for dim in shape[len(found) : len(shape) - later]]
+        elif not masks["new_axis"] >> at & 1:
+            dim = shape[len(found)]
+            if masks["shrink_axis"] >> at & 1:
+                found.append(range(begin % dim, begin % dim + 1))
+            else:
+                start = None if masks["begin"] >> at & 1 else begin
+                stop = None if masks["end"] >> at & 1 else end
+                found.append(range(dim)[start:stop:stride])
+    return [*found, *(range(dim) for dim in shape[len(found) :])]
+
+
 def _gather(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """`tfl.gather`: merges the dimensions around the axis."""
     need(option(op, "batch_dims") == 0, "it has batch dimensions")
@@ -242,6 +289,7 @@ PATTERNS = (
     form("tile-in-fewer-dimensions", "tile", _tile),
     form("broadcast-as-tile", "broadcast_to", _broadcast),
     form("slice-in-fewer-dimensions", "slice", _slice),
+    form("strided-slice-without-masks", "strided_slice", _strided_slice),
     form("gather-in-fewer-dimensions", "gather", _gather),
     *(form(f"{name}-in-fewer-dimensions", name, _extreme) for name in ("arg_max", "arg_min")),
 )

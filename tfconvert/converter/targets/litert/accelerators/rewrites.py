@@ -13,7 +13,9 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 # In the order in which rewrites of one operator and one benefit are tried.
 _MODULES = (
     LazyModule("numbers", "cast"),
-    LazyModule("repetition", "tile concatenation"),
+    LazyModule("repetition", "concatenation tile"),
+    LazyModule("products", "batch_matmul fully_connected"),
+    LazyModule("convolution", "add conv_2d conv_3d depthwise_conv_2d div fully_connected mul sub transpose_conv"),
     LazyModule(
         "elementwise",
         "abs add atan2 cast ceil cos dequantize div elu equal exp floor floor_div floor_mod gelu greater greater_equal "
@@ -25,12 +27,22 @@ _MODULES = (
         "ranks",
         "arg_max arg_min batch_matmul broadcast_to concatenation cumsum expand_dims fully_connected gather log_softmax "
         "mean pack pad padv2 reduce_all reduce_any reduce_max reduce_min reduce_prod reshape reverse_v2 slice softmax "
-        "split squeeze sum tile transpose unpack",
+        "split squeeze strided_slice sum tile transpose unpack",
     ),
+    LazyModule("indexing", "dynamic_update_slice embedding_lookup gather gather_nd reverse_v2 slice strided_slice"),
+    LazyModule("joining", "concatenation split split_v"),
+    LazyModule("padding", "batch_to_space_nd depth_to_space mirror_pad pad padv2 space_to_batch_nd space_to_depth"),
+    LazyModule("ranking", "arg_max arg_min bucketize cumsum one_hot topk_v2"),
     LazyModule(
         "formulas",
-        "ceil elu floor gelu neg one_hot pow reduce_any reduce_min reduce_prod relu6 relu_0_to_1 relu_n1_to_1 round "
-        "rsqrt select select_v2 sign square zeros_like",
+        "add_n bitwise_xor equal l2_normalization l2_pool_2d local_response_normalization log_softmax mean "
+        "not_equal prelu relu_0_to_1 relu_n1_to_1 softmax squared_difference",
+    ),
+    LazyModule("scattering", "fill matrix_diag scatter_nd segment_sum tile unsorted_segment_sum"),
+    LazyModule(
+        "substitutes",
+        "ceil elu floor gelu neg pow reduce_any reduce_min reduce_prod relu6 round rsqrt select select_v2 sign square "
+        "zeros_like",
     ),
 )
 

@@ -36,6 +36,7 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.litert.accelerators import trial
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.quantization import Quantize
 
 
 class FitAccelerators:
@@ -43,16 +44,16 @@ class FitAccelerators:
 
     Args:
         accelerators: The accelerators, keys of `acceptance.ACCELERATORS`.
-        as_integers: Whether floats will be quantized: operators count by what becomes of them.
+        quantize: How floats will be quantized, if they will be: operators count by what becomes of them.
     """
 
     __slots__ = ("accelerators", "as_integers")
 
     name: ClassVar[str] = "fit-accelerators"
 
-    def __init__(self, accelerators: Sequence[str] = ("gpu",), as_integers: bool = False) -> None:
+    def __init__(self, accelerators: Sequence[str] = ("gpu",), quantize: Quantize | None = None) -> None:
         self.accelerators = tuple(accelerators)
-        self.as_integers = as_integers
+        self.as_integers = quantize is not None and quantize.is_static
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each rewrite was applied."""

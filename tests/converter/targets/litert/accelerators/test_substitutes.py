@@ -14,6 +14,7 @@ from tfconvert.converter.targets.litert.accelerator_check import check
 from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
+from tfconvert.settings.quantization import INT8
 
 X = random(2, 3, 4, seed=1, scale=3)
 
@@ -55,10 +56,10 @@ def _reduced(name: str, axes: list[int], shape: tuple[int, ...], element: object
     return build
 
 
-def _one_hot(axis: int, shape: tuple[int, ...], on: float = 1.0, off: float = 0.0) -> Callable[[], Graph]:
+def _one_hot(axis: int, shape: tuple[int, ...]) -> Callable[[], Graph]:
     def build() -> Graph:
         graph = Graph((2, 3), element=types.I32)
-        operands = (graph.inputs[0], np.array(5, np.int32), on, off)
+        operands = (graph.inputs[0], np.array(5, np.int32), 1.0, 0.0)
         return graph.returns(graph.op("one_hot", *operands, shape=shape, element=types.F32, axis=axis))
 
     return build
@@ -123,11 +124,10 @@ CASES = {
     "minimum": Case(_reduced("reduce_min", [1], (2, 4)), "npu", "mul reduce_max mul"),
     "any": Case(_reduced("reduce_any", [2], (2, 3), types.I1), "micro", "greater logical_not reduce_all logical_not"),
     "prod": Case(
-        _reduced("reduce_prod", [1], (2, 4)), "micro", "slice slice mul slice concatenation slice slice mul reshape"
+        _reduced("reduce_prod", [1], (2, 4)), "micro", "slice slice slice mul concatenation slice slice mul reshape"
     ),
-    "one-hot": Case(_one_hot(-1, (2, 3, 5)), "micro", "reshape equal cast", (INDICES,)),
-    "one-hot-axis": Case(_one_hot(1, (2, 5, 3)), "micro", "reshape equal cast", (INDICES,)),
-    "one-hot-values": Case(_one_hot(0, (5, 2, 3), 2.0, -1.0), "micro", "reshape equal cast mul add", (INDICES,)),
+    "one-hot": Case(_one_hot(-1, (2, 3, 5)), "micro", "reshape equal cast reshape", (INDICES,)),
+    "one-hot-axis": Case(_one_hot(1, (2, 5, 3)), "micro", "reshape equal cast reshape", (INDICES,)),
     "select": Case(_chosen("select"), "micro", "greater select_v2", FLOATS),
     "select-integers": Case(_chosen("select_v2", types.I32), "micro", "greater cast sub mul add", PAIR),
     "select-rows": Case(_rows, "micro", "select_v2", FLOATS),
@@ -179,4 +179,4 @@ def test_what_becomes_integers_counts_as_such() -> None:
         made = Graph(X.shape)
         return made.returns(made.op("relu6", *made.inputs))
 
-    assert not FitAccelerators(["ethos-u"], as_integers=True).apply(graph().module).counts
+    assert not FitAccelerators(["ethos-u"], INT8).apply(graph().module).counts
