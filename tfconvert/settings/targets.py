@@ -146,11 +146,6 @@ class LiteRT:
         """Whether activations should be integers, for which their ranges are needed."""
         return self.quantize is not None and self.quantize.is_static
 
-    @property
-    def fits_integers(self) -> bool:
-        """Whether accelerators are to compute with integers."""
-        return bool(self.accelerator) and self.quantizes_activations
-
     def check(self) -> None:
         """Checks what follows from several settings.
 

@@ -77,8 +77,9 @@ STAGES: Sequence[Stage] = (
     Stage(
         "fit-accelerators",
         "new operators get ranges like all others, so that they become integers, too",
-        takes=("accelerators=accelerator", "quantize"),
-        only_with="fits_integers",
+        _STATIC,
+        ("accelerators=accelerator", "quantize"),
+        "accelerator",
     ),
     Stage(
         "prepare-quantize",
