@@ -76,8 +76,8 @@ STAGES: Sequence[Stage] = (
     Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),
     Stage(
         "fit-accelerators",
-        "what quantizes operators finds the ones that accelerators take",
-        takes=("accelerators=accelerator",),
+        "what quantizes operators finds those that accelerators take, and new ones get ranges like all others",
+        takes=("accelerators=accelerator", "quantize"),
         only_with="quantizes_for_accelerators",
     ),
     Stage(

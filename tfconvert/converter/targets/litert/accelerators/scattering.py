@@ -81,20 +81,6 @@ def _fill(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(build.tile(build.reshape(op.operands[1], (1, 1, 1, 1)), (1, 1, 1, math.prod(shape))), shape)
 
 
-def _tile(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A repetition: what is repeated is joined to itself."""
-    value = op.operands[0]
-    for axis, count in enumerate(ints_of(op.operands[1])):
-        need(count <= _MAX_PARTS, "it is repeated often")
-        value = build.concatenation([value] * count, axis)
-    need(value is not op.operands[0], "nothing is repeated")
-    return value
-
-
-# The maximum number of parts of a repetition.
-_MAX_PARTS = 10
-
-
 def _of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Sequence[Value]:
     """A move of booleans: of integers."""
     need(types.element_of(op.operands[0].type) == types.I1, "its elements are not booleans")
@@ -124,5 +110,4 @@ PATTERNS = (
     form("zeros-as-constant", "zeros_like", _zeros),
     *(form(f"{name}-as-constant", name, _shape) for name in ("rank", "shape")),
     *(form(f"{name}-of-booleans", name, _of_integers, 0) for name in ("reverse_v2", "strided_slice", "tile")),
-    form("tile-as-concatenation", "tile", _tile, -1),
 )

@@ -42,7 +42,9 @@ class _Trial(Rewriter):
         self._results: list[Value] = []
 
     def replace(self, values: Operation | Value | Sequence[Value]) -> None:
-        self._results += values.results if isinstance(values, Operation) else [values] if isinstance(values, Value) else values
+        self._results += (
+            values.results if isinstance(values, Operation) else [values] if isinstance(values, Value) else values
+        )
         self._later(lambda: Rewriter.replace(self, values))
 
     def replace_value(self, old: Value, new: Value) -> None:
@@ -78,12 +80,13 @@ class _Trial(Rewriter):
             self._changes.append(change)
 
 
-def rewrite(region: Region, accelerators: Sequence[str]) -> Counter[str]:
+def rewrite(region: Region, accelerators: Sequence[str], *, as_integers: bool = False) -> Counter[str]:
     """Rewrites operators that an accelerator does not take, or computes wrongly, as long as that helps.
 
     Args:
         region: The body of a function.
         accelerators: Keys of `acceptance.ACCELERATORS`.
+        as_integers: Whether floats will be quantized, so that operators of integers count, too.
 
     Returns:
         The number of times that each rewrite was applied.
@@ -96,7 +99,7 @@ def rewrite(region: Region, accelerators: Sequence[str]) -> Counter[str]:
         op = waiting.popleft()
         if op.parent is None or not is_node(op):
             continue
-        found = _better(op, accelerators)
+        found = _better(op, lambda ops: _harm(ops, accelerators, as_integers))
         if found is not None:
             name, changed = found
             applied[name] += 1
@@ -124,12 +127,12 @@ def _merge(block: Block, made: Container[int]) -> None:
                 edit.replace_op(op, before.results[0])
 
 
-def _better(op: tfl.TFLOp, accelerators: Sequence[str]) -> tuple[str, list[Operation]] | None:
+def _better(op: tfl.TFLOp, harm_of: Callable[[Sequence[tfl.TFLOp]], list[int]]) -> tuple[str, list[Operation]] | None:
     """Applies the first rewrite that helps; returns its name, and the ops that it may have made rewritable."""
     patterns = patterns_for(op.name).for_root(op.name)
     if not patterns:
         return None
-    harm = _harm([op], accelerators)
+    harm = harm_of([op])
     if not any(harm):
         return None
     for pattern in patterns:
@@ -142,7 +145,7 @@ def _better(op: tfl.TFLOp, accelerators: Sequence[str]) -> tuple[str, list[Opera
         except Declined:
             trial.reject()
             continue
-        after = _harm([each for each in trial.made() if not is_border(each)], accelerators)
+        after = harm_of([each for each in trial.made() if not is_border(each)])
         is_no_worse = all(new <= old for new, old in zip(after, harm, strict=True))
         if is_no_worse and (after != harm or pattern.benefit >= PREPARES):
             trial.accept()
@@ -156,9 +159,16 @@ def _users(ops: Iterable[Operation]) -> list[Operation]:
     return [use.operation for op in ops for result in op.results for use in result.uses]
 
 
-def _harm(ops: Sequence[tfl.TFLOp], accelerators: Sequence[str]) -> list[int]:
+def _harm(ops: Sequence[tfl.TFLOp], accelerators: Sequence[str], as_integers: bool) -> list[int]:
     """Returns how bad the worst verdict on ops is, for each accelerator."""
-    return [max((_HARM[verdict_of(op, name).outcome] for op in ops), default=0) for name in accelerators]
+    return [max((_harm_of(op, name, as_integers) for op in ops), default=0) for name in accelerators]
+
+
+def _harm_of(op: tfl.TFLOp, accelerator: str, as_integers: bool) -> int:
+    harm = _HARM[verdict_of(op, accelerator).outcome]
+    if harm and as_integers:
+        return min(harm, _HARM[verdict_of(op, accelerator, as_integers=True).outcome])
+    return harm
 
 
 def is_border(op: tfl.TFLOp) -> bool:
