@@ -63,7 +63,7 @@ class LiteRT:
     recurrent: Recurrent = setting(
         "auto",
         "Recurrent layers: LiteRT's operators for whole sequences (fused), loops, up to 64 steps without a loop "
-        "(unrolled), or what is faster for their sizes.",
+        "(unrolled), or what is faster for their sizes; unrolled for GPUs and NPUs.",
     )
     accelerator: Sequence[Accelerator] = setting(
         (),
@@ -121,12 +121,22 @@ class LiteRT:
     @property
     def fuses_recurrent(self) -> bool:
         """Whether recurrent layers may become operators."""
-        return self.recurrent in ("auto", "fused")
+        return self.recurrent == "fused" or (self.recurrent == "auto" and not self.unrolls_loops)
 
     @property
     def unrolls_loops(self) -> bool:
         """Whether loops become their steps."""
-        return self.recurrent == "unrolled"
+        return self.recurrent == "unrolled" or (self.recurrent == "auto" and self.is_compiled)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the file is for accelerators that know neither loops nor states."""
+        return bool({"gpu", "npu"}.intersection(self.accelerator))
+
+    @property
+    def quantizes_for_accelerators(self) -> bool:
+        """Whether the file is quantized, and for accelerators."""
+        return self.quantize is not None and bool(self.accelerator)
 
     @property
     def recurrent_by_speed(self) -> bool:

@@ -52,6 +52,7 @@ WITH = {
     "sparse-weights": Options(target=LiteRT(sparse_weights=True)),
     "quantize-weights": Options(target=LiteRT(quantize=Quantize("dynamic"))),
     "unroll-loops": Options(target=LiteRT(recurrent="unrolled")),
+    "fit-accelerators": Options(target=LiteRT(accelerator=["gpu"])),
     **dict.fromkeys(("prepare-quantize", "calibrate", "quantize", "quantize-io"), _INTEGERS),
 }
 """The settings with which passes run that don't by default."""

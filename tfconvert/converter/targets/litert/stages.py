@@ -85,6 +85,12 @@ STAGES: Sequence[Stage] = (
     Stage("keep-nan", "operators are fused, and patterns that match constants are done", (STABLEHLO,)),
     Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),
     Stage(
+        "fit-accelerators",
+        "what quantizes operators finds those that accelerators take, and new ones get ranges like all others",
+        takes=("accelerators=accelerator", "quantize"),
+        only_with="quantizes_for_accelerators",
+    ),
+    Stage(
         "prepare-quantize",
         "ops without an integer kernel are replaced by ops that have one",
         _STATIC,
@@ -111,8 +117,14 @@ STAGES: Sequence[Stage] = (
     Stage(
         "quantize-weights",
         "weights are final, and still floats unless integers are needed",
-        takes=_WEIGHTS,
+        takes=(*_WEIGHTS, "accelerators=accelerator"),
         only_with="quantize",
+    ),
+    Stage(
+        "fit-accelerators",
+        "operators and the types of their numbers are final; copies would hide what belongs together",
+        takes=("accelerators=accelerator",),
+        only_with="accelerator",
     ),
     Stage("separate-outputs", "any pass before would remove copies, and quantizing would round them"),
     Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
