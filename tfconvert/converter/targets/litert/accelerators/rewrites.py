@@ -47,8 +47,7 @@ _MODULES = (
     ),
     LazyModule(
         "scattering",
-        "fill matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice tile unsorted_segment_sum "
-        "zeros_like",
+        "matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice tile unsorted_segment_sum",
     ),
 )
 
