@@ -145,6 +145,7 @@ EVERYTHING = [
     "optimize",
     "cse",
     "fit-kernels",
+    "fit-accelerators",
     "prepare-quantize",
     "separate-reads",
     "separate-results",

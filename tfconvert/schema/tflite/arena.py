@@ -39,15 +39,16 @@ def bits(type_name: str) -> int:
     return 0 if row is None or row.dtype == object else 8 * row.dtype.itemsize
 
 
-def bytes_of(shape: Sequence[int], type_name: str) -> int:
+def bytes_of(shape: Sequence[int], type_name: str, alignment: int = ALIGNMENT) -> int:
     """Returns the bytes that a tensor takes in the arena.
 
     Args:
         shape: Its sizes; negative ones count as 1.
         type_name: Its `TensorType`.
+        alignment: The alignment of tensors.
     """
     count = math.prod([size if size >= 0 else 1 for size in shape])
-    return -(-((count * bits(type_name) + 7) // 8) // ALIGNMENT) * ALIGNMENT
+    return -(-((count * bits(type_name) + 7) // 8) // alignment) * alignment
 
 
 class Step(NamedTuple):
@@ -123,16 +124,17 @@ class Schedule(NamedTuple):
         return None if work > _MAX_WORK * len(order) + _FREE_WORK else _placed(self.sizes, first, last, order)
 
 
-def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool]) -> Schedule:
+def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool], alignment: int = ALIGNMENT) -> Schedule:
     """Returns the schedule of a subgraph of a file; open sizes are those that are stored.
 
     Args:
         subgraph: Its table.
         is_constant: Whether a tensor's value is in the file.
+        alignment: The alignment of tensors.
     """
     get: Callable[[Any, str], Any] = dict.get if isinstance(subgraph, dict) else View.__getitem__
     sizes = [
-        0 if get(tensor, "is_variable") or is_constant(tensor) else _size(tensor, get)
+        0 if get(tensor, "is_variable") or is_constant(tensor) else _size(tensor, get, alignment)
         for tensor in get(subgraph, "tensors") or ()
     ]
     steps = [
@@ -145,9 +147,9 @@ def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool]) -> Schedu
     return Schedule(sizes, steps, _indices(get(subgraph, "inputs"), sizes), _indices(get(subgraph, "outputs"), sizes))
 
 
-def _size(tensor: Table, get: Callable[[Any, str], Any]) -> int:
+def _size(tensor: Table, get: Callable[[Any, str], Any], alignment: int) -> int:
     kind, shape = tensor.name("type") if isinstance(tensor, View) else tensor.get("type"), get(tensor, "shape")
-    return bytes_of(() if shape is None else [int(size) for size in shape], kind or "FLOAT32")
+    return bytes_of(() if shape is None else [int(size) for size in shape], kind or "FLOAT32", alignment)
 
 
 def _indices(tensors: Sequence[int] | None, sizes: Sequence[int]) -> list[int]:

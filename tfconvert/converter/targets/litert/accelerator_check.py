@@ -23,6 +23,7 @@ from tfconvert.schema.tflite.accelerators.acceptance import (
     table,
     verdict,
 )
+from tfconvert.schema.tflite.versions import Call
 
 TITLES: Mapping[str, str] = {
     "gpu": "the GPU",
@@ -46,6 +47,8 @@ _VERBS: Mapping[str, str] = {
     UNKNOWN: "was not tried",
 }
 _CONTROL_FLOW = ("while", "if", "call_once")
+# Operators that take rows of a table, with the index of that operand.
+_TABLES: Mapping[str, int] = {"embedding_lookup": 1, "gather": 0}
 _JOINED = ("concatenation",)
 _PARTED = ("split", "split_v")
 
@@ -206,8 +209,14 @@ def _verdicts(nodes: Sequence[Operation], accelerator: str) -> list[Verdict]:
     return [verdict_of(op, accelerator) for op in nodes]
 
 
-def verdict_of(op: Operation, accelerator: str) -> Verdict:
-    """Returns the verdict of an accelerator on an op and on how it uses its operands."""
+def verdict_of(op: Operation, accelerator: str, *, as_integers: bool = False) -> Verdict:
+    """Returns the verdict of an accelerator on an op and on how it uses its operands.
+
+    Args:
+        op: The op.
+        accelerator: A key of `acceptance.ACCELERATORS`.
+        as_integers: Whether it counts as if its floats were quantized to INT8.
+    """
     assert isinstance(op, tfl.TFLOp)
     if op.op_name == "custom":
         return Verdict(REFUSED, "it is a custom operator")
@@ -216,7 +225,8 @@ def verdict_of(op: Operation, accelerator: str) -> Verdict:
     if op.op_name == "dequantize" and accelerator == "gpu" and tfl.is_constant(op.operands[0]):
         found = verdict(accelerator, "DEQUANTIZE", tfl.whole_call_of(op))
         return found if found.outcome != UNKNOWN else Verdict(OK)
-    found = verdict(accelerator, op.op_name.upper(), tfl.whole_call_of(op))
+    call = tfl.whole_call_of(op)
+    found = verdict(accelerator, op.op_name.upper(), _quantized(call) if as_integers else call)
     return _in_context(op) if accelerator == "gpu" and found.is_ok else found
 
 
@@ -224,12 +234,23 @@ def _in_context(op: tfl.TFLOp) -> Verdict:
     """Returns the verdict of the GPU on an op whose form it takes, by what makes its operands and uses its results."""
     if op.operands and all(map(tfl.is_constant, op.operands)):
         return Verdict(REFUSED, "all its operands are constants")
+    if op.op_name in _TABLES and tfl.whole_call_of(op).inputs[_TABLES[op.op_name]].origin:
+        return Verdict(REFUSED, "its table is dequantized (Input / output dtype mismatch.)")
     if _reorders_parts(op):
         return Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
     is_integer = any(isinstance(types.element_of(result.type), quant.UniformType) for result in op.results)
     if is_integer and len({result.first_use is None for result in op.results}) > 1:
         return Verdict(CRASHES, "it has integers, and a result that is not used")
     return Verdict(OK)
+
+
+def _quantized(call: Call) -> Call:
+    """Returns a call with its floats as INT8."""
+    inputs, outputs = (
+        tuple([each._replace(type="INT8", scales=(1.0,)) if each.type == "FLOAT32" else each for each in values])
+        for values in (call.inputs, call.outputs)
+    )
+    return call._replace(inputs=inputs, outputs=outputs)
 
 
 def _reorders_parts(op: Operation) -> bool:

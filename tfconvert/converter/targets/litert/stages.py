@@ -75,6 +75,12 @@ STAGES: Sequence[Stage] = (
     Stage("cse", "folding leaves duplicates behind"),
     Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),
     Stage(
+        "fit-accelerators",
+        "what quantizes operators finds those that accelerators take, and new ones get ranges like all others",
+        takes=("accelerators=accelerator", "quantize"),
+        only_with="quantizes_for_accelerators",
+    ),
+    Stage(
         "prepare-quantize",
         "ops without an integer kernel are replaced by ops that have one",
         _STATIC,
@@ -101,7 +107,7 @@ STAGES: Sequence[Stage] = (
     Stage(
         "quantize-weights",
         "weights are final, and still floats unless integers are needed",
-        takes=_WEIGHTS,
+        takes=(*_WEIGHTS, "accelerators=accelerator"),
         only_with="quantize",
     ),
     Stage(

@@ -71,7 +71,7 @@ class AcceleratorBuilder(TFLBuilder):
 
     def _moved(self, value: Value, function: str, shape: Shape, parameter: tuple[int, ...]) -> Value | None:
         """Returns a constant in another shape or order, also one that is dequantized; `None` of a computed value."""
-        source = _dequantized(value)
+        source = dequantized(value)
         constant = stored_constant(source)
         if constant is None:
             return None
@@ -84,7 +84,7 @@ class AcceleratorBuilder(TFLBuilder):
 
     def mapped(self, value: Value, function: Callable[[Array], Array]) -> Value:
         """Inserts a function of a constant, also of one that is dequantized; declines if it is computed."""
-        source = _dequantized(value)
+        source = dequantized(value)
         constant = stored_constant(source)
         need(constant is not None, "it is computed")
         assert constant is not None
@@ -250,7 +250,7 @@ def rank_of(value: Value) -> int:
     return len(static_shape(value))
 
 
-def _dequantized(value: Value) -> Value:
+def dequantized(value: Value) -> Value:
     """Returns the constant that a value is dequantized from, the value if it is not."""
     owner = value.owner
     if isinstance(owner, tfl.TFLOp) and owner.op_name == "dequantize" and tfl.is_constant(owner.operands[0]):

@@ -19,9 +19,6 @@ from tfconvert.converter.targets.litert.accelerators.pieces import activated, li
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.values import Value
 
-# The maximum exponent of a power of integers.
-_MAX_EXPONENT = 16
-
 
 def _log_softmax(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """`x - max(x)`, from which the logarithm of the sum of its exponentials is subtracted."""
@@ -92,16 +89,6 @@ def _relu_n1_to_1(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.binary("minimum", build.binary("maximum", op.operands[0], -1.0), 1.0)
 
 
-def _gelu(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """`x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`: its definition if it is approximate."""
-    value = op.operands[0]
-    need_floats(value)
-    need(option(op, "approximate"), "it is exact")
-    cubic = build.binary("mul", build.binary("mul", build.unary("square", value), value), 0.044715)
-    inner = build.binary("mul", build.binary("add", value, cubic), math.sqrt(2 / math.pi))
-    return build.binary("mul", build.binary("mul", value, 0.5), build.binary("add", build.unary("tanh", inner), 1.0))
-
-
 def _prelu_of_channels(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A slope that varies along the channels at most: one number a channel."""
     slope, depth = array_of(op.operands[1]), static_shape(op.operands[0])[-1]
@@ -119,24 +106,6 @@ def _prelu(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.binary(
         "add", build.unary("relu", value), build.binary("mul", build.binary("minimum", value, 0.0), slope)
     )
-
-
-def _power(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A power by a small constant: products."""
-    value = op.operands[0]
-    exponents = np.unique(array_of(op.operands[1]))
-    need(exponents.size == 1 and float(exponents[0]).is_integer(), "the exponents are not one integer")
-    exponent = int(exponents[0])
-    need(0 < exponent <= _MAX_EXPONENT, "the exponent is not small")
-    need(static_shape(value) == static_shape(op.results[0]), "it broadcasts")
-    result: Value | None = None
-    while exponent:
-        if exponent & 1:
-            result = value if result is None else build.binary("mul", result, value)
-        exponent >>= 1
-        value = build.binary("mul", value, value) if exponent else value
-    assert result is not None
-    return result
 
 
 def _squared_difference(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -167,7 +136,7 @@ def _mean_of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 def _exclusive_or(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """Of booleans: one of them, but not both."""
     need(types.element_of(op.operands[0].type) == types.I1, "its elements are not booleans")
-    either, both = (build.binary(name, *op.operands) for name in ("logical_or", "logical_and"))
+    either, both = (build.binary(name, op.operands[0], op.operands[1]) for name in ("logical_or", "logical_and"))
     return build.binary("logical_and", either, build.unary("logical_not", both))
 
 
@@ -212,7 +181,7 @@ def _whole_logic(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
             small(np.empty(lower, bool))
         else:
             operands.append(build.reshape(value, lower))
-    return build.reshape(build.binary(op.op_name, *operands), shape)
+    return build.reshape(build.binary(op.op_name, operands[0], operands[1]), shape)
 
 
 PATTERNS = (
@@ -223,10 +192,8 @@ PATTERNS = (
     form("local-response-by-convolution", "local_response_normalization", _local_response),
     form("relu-0-to-1-as-minimum", "relu_0_to_1", _relu_0_to_1),
     form("relu-n1-to-1-as-minimum", "relu_n1_to_1", _relu_n1_to_1, 0),
-    form("gelu-by-formula", "gelu", _gelu, 0),
     form("prelu-of-channels", "prelu", _prelu_of_channels, 4),
     form("prelu-by-formula", "prelu", _prelu, -1),
-    form("power-as-products", "pow", _power, 0),
     form("squared-difference-as-product", "squared_difference", _squared_difference, 0),
     form("add-n-as-sums", "add_n", _sums_of_two),
     form("mean-of-integers", "mean", _mean_of_integers),

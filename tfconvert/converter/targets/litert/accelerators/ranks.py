@@ -92,6 +92,7 @@ def _by(form_of: Callable[[tfl.TFLOp], fit.Form | None]) -> Callable[[tfl.TFLOp,
         for value in (*op.operands, *op.results):
             if not tfl.is_absent(value):
                 static_shape(value)
+        need(all(result.first_use is not None for result in op.results), "a result is not used")
         found = form_of(op)
         need(found is not None, "it has no form with fewer dimensions")
         assert found is not None
@@ -299,7 +300,7 @@ PATTERNS = (
     *(form(f"{name}-in-fewer-dimensions", name, _by(fit.reduction)) for name in _REDUCTIONS),
     form("concatenation-in-fewer-dimensions", "concatenation", _by(fit.concatenation)),
     form("split-in-fewer-dimensions", "split", _by(fit.split)),
-    *(form(f"{name}-as-slices", name, _split, 0) for name in ("split", "split_v")),
+    *(form(f"{name}-by-slices-in-use", name, _split, 0) for name in ("split", "split_v")),
     form("pad-in-fewer-dimensions", "pad", _by(fit.pad)),
     form("padv2-in-fewer-dimensions", "padv2", _by(fit.pad)),
     form("dense-in-fewer-dimensions", "fully_connected", _by(fit.dense)),

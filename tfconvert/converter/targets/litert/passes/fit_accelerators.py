@@ -36,6 +36,7 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.litert.accelerators import trial
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.quantization import Quantize
 
 
 class FitAccelerators:
@@ -43,18 +44,20 @@ class FitAccelerators:
 
     Args:
         accelerators: The accelerators, keys of `acceptance.ACCELERATORS`.
+        quantize: How floats will be quantized, if they will be: operators count by what becomes of them.
     """
 
-    __slots__ = ("accelerators",)
+    __slots__ = ("accelerators", "as_integers")
 
     name: ClassVar[str] = "fit-accelerators"
 
-    def __init__(self, accelerators: Sequence[str] = ("gpu",)) -> None:
+    def __init__(self, accelerators: Sequence[str] = ("gpu",), quantize: Quantize | None = None) -> None:
         self.accelerators = tuple(accelerators)
+        self.as_integers = quantize is not None and quantize.is_static
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each rewrite was applied."""
         applied: Counter[str] = Counter()
         for function in functions_of(module).values():
-            applied += trial.rewrite(function.body, self.accelerators)
+            applied += trial.rewrite(function.body, self.accelerators, as_integers=self.as_integers)
         return PassResult(applied, heading="rewritten for accelerators")
