@@ -34,6 +34,9 @@ _BINARY = (
 
 def _unary(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """An op of one operand: in the shape from which the operand was reshaped, or in rank 4."""
+    need(
+        all(types.element_of(value.type) != types.I64 for value in (op.operands[0], op.results[0])), "it is of 64 bits"
+    )
     shape = static_shape(op.operands[0])
     source = source_of(op.operands[0])
     before = static_shape(source)
