@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfconvert.schema.dialects import tfl, tfl_file
+from tfconvert.schema.dialects import quant, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -47,6 +47,8 @@ _VERBS: Mapping[str, str] = {
     UNKNOWN: "was not tried",
 }
 _CONTROL_FLOW = ("while", "if", "call_once")
+# Operators that take rows of a table, with the index of that operand.
+_TABLES: Mapping[str, int] = {"embedding_lookup": 1, "gather": 0}
 _JOINED = ("concatenation",)
 _PARTED = ("split", "split_v")
 
@@ -225,9 +227,21 @@ def verdict_of(op: Operation, accelerator: str, *, as_integers: bool = False) ->
         return found if found.outcome != UNKNOWN else Verdict(OK)
     call = tfl.whole_call_of(op)
     found = verdict(accelerator, op.op_name.upper(), _quantized(call) if as_integers else call)
-    if accelerator == "gpu" and found.is_ok and _reorders_parts(op):
+    return _in_context(op) if accelerator == "gpu" and found.is_ok else found
+
+
+def _in_context(op: tfl.TFLOp) -> Verdict:
+    """Returns the verdict of the GPU on an op whose form it takes, by what makes its operands and uses its results."""
+    if op.operands and all(map(tfl.is_constant, op.operands)):
+        return Verdict(REFUSED, "all its operands are constants")
+    if op.op_name in _TABLES and tfl.whole_call_of(op).inputs[_TABLES[op.op_name]].origin:
+        return Verdict(REFUSED, "its table is dequantized (Input / output dtype mismatch.)")
+    if _reorders_parts(op):
         return Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
-    return found
+    is_integer = any(isinstance(types.element_of(result.type), quant.UniformType) for result in op.results)
+    if is_integer and len({result.first_use is None for result in op.results}) > 1:
+        return Verdict(CRASHES, "it has integers, and a result that is not used")
+    return Verdict(OK)
 
 
 def _quantized(call: Call) -> Call:

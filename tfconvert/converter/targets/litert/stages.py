@@ -76,10 +76,9 @@ STAGES: Sequence[Stage] = (
     Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),
     Stage(
         "fit-accelerators",
-        "new operators get ranges like all others, so that they become integers, too",
-        _STATIC,
-        ("accelerators=accelerator", "quantize"),
-        "accelerator",
+        "what quantizes operators finds the ones that accelerators take",
+        takes=("accelerators=accelerator", "quantize"),
+        only_with="quantizes_for_accelerators",
     ),
     Stage(
         "prepare-quantize",
@@ -108,7 +107,7 @@ STAGES: Sequence[Stage] = (
     Stage(
         "quantize-weights",
         "weights are final, and still floats unless integers are needed",
-        takes=_WEIGHTS,
+        takes=(*_WEIGHTS, "accelerators=accelerator"),
         only_with="quantize",
     ),
     Stage(

@@ -236,7 +236,7 @@ def _has_flat_mask(form: Form) -> bool:
 def _has_partial_choice(form: Form) -> bool:
     result = form.call.result(0).shape or ()
     choices = [form.named.get(name, ABSENT) for name in ("x", "y")]
-    return "condition" in form.named and any(each.shape != result and _count(each) > 1 for each in choices)
+    return "condition" in form.named and any(each.shape not in ((), (1,), result) for each in choices)
 
 
 def _pads(form: Form) -> Sequence[tuple[float, float]]:
@@ -433,6 +433,10 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "odd-last": (
         lambda form: form.channels(form.main) % 4 > 0 and (len(form.main.shape or ()) - 1) in form.axes,
         "it works along the last axis, whose size is no multiple of 4",
+    ),
+    "negative-axis": (
+        lambda form: any(axis < 0 for axis in form.elements("axis")),
+        "its axis is counted from the last one",
     ),
     "axis": (
         lambda form: form.operator == "ONE_HOT" and form.option("axis", -1) not in (-1, len(form.main.shape or ())),

@@ -71,8 +71,8 @@ class AcceleratorBuilder(TFLBuilder):
 
     def _moved(self, value: Value, function: str, shape: Shape, parameter: tuple[int, ...]) -> Value | None:
         """Returns a constant in another shape or order, also one that is dequantized; `None` of a computed value."""
-        source = _dequantized(value)
-        constant = tensor_data.constant_of(source)
+        source = dequantized(value)
+        constant = stored_constant(source)
         if constant is None:
             return None
         kind = types.tensor(_element_in_order(source, function, parameter), shape)
@@ -84,8 +84,8 @@ class AcceleratorBuilder(TFLBuilder):
 
     def mapped(self, value: Value, function: Callable[[Array], Array]) -> Value:
         """Inserts a function of a constant, also of one that is dequantized; declines if it is computed."""
-        source = _dequantized(value)
-        constant = tensor_data.constant_of(source)
+        source = dequantized(value)
+        constant = stored_constant(source)
         need(constant is not None, "it is computed")
         assert constant is not None
         new = tensor_data.of_array(function(tensor_data.to_array(constant)), types.element_of(constant.type))
@@ -122,7 +122,9 @@ class AcceleratorBuilder(TFLBuilder):
         if stride == 1:
             return value
         result = [-(-dim // stride) if at == axis else dim for at, dim in enumerate(shape)]
-        return self.strided(value, [0] * len(shape), shape, [stride if at == axis else 1 for at in range(len(shape))], result)
+        return self.strided(
+            value, [0] * len(shape), shape, [stride if at == axis else 1 for at in range(len(shape))], result
+        )
 
     def strided(
         self, value: Value, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], shape: Sequence[int]
@@ -193,6 +195,9 @@ class AcceleratorBuilder(TFLBuilder):
         return self.insert(tfl.TFLOp(op.name, operands, kinds, {**op.properties, **changed}, op.attributes))
 
 
+PREPARES = 100
+"""The benefit from which on a rewrite is kept even if it does not help by itself, but only lets another one match."""
+
 NOT_FUSED: Mapping[str, Any] = {"fused_activation_function": "NONE"}
 """The options of an operator without a fused activation."""
 
@@ -222,6 +227,15 @@ def form(name: str, root: str, emit: Emit, benefit: int = 1) -> Pattern[tfl.TFLO
     return Pattern(name, tfl.PREFIX + root, match, rewrite, benefit)
 
 
+def stored_constant(value: Value) -> tensor_data.Constant | None:
+    """Returns the stored elements of a constant, also of a quantized one; `None` of a computed value."""
+    if not tfl.is_constant(value):
+        return None
+    assert isinstance(value.owner, Operation)
+    stored = value.owner.properties.get("value")
+    return stored if isinstance(stored, tensor_data.Constant) else None
+
+
 def static_shape(value: Value) -> Shape:
     """Returns a value's shape; declines if a size is unknown."""
     shape = types.shape_of(value.type)
@@ -236,7 +250,7 @@ def rank_of(value: Value) -> int:
     return len(static_shape(value))
 
 
-def _dequantized(value: Value) -> Value:
+def dequantized(value: Value) -> Value:
     """Returns the constant that a value is dequantized from, the value if it is not."""
     owner = value.owner
     if isinstance(owner, tfl.TFLOp) and owner.op_name == "dequantize" and tfl.is_constant(owner.operands[0]):
@@ -271,7 +285,7 @@ RESHAPES = ("expand_dims", "reshape", "squeeze")
 
 def array_of(value: Value) -> Array:
     """Returns the elements of a small constant; declines if it is computed or large."""
-    constant = tensor_data.constant_of(value)
+    constant = stored_constant(value)
     need(constant is not None, "it is computed")
     assert constant is not None
     need(math.prod(types.shape_of(constant.type) or ()) <= MAX_READ, "it is large")

@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.accelerators.builder import (
-    AcceleratorBuilder,
-    form,
-    option,
-    static_shape,
-)
+from tfconvert.converter.targets.litert.accelerators.builder import AcceleratorBuilder, form, option, static_shape
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
 
@@ -28,14 +23,20 @@ _MAX_DENSE = 1 << 20
 
 def _unfused(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """An operator with a fused activation: the operator, then the activation."""
-    name = _ACTIVATIONS.get(option(op, _ACTIVATION))
-    need(name is not None, "no activation is fused that is an operator")
+    need(option(op, _ACTIVATION) != "NONE", "no activation is fused")
     (value,) = build.again(op, op.operands, options={_ACTIVATION: "NONE"}).results
-    return build.unary(name or "", value)
+    return _activated(op, build, value)
+
+
+def _activated(op: tfl.TFLOp, build: AcceleratorBuilder, value: Value) -> Value:
+    """Returns the activation of an operator that is fused, as an operator; declines if it is none."""
+    fused = option(op, _ACTIVATION)
+    need(fused in ("NONE", *_ACTIVATIONS), "an activation is fused that is no operator")
+    return value if fused == "NONE" else build.unary(_ACTIVATIONS[fused], value)
 
 
 def _cropped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """`tfl.transpose_conv` with the padding SAME: the whole result, and a slice of it."""
+    """`tfl.transpose_conv` with the padding SAME: the whole result, a slice of it, and the activation."""
     need(option(op, "padding") == "SAME", "it is not padded")
     _, weights, value, *_ = op.operands
     shape, kernel, result = static_shape(value), static_shape(weights), static_shape(op.results[0])
@@ -43,11 +44,14 @@ def _cropped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     pairs = list(zip(shape[1:3], strides, kernel[1:3], strict=True))
     whole = [(size - 1) * stride + taps for size, stride, taps in pairs]
     # The gradient of a convolution with the padding SAME: the larger half of the padding is behind.
-    cut = [max((size - 1) * stride + taps - after, 0) for (size, stride, taps), after in zip(pairs, result[1:3], strict=True)]
+    cut = [
+        max((size - 1) * stride + taps - after, 0)
+        for (size, stride, taps), after in zip(pairs, result[1:3], strict=True)
+    ]
     need(all(one >= after for one, after in zip(whole, result[1:3], strict=True)), "its windows leave gaps at the end")
     full = (result[0], *whole, result[3])
-    new = build.again(op, [build.ints(full), *op.operands[1:]], [full], {"padding": "VALID"})
-    return build.slice(new.results[0], [0, *(each // 2 for each in cut), 0], result)
+    new = build.again(op, [build.ints(full), *op.operands[1:]], [full], {"padding": "VALID", _ACTIVATION: "NONE"})
+    return _activated(op, build, build.slice(new.results[0], [0, *(each // 2 for each in cut), 0], result))
 
 
 def _frames(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -57,7 +61,9 @@ def _frames(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     taps, *window, _, filters = static_shape(weights)
     after = static_shape(op.results[0])
     frames = _shifted(op, build, value, taps, after[1])
-    value = build.concatenation([build.reshape(each, (batch * after[1], height, width, channels)) for each in frames], 3)
+    value = build.concatenation(
+        [build.reshape(each, (batch * after[1], height, width, channels)) for each in frames], 3
+    )
     weights = build.transpose(weights, (4, 1, 2, 0, 3))
     weights = build.reshape(weights, (filters, *window, taps * channels))
     names = ("padding", _ACTIVATION, "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor")
@@ -109,11 +115,21 @@ def _dense(weights: tensor_data.Array, groups: int) -> tensor_data.Array:
     return dense.reshape(filters, height, width, groups * taken)
 
 
+def _bias_after(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A convolution with a computed bias: the sum after it."""
+    at = 3 if op.op_name == "transpose_conv" else 2
+    need(tfl.has_operand(op, at) and not tfl.is_constant(op.operands[at]), "it has no computed bias")
+    (value,) = build.again(op, op.operands[:at], options={_ACTIVATION: "NONE"}).results
+    bias = build.reshape(op.operands[at], (1, 1, 1, static_shape(value)[-1]))
+    return build.tfl("add", (value, bias), value.type, {_ACTIVATION: option(op, _ACTIVATION)})
+
+
 _FUSED = "add conv_2d depthwise_conv_2d div fully_connected mul sub transpose_conv".split()
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(form(f"{name}-then-activation", name, _unfused, 4) for name in _FUSED),
     form("transpose-conv-then-slice", "transpose_conv", _cropped),
+    *(form(f"{name}-then-bias", name, _bias_after, 3) for name in ("conv_2d", "depthwise_conv_2d", "transpose_conv")),
     form("frames-as-batch", "conv_3d", _frames),
     form("conv-without-groups", "conv_2d", _ungrouped),
 )

@@ -14,6 +14,7 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     form,
     source_of,
     static_shape,
+    stored_constant,
 )
 from tfconvert.converter.targets.litert.accelerators.ranks import MAX_RANK
 from tfconvert.converter.targets.litert.fitting.fit import ANY, groups_of, merged
@@ -76,18 +77,14 @@ def _full(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """As `_grouped`, with constants in the full shape of the result."""
     new, low = _operands_in_rank_4(op, build)
     for index, value in enumerate(new):
-        constant = tensor_data.constant_of(value)
-        if constant is not None and 1 < math.prod(static_shape(value)) < math.prod(low):
+        constant = stored_constant(value)
+        if constant is not None and static_shape(value) != low:
             need(math.prod(low) <= MAX_READ, "it is large")
             whole = np.broadcast_to(tensor_data.to_array(constant), low)
             kind = types.tensor(types.element_of(value.type), low)
-            stored = tensor_data.of_array(np.ascontiguousarray(whole), constant_element(constant))
+            stored = tensor_data.of_array(np.ascontiguousarray(whole), types.element_of(constant.type))
             new[index] = build.insert(tfl.constant(stored, result_type=kind)).results[0]
     return _emitted(op, build, new)
-
-
-def constant_element(constant: tensor_data.Constant) -> types.Attribute:
-    return types.element_of(constant.type)
 
 
 def _repeated(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -95,13 +92,14 @@ def _repeated(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     new, low = _operands_in_rank_4(op, build)
     for index, value in enumerate(new):
         shape = static_shape(value)
-        if tensor_data.constant_of(value) is None and shape != low:
+        if stored_constant(value) is None and shape != low:
             new[index] = build.tile(value, [all_ // one for one, all_ in zip(shape, low, strict=True)])
     return _emitted(op, build, new)
 
 
 def _emitted(op: tfl.TFLOp, build: AcceleratorBuilder, operands: Sequence[Value]) -> Value:
     low = np.broadcast_shapes(*[static_shape(value) for value in operands])
+    need(math.prod(low) == math.prod(static_shape(op.results[0])), "its kernel does not broadcast")
     (value,) = build.again(op, operands, [low]).results
     return build.reshape(value, static_shape(op.results[0]))
 
@@ -111,7 +109,9 @@ def _operands_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> tuple[list[
     shape = static_shape(op.results[0])
     need(op.op_name != "select" or static_shape(op.operands[0]) == shape, "it chooses rows")
     padded = [(*[1] * (len(shape) - len(each)), *each) for each in map(static_shape, op.operands)]
-    keys = [ANY if size == 1 else tuple(each[axis] == 1 for each in padded) for axis, size in enumerate(shape)]
+    keys = [
+        ANY if size == 1 else tuple(each[axis] == 1 for each in padded) for axis, size in enumerate(shape)
+    ]
     groups = groups_of(keys) if len(shape) > MAX_RANK else [(axis, axis + 1) for axis in range(len(shape))]
     need(len(groups) <= MAX_RANK, "its dimensions broadcast in too many ways")
     missing = (1,) * (MAX_RANK - len(groups))
@@ -119,13 +119,25 @@ def _operands_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> tuple[list[
     seen: list[Value] = []
     new: list[Value] = []
     for value, each in zip(op.operands, low, strict=True):
-        reshaped = build.reshape(value, each)
+        is_number = tfl.is_constant(value) and math.prod(each) == 1
+        reshaped = build.reshape(value, () if is_number else each)
         new.append(build.copy(reshaped) if value in seen and not tfl.is_constant(value) else reshaped)
         seen.append(value)
     return new, (*missing, *merged(shape, groups))
 
 
+def _alpha_of_channels(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.prelu` with one slope: a slope for each channel."""
+    value, slope = op.operands
+    shape = static_shape(value)
+    need(math.prod(static_shape(slope)) == 1, "there are several slopes")
+    low = _in_rank_4(shape)
+    slopes = build.mapped(slope, lambda array: np.broadcast_to(array.reshape(()), shape[-1:]).copy())
+    return build.reshape(build.again(op, [build.reshape(value, low), slopes], [low]).results[0], shape)
+
+
 PATTERNS = (
+    form("prelu-of-channels", "prelu", _alpha_of_channels, 9),
     *(form(f"{name}-in-rank-4", name, _unary) for name in UNARY),
     *(form(f"{name}-in-the-shape-before", name, _same_shapes, 3) for name in BINARY),
     *(form(f"{name}-in-rank-4", name, _grouped, 2) for name in BINARY),

@@ -15,18 +15,18 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     option,
     static_shape,
 )
-from tfconvert.converter.targets.litert.accelerators.pieces import activated, is_constant, need_floats, reduced, small
+from tfconvert.converter.targets.litert.accelerators.pieces import activated, lifted, low, need_floats, reduced, small
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.values import Value
 
 
 def _log_softmax(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """`x - max(x)`, from which the logarithm of the sum of its exponentials is subtracted."""
-    value = op.operands[0]
-    need_floats(value)
+    need_floats(op.operands[0])
+    value = low(build, op.operands[0])
     shifted = build.binary("sub", value, reduced(build, "reduce_max", value, -1))
     total = reduced(build, "sum", build.unary("exp", shifted), -1)
-    return build.binary("sub", shifted, build.unary("log", total))
+    return build.reshape(build.binary("sub", shifted, build.unary("log", total)), static_shape(op.results[0]))
 
 
 def _softmax(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -40,11 +40,11 @@ def _softmax(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 def _l2_normalization(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """`x * rsqrt(max(sum(x * x), epsilon))`."""
-    value = op.operands[0]
-    need_floats(value)
+    need_floats(op.operands[0])
+    value = low(build, op.operands[0])
     total = reduced(build, "sum", build.unary("square", value), -1)
     inverse = build.unary("rsqrt", build.binary("maximum", total, _L2_EPSILON))
-    return activated(build, op, build.binary("mul", value, inverse))
+    return build.reshape(activated(build, op, build.binary("mul", value, inverse)), static_shape(op.results[0]))
 
 
 # The square of the smallest norm that LiteRT divides by.
@@ -80,7 +80,8 @@ def _local_response(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 def _relu_0_to_1(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     need_floats(op.operands[0])
-    return build.binary("minimum", build.unary("relu", op.operands[0]), 1.0)
+    value = build.binary("minimum", build.unary("relu", low(build, op.operands[0])), 1.0)
+    return build.reshape(value, static_shape(op.results[0]))
 
 
 def _relu_n1_to_1(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -108,8 +109,10 @@ def _prelu(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 
 def _squared_difference(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    difference = build.binary("sub", *op.operands)
-    return build.binary("mul", difference, difference)
+    # A constant first operand of integers is misread.
+    x, y = sorted((lifted(build, value) for value in op.operands), key=tfl.is_constant)
+    difference = build.binary("sub", x, y)
+    return build.reshape(build.binary("mul", difference, difference), static_shape(op.results[0]))
 
 
 def _sums_of_two(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -139,11 +142,46 @@ def _exclusive_or(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 def _not_equal(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """Booleans that are equal or not: by logic."""
-    need(types.element_of(op.operands[0].type) == types.I1, "its elements are not booleans")
-    need(not any(is_constant(value) for value in op.operands), "an operand is a constant")
-    either, both = (build.binary(name, *op.operands) for name in ("logical_or", "logical_and"))
-    differs = build.binary("logical_and", either, build.unary("logical_not", both))
+    differs = _exclusive_or(op, build)
     return differs if op.op_name == "not_equal" else build.unary("logical_not", differs)
+
+
+def _constant_behind(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """An operator whose first operand is a constant: the one with exchanged operands."""
+    x, y = (lifted(build, value) for value in op.operands)
+    need(tfl.is_constant(x), "the first operand is computed")
+    if op.op_name == "sub":
+        value = activated(build, op, build.binary("add", build.unary("neg", y), x))
+    else:
+        value = build.binary(_EXCHANGED[op.op_name], y, x, types.element_of(op.results[0].type))
+    return build.reshape(value, static_shape(op.results[0]))
+
+
+# Comparisons with those that have their operands exchanged.
+_EXCHANGED = {
+    "greater": "less",
+    "greater_equal": "less_equal",
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "equal": "equal",
+    "not_equal": "not_equal",
+}
+
+
+def _whole_logic(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """Logic with one constant for all: with constants of the result's shape."""
+    shape = static_shape(op.results[0])
+    lower = (*[1] * (4 - len(shape)), *shape)
+    need(len(shape) <= len(lower), "its rank is above 4")
+    operands = []
+    for value in op.operands:
+        if tfl.is_constant(value):
+            need(array_of(value).size == 1, "a constant has several elements")
+            operands.append(build.constant(np.full(lower, array_of(value).item())))
+            small(np.empty(lower, bool))
+        else:
+            operands.append(build.reshape(value, lower))
+    return build.reshape(build.binary(op.op_name, *operands), shape)
 
 
 PATTERNS = (
@@ -161,4 +199,6 @@ PATTERNS = (
     form("mean-of-integers", "mean", _mean_of_integers),
     form("exclusive-or-by-logic", "bitwise_xor", _exclusive_or),
     *(form(f"{name}-of-booleans", name, _not_equal, 0) for name in ("equal", "not_equal")),
+    *(form(f"{name}-exchanged", name, _constant_behind, -1) for name in ("sub", *_EXCHANGED)),
+    *(form(f"{name}-with-whole-constants", name, _whole_logic) for name in ("logical_and", "logical_or")),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,14 +16,15 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     static_shape,
 )
 from tfconvert.converter.targets.litert.accelerators.pieces import backwards, gather, like, part
+from tfconvert.converter.targets.litert.accelerators.ranks import ranges_of
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
 
 
 def _strided_slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A strided slice: a slice with a begin, an end and a positive stride for each axis, then the axes in reverse."""
-    value = op.operands[0]
-    ranges = _ranges(op, static_shape(value))
+    """A strided slice that goes backwards: one that goes forwards, then the reversal of axes."""
+    value, ranges = op.operands[0], ranges_of(op)
+    need(any(each.step < 0 for each in ranges), "it goes forwards")
     need(all(len(each) for each in ranges), "it is empty")
     starts = [each.start if each.step > 0 else each[-1] for each in ranges]
     steps = [abs(each.step) for each in ranges]
@@ -40,33 +40,6 @@ def _strided_slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
         if each.step < 0 and len(each) > 1:
             value = backwards(build, value, axis)
     return build.reshape(value, static_shape(op.results[0]))
-
-
-def _ranges(op: tfl.TFLOp, shape: Sequence[int]) -> list[range]:
-    """Returns the places that a strided slice takes along each axis of its operand."""
-    begin, end, strides = (ints_of(value) for value in op.operands[1:4])
-
-    def has(mask: str, index: int) -> bool:
-        return bool(option(op, f"{mask}_mask") >> index & 1)
-
-    indices = [index for index in range(len(begin)) if not has("new_axis", index)]
-    named = sum(not has("ellipsis", index) for index in indices)
-    found: list[range] = []
-    for index in indices:
-        if has("ellipsis", index):
-            found += map(range, shape[len(found) : len(found) + len(shape) - named])
-            continue
-        size = shape[len(found)]
-        if has("shrink_axis", index):
-            at = begin[index] % size
-            found.append(range(at, at + 1))
-            continue
-        last = end[index] + begin[index] if option(op, "offset") else end[index]
-        bounds = slice(
-            None if has("begin", index) else begin[index], None if has("end", index) else last, strides[index]
-        )
-        found.append(range(*bounds.indices(size)))
-    return [*found, *map(range, shape[len(found) :])]
 
 
 def _slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -236,7 +209,7 @@ def _update_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 
 PATTERNS = (
-    form("strided-slice-of-all-axes", "strided_slice", _strided_slice),
+    form("strided-slice-then-reverse", "strided_slice", _strided_slice),
     form("slice-as-gather", "slice", _slice, 2),
     form("gather-as-slice", "gather", _gather_slice, 4),
     form("gather-of-floats", "gather", lambda op, build: _whole_table(op, build, 0), 3),

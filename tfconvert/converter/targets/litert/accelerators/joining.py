@@ -12,7 +12,7 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     option,
     static_shape,
 )
-from tfconvert.converter.targets.litert.accelerators.pieces import part
+from tfconvert.converter.targets.litert.accelerators.pieces import part, parted
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.values import Value
 
@@ -30,8 +30,11 @@ def _split_of(op: tfl.TFLOp) -> tuple[Value, int]:
 
 
 def _parts(build: AcceleratorBuilder, op: tfl.TFLOp, value: Value, axis: int) -> list[Value]:
-    sizes = [static_shape(result)[axis] for result in op.results]
-    return [part(build, value, axis, sum(sizes[:index]), size) for index, size in enumerate(sizes)]
+    shapes = [static_shape(result) for result in op.results]
+    sizes = [shape[axis] for shape in shapes]
+    value = parted(build, value, axis)
+    parts = [part(build, value, 2, sum(sizes[:index]), size) for index, size in enumerate(sizes)]
+    return [build.reshape(each, shape) for each, shape in zip(parts, shapes, strict=True)]
 
 
 def _slices_joined(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:

@@ -16,7 +16,8 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     option,
     static_shape,
 )
-from tfconvert.converter.targets.litert.accelerators.pieces import gather, like, padded, part
+from tfconvert.converter.targets.litert.accelerators.pieces import gather, like, padded, part, parted
+from tfconvert.converter.targets.litert.accelerators.ranks import around
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.values import Value
 
@@ -41,7 +42,7 @@ def _pad_by_axis(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     for axis, pair in enumerate(_pairs(op)):
         if any(pair):
             shape = list(static_shape(value))
-            parts = (1, math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+            parts = (1, *around(static_shape(value), axis))
             shape[axis] += sum(pair)
             value = _bordered(op, build, value, parts, [(0, 0), (0, 0), pair, (0, 0)], shape)
     need(value is not op.operands[0], "it has no border")
@@ -58,7 +59,8 @@ def _bordered(
 ) -> Value:
     """Emits a pad of a value in another shape, with the numbers that an op pads with."""
     low = [size + sum(pair) for size, pair in zip(shape, pairs, strict=True)]
-    operands = (build.reshape(value, shape), build.constant(np.array(pairs, np.int32)), *op.operands[2:])
+    fill = [build.array(np.array(_finite(float(array_of(each)))), each) for each in op.operands[2:]]
+    operands = (build.reshape(value, shape), build.constant(np.array(pairs, np.int32)), *fill)
     return build.reshape(build.again(op, operands, [low]).results[0], result)
 
 
@@ -83,7 +85,9 @@ def _joined(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     fill = array_of(op.operands[2]).item() if op.op_name == "padv2" else 0
     for axis, (before, after) in enumerate(_pairs(op)):
         if before or after:
-            value = padded(build, value, axis, before, after, fill)
+            shape = list(static_shape(value))
+            shape[axis] += before + after
+            value = build.reshape(padded(build, parted(build, value, axis), 2, before, after, fill), shape)
     need(value is not op.operands[0], "it has no border")
     return value
 
@@ -96,7 +100,9 @@ def _mirror(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
             size = static_shape(value)[axis]
             places = [*range(before - offset, -offset, -1), *range(size)]
             places += range(size - 2 + offset, size - 2 + offset - after, -1)
-            value = gather(build, value, places, axis)
+            shape = list(static_shape(value))
+            shape[axis] = len(places)
+            value = build.reshape(gather(build, parted(build, value, axis), places, 2), shape)
     need(value is not op.operands[0], "it has no border")
     return value
 
@@ -157,6 +163,17 @@ def _depth_of_batch(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(new.results[0], result)
 
 
+def _depth_by_transpose(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A rearrangement of depth and space: a transpose of rank 4."""
+    block, is_from_depth = option(op, "block_size"), op.op_name == "depth_to_space"
+    batch, height, width, depth = static_shape(op.results[0] if is_from_depth else op.operands[0])
+    apart = [batch * height // block, block, width // block, block * depth]
+    if is_from_depth:
+        apart[1], apart[2] = apart[2], apart[1]
+    value = build.transpose(build.reshape(op.operands[0], apart), (0, 2, 1, 3))
+    return build.reshape(value, static_shape(op.results[0]))
+
+
 PATTERNS = (
     form("pad-with-finite-numbers", "padv2", _pad_with_finite, 4),
     *(form(f"{name}-in-rank-4", name, _pad_in_rank_4, 3) for name in ("pad", "padv2")),
@@ -166,4 +183,5 @@ PATTERNS = (
     form("blocks-to-batch", "space_to_batch_nd", _blocks_to_batch),
     form("batch-to-blocks", "batch_to_space_nd", _batch_to_blocks),
     *(form(f"{name}-of-batch", name, _depth_of_batch) for name in ("depth_to_space", "space_to_depth")),
+    *(form(f"{name}-as-transpose", name, _depth_by_transpose, 0) for name in ("depth_to_space", "space_to_depth")),
 )

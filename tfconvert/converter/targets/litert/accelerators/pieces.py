@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.accelerators.builder import MAX_READ, AcceleratorBuilder, option, static_shape
-from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.converter.targets.litert.accelerators.ranks import MAX_RANK, around
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.values import Value
@@ -29,14 +29,6 @@ def need_floats(*values: Value) -> None:
     need(all(types.element_of(value.type) == types.F32 for value in values), "it does not compute with f32")
 
 
-def is_constant(value: Value) -> bool:
-    """Returns whether a value is a constant, or what `tfl.dequantize` makes of one."""
-    owner = value.owner
-    if isinstance(owner, tfl.TFLOp) and owner.op_name == "dequantize":
-        value = owner.operands[0]
-    return tfl.is_constant(value)
-
-
 def gather(build: AcceleratorBuilder, table: Value, places: Value | Sequence[int], axis: int) -> Value:
     """Inserts the choice of places along an axis."""
     vector = places if isinstance(places, Value) else build.ints(places)
@@ -47,10 +39,9 @@ def gather(build: AcceleratorBuilder, table: Value, places: Value | Sequence[int
 
 def backwards(build: AcceleratorBuilder, value: Value, axis: int) -> Value:
     """Inserts the reversal of an axis, in the form that the GPU computes correctly."""
-    shape = static_shape(value)
-    parts = (1, math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
-    turned = build.tfl("reverse_v2", (build.reshape(value, parts), build.ints((2,))), like(value, parts))
-    return build.reshape(turned, shape)
+    parts = parted(build, value, axis)
+    turned = build.tfl("reverse_v2", (parts, build.ints((2,))), parts.type)
+    return build.reshape(turned, static_shape(value))
 
 
 def reduced(build: AcceleratorBuilder, name: str, value: Value, axis: int) -> Value:
@@ -58,24 +49,6 @@ def reduced(build: AcceleratorBuilder, name: str, value: Value, axis: int) -> Va
     shape = list(static_shape(value))
     shape[axis] = 1
     return build.tfl(name, (value, build.ints((axis % len(shape),))), like(value, shape), {"keep_dims": True})
-
-
-def product(build: AcceleratorBuilder, x: Value, y: Value) -> Value:
-    """Inserts the product of matrices, whose batches are alike."""
-    shape = (*static_shape(x)[:-1], static_shape(y)[-1])
-    options = {"adj_x": False, "adj_y": False, "asymmetric_quantize_inputs": False}
-    return build.tfl("batch_matmul", (x, y), like(x, shape), options)
-
-
-def matrices_turned(build: AcceleratorBuilder, value: Value) -> Value:
-    """Exchanges the last two axes; those of a constant when it is read."""
-    rank = len(static_shape(value))
-    permutation = (*range(rank - 2), rank - 1, rank - 2)
-    constant = tensor_data.constant_of(value)
-    if constant is None:
-        return build.transpose(value, permutation)
-    shape = [static_shape(value)[axis] for axis in permutation]
-    return build.constant(tensor_data.defer("transpose", (constant,), tuple(shape), permutation))
 
 
 def padded(build: AcceleratorBuilder, value: Value, axis: int, before: int, after: int, fill: float = 0) -> Value:
@@ -108,10 +81,23 @@ def activated(build: AcceleratorBuilder, op: tfl.TFLOp, value: Value) -> Value:
     return build.unary(_ACTIVATIONS[name], value)
 
 
-def sum_of(build: AcceleratorBuilder, op: tfl.TFLOp, value: Value, bias: Value) -> Value:
-    """Inserts the sum of a product and a bias, with the activation of the op that had the bias."""
-    fused: dict[str, Any] = {"fused_activation_function": option(op, "fused_activation_function")}
-    return build.tfl("add", (value, bias), value.type, fused)
+def low(build: AcceleratorBuilder, value: Value) -> Value:
+    """Merges all dimensions but the last, if there are more than four."""
+    shape = static_shape(value)
+    return value if len(shape) <= MAX_RANK else build.reshape(value, (1, 1, math.prod(shape[:-1]), shape[-1]))
+
+
+def lifted(build: AcceleratorBuilder, value: Value) -> Value:
+    """Adds dimensions of 1 before a value, up to rank 4; numbers stay."""
+    shape = static_shape(value)
+    need(len(shape) <= MAX_RANK, "its rank is above 4")
+    is_number = tfl.is_constant(value) and not shape
+    return value if is_number else build.reshape(value, (*[1] * (MAX_RANK - len(shape)), *shape))
+
+
+def parted(build: AcceleratorBuilder, value: Value, axis: int) -> Value:
+    """Merges the dimensions before and behind an axis, which becomes the third of four."""
+    return build.reshape(value, (1, *around(static_shape(value), axis)))
 
 
 def small(values: Array) -> None:

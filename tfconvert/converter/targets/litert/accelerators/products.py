@@ -49,7 +49,9 @@ def _as_rows(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
         x = _swapped(build, x)
         shape = static_shape(x)
     rows = build.reshape(x, (1, math.prod(shape[:-1]), shape[-1]))
-    new = build.again(op, [rows, build.reshape(y, (1, *other[-2:]))], [(1, math.prod(shape[:-1]), result[-1])], {"adj_x": False})
+    new = build.again(
+        op, [rows, build.reshape(y, (1, *other[-2:]))], [(1, math.prod(shape[:-1]), result[-1])], {"adj_x": False}
+    )
     return build.reshape(new.results[0], result)
 
 
@@ -94,8 +96,6 @@ def _constant_on_the_left(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(_swapped(build, value), result)
 
 
-
-
 def _repeated(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A product whose batches broadcast: with operands that are repeated."""
     result = static_shape(op.results[0])
@@ -133,12 +133,25 @@ def _flattened(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(new.results[0], result)
 
 
+def _constants_on_the_left(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A product with constant matrices on the left: all is transposed, and the operands are exchanged."""
+    x, y = op.operands
+    need(tfl.is_constant(x), "the left side is computed")
+    left = y if option(op, "adj_y") else _swapped(build, y)
+    right = x if option(op, "adj_x") else _swapped(build, x)
+    shape = (*static_shape(left)[:-1], static_shape(right)[-1])
+    need(static_shape(left)[:-2] == static_shape(right)[:-2], "its batches differ")
+    (value,) = build.again(op, [left, right], [shape], {"adj_x": False, "adj_y": False}).results
+    return _swapped(build, value)
+
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     form("product-with-a-copy", "batch_matmul", _twins, 9),
     form("product-as-dense", "batch_matmul", _as_dense, 8),
     form("product-of-rows", "batch_matmul", _as_rows, 7),
     form("product-with-constant-in-order", "batch_matmul", _constant_in_order, 6),
     form("product-of-columns", "batch_matmul", _constant_on_the_left, 5),
+    form("product-of-exchanged-matrices", "batch_matmul", _constants_on_the_left, 4),
     form("product-of-repeated-matrices", "batch_matmul", _repeated, 4),
     form("dense-then-bias", "fully_connected", _bias_after),
     form("dense-of-matrix", "fully_connected", _flattened, 3),

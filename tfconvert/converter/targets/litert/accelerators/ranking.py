@@ -15,7 +15,8 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     option,
     static_shape,
 )
-from tfconvert.converter.targets.litert.accelerators.pieces import backwards, like, need_floats, padded, part
+from tfconvert.converter.targets.litert.accelerators.pieces import backwards, like, need_floats, padded, part, parted
+from tfconvert.converter.targets.litert.accelerators.ranks import MAX_RANK
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.values import Value
 
@@ -30,67 +31,61 @@ _EXACT = 1 << 24
 
 
 def _top_k(op: tfl.TFLOp, build: AcceleratorBuilder) -> list[Value]:
-    """The largest numbers of rows: of rows with the lowest number at the end, to a multiple of four."""
+    """The largest numbers of rows: of rows with the lowest numbers at the end, to a multiple of four."""
     need_floats(op.operands[0])
     shape = static_shape(op.operands[0])
     missing = -shape[-1] % _LANES
     need(missing > 0, "its rows are a multiple of four already")
-    lowest = float(np.finfo(np.float32).min)
-    value = padded(build, op.operands[0], len(shape) - 1, 0, missing, lowest)
+    value = padded(build, op.operands[0], len(shape) - 1, 0, missing, -math.inf)
     return list(build.again(op, (value, *op.operands[1:])).results)
 
 
-def _arg_min(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """The place of the lowest number: of the highest one of the negative numbers."""
-    need_floats(op.operands[0])
-    negative = build.unary("neg", op.operands[0])
-    kind, options = op.results[0].type, {"output_type": option(op, "output_type")}
-    return build.tfl("arg_max", (negative, op.operands[1]), kind, options)
-
-
-def _arg_of_i32(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """The place of an extreme as a 64-bit integer, or by such an axis: as a 32-bit one, which is converted."""
-    axis = (
-        build.ints(ints_of(op.operands[1]))
-        if static_shape(op.operands[1])
-        else build.number(ints_of(op.operands[1])[0])
-    )
-    kind = types.tensor(types.I32, static_shape(op.results[0]))
-    found = build.tfl(op.op_name, (op.operands[0], axis), kind, {"output_type": "INT32"})
+def _extreme(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """The place of an extreme: of the highest number, in rank 4, as a 32-bit integer."""
+    value = op.operands[0]
+    need(types.element_of(value.type) in (types.F32, types.I32), "its elements are quantized")
+    value = value if op.op_name == "arg_max" else build.unary("neg", value)
+    (axis,) = ints_of(op.operands[1])
+    if len(static_shape(value)) > MAX_RANK:
+        value, axis = parted(build, value, axis), 2
+    shape = list(static_shape(value))
+    del shape[axis]
+    found = build.tfl("arg_max", (value, build.number(axis)), types.tensor(types.I32, shape), {"output_type": "INT32"})
+    found = build.reshape(found, static_shape(op.results[0]))
     return build.to(found, types.element_of(op.results[0].type))
 
 
 def _cumsum(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A running sum: forwards along the width in rank 4; one that excludes is shifted, one backwards reversed."""
     need_floats(op.operands[0])
-    shape, (axis,) = static_shape(op.operands[0]), ints_of(op.operands[1])
-    axis %= len(shape)
-    parts = (1, math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
-    value = build.reshape(op.operands[0], parts)
+    (axis,) = ints_of(op.operands[1])
+    value = parted(build, op.operands[0], axis)
+    size = static_shape(value)[2]
+    need(size > 1 or not option(op, "exclusive"), "it sums nothing")
     if option(op, "reverse"):
         value = backwards(build, value, 2)
     options = {"exclusive": False, "reverse": False}
     value = build.tfl("cumsum", (value, build.number(2)), value.type, options)
     if option(op, "exclusive"):
-        value = padded(build, part(build, value, 2, 0, parts[2] - 1), 2, 1, 0)
+        value = padded(build, part(build, value, 2, 0, size - 1), 2, 1, 0)
     if option(op, "reverse"):
         value = backwards(build, value, 2)
-    return build.reshape(value, shape)
+    return build.reshape(value, static_shape(op.results[0]))
 
 
 def _cumsum_by_doubling(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A running sum of integers: sums of two parts of which one is moved, twice as far at each step."""
     need(types.element_of(op.operands[0].type) == types.I32, "its elements are not i32")
-    shape, (axis,) = static_shape(op.operands[0]), ints_of(op.operands[1])
-    axis %= len(shape)
-    parts = (1, math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
-    need(1 < parts[2] <= _MAX_STEPS, "it is long")
-    value, is_reverse = build.reshape(op.operands[0], parts), option(op, "reverse")
+    (axis,) = ints_of(op.operands[1])
+    value, is_reverse = parted(build, op.operands[0], axis), option(op, "reverse")
+    size = static_shape(value)[2]
+    need(size <= _MAX_STEPS, "it is long")
+    need(size > 1 or not option(op, "exclusive"), "it sums nothing")
     if option(op, "exclusive"):
         value = _shifted(build, value, 1, is_reverse=is_reverse)
-    for step in (1 << exponent for exponent in range((parts[2] - 1).bit_length())):
+    for step in (1 << exponent for exponent in range((size - 1).bit_length())):
         value = build.binary("add", value, _shifted(build, value, step, is_reverse=is_reverse))
-    return build.reshape(value, shape)
+    return build.reshape(value, static_shape(op.results[0]))
 
 
 def _shifted(build: AcceleratorBuilder, value: Value, step: int, *, is_reverse: bool) -> Value:
@@ -144,8 +139,7 @@ def _bucketize(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 PATTERNS = (
     form("top-k-of-whole-lanes", "topk_v2", _top_k),
-    *(form(f"{name}-of-32-bits", name, _arg_of_i32, 3) for name in ("arg_max", "arg_min")),
-    form("arg-min-as-arg-max", "arg_min", _arg_min, 2),
+    *(form(f"{name}-of-the-highest", name, _extreme, 2) for name in ("arg_max", "arg_min")),
     form("cumsum-in-rank-4", "cumsum", _cumsum, 2),
     form("cumsum-by-doubling", "cumsum", _cumsum_by_doubling),
     form("one-hot-of-a-vector", "one_hot", _one_hot),

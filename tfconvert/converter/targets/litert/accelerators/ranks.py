@@ -92,6 +92,7 @@ def _by(form_of: Callable[[tfl.TFLOp], fit.Form | None]) -> Callable[[tfl.TFLOp,
         for value in (*op.operands, *op.results):
             if not tfl.is_absent(value):
                 static_shape(value)
+        need(all(result.first_use is not None for result in op.results), "a result is not used")
         found = form_of(op)
         need(found is not None, "it has no form with fewer dimensions")
         assert found is not None
@@ -137,13 +138,32 @@ def _along(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 
 def _unpack(op: tfl.TFLOp, build: AcceleratorBuilder) -> list[Value]:
-    """`tfl.unpack`: a slice for each result."""
+    """`tfl.unpack`: a slice for each result that is used."""
     before, size, behind = around(static_shape(op.operands[0]), option(op, "axis"))
     value = build.reshape(op.operands[0], (1, before, size, behind))
     return [
         build.reshape(build.slice(value, (0, 0, at, 0), (1, before, 1, behind)), static_shape(result))
+        if result.first_use is not None
+        else op.operands[0]
         for at, result in enumerate(op.results)
     ]
+
+
+def _split(op: tfl.TFLOp, build: AcceleratorBuilder) -> list[Value]:
+    """`tfl.split` and `tfl.split_v`: a slice for each result that is used."""
+    value, (axis,) = op.operands[0], ints_of(op.operands[2 if op.op_name == "split_v" else 0])
+    if op.op_name == "split":
+        value = op.operands[1]
+    before, size, behind = around(static_shape(value), axis)
+    value = build.reshape(value, (1, before, size, behind))
+    parts, start = [], 0
+    for result in op.results:
+        part = (1, before, static_shape(result)[axis], behind)
+        is_used = result.first_use is not None
+        cut = build.slice(value, (0, 0, start, 0), part) if is_used else value
+        parts.append(build.reshape(cut, static_shape(result)) if is_used else value)
+        start += part[2]
+    return parts
 
 
 def _pack(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -164,7 +184,7 @@ def _repeated(build: AcceleratorBuilder, value: Value, shape: Shape, multiples: 
     sizes: list[int] = []
     counts: list[int] = []
     for size, count in zip(shape, multiples, strict=True):
-        if sizes and (count == 1 or (size == 1 and sizes[-1] == 1 and counts[-1] == 1)):
+        if sizes and count == 1:
             sizes[-1] *= size
         elif sizes and sizes[-1] == 1:
             sizes[-1], counts[-1] = size, counts[-1] * count
@@ -203,9 +223,9 @@ def _slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 def _strided_slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """`tfl.strided_slice` with strides that are not negative: without masks; dimensions that are whole are merged."""
-    value, begin, end, strides = op.operands
+    value = op.operands[0]
     shape, result = static_shape(value), static_shape(op.results[0])
-    ranges = _ranges(op, shape, list(zip(ints_of(begin), ints_of(end), ints_of(strides), strict=True)))
+    ranges = ranges_of(op)
     need(all(each.step > 0 for each in ranges), "it goes backwards")
     sizes, cuts = [1], [range(1)]
     for dim, cut in zip(shape, ranges, strict=True):
@@ -229,8 +249,10 @@ def _strided_slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(part, result)
 
 
-def _ranges(op: tfl.TFLOp, shape: Shape, stated: Sequence[tuple[int, int, int]]) -> list[range]:
-    """Returns the places that a slice has along each axis of its operand."""
+def ranges_of(op: tfl.TFLOp) -> list[range]:
+    """Returns the places that a strided slice takes along each axis of its operand."""
+    shape = static_shape(op.operands[0])
+    stated = list(zip(*map(ints_of, op.operands[1:4]), strict=True))
     masks = {name: option(op, f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
     found: list[range] = []
     for at, (begin, end, stride) in enumerate(stated):
@@ -278,6 +300,7 @@ PATTERNS = (
     *(form(f"{name}-in-fewer-dimensions", name, _by(fit.reduction)) for name in _REDUCTIONS),
     form("concatenation-in-fewer-dimensions", "concatenation", _by(fit.concatenation)),
     form("split-in-fewer-dimensions", "split", _by(fit.split)),
+    *(form(f"{name}-as-slices", name, _split, 0) for name in ("split", "split_v")),
     form("pad-in-fewer-dimensions", "pad", _by(fit.pad)),
     form("padv2-in-fewer-dimensions", "padv2", _by(fit.pad)),
     form("dense-in-fewer-dimensions", "fully_connected", _by(fit.dense)),

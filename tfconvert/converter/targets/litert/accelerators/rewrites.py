@@ -12,7 +12,15 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 
 # In the order in which rewrites of one operator and one benefit are tried.
 _MODULES = (
-    LazyModule("numbers", "cast"),
+    LazyModule(
+        "numbers",
+        "abs add arg_max arg_min cast concatenation cumsum div dynamic_update_slice embedding_lookup equal expand_dims "
+        "floor_div floor_mod gather gather_nd greater greater_equal less less_equal maximum minimum mul neg not_equal "
+        "one_hot pack pad padv2 reduce_max reduce_min reduce_prod reshape reverse_v2 scatter_nd select select_v2 sign "
+        "slice split split_v squeeze strided_slice sub sum tile topk_v2 transpose unpack",
+    ),
+    LazyModule("recurrent", "dynamic_update_slice fill zeros_like"),
+    LazyModule("tables", "embedding_lookup gather"),
     LazyModule("repetition", "concatenation tile"),
     LazyModule("products", "batch_matmul fully_connected"),
     LazyModule("convolution", "add conv_2d conv_3d depthwise_conv_2d div fully_connected mul sub transpose_conv"),
@@ -27,7 +35,7 @@ _MODULES = (
         "ranks",
         "arg_max arg_min batch_matmul broadcast_to concatenation cumsum expand_dims fully_connected gather log_softmax "
         "mean pack pad padv2 reduce_all reduce_any reduce_max reduce_min reduce_prod reshape reverse_v2 slice softmax "
-        "split squeeze strided_slice sum tile transpose unpack",
+        "split split_v squeeze strided_slice sum tile transpose unpack",
     ),
     LazyModule("indexing", "dynamic_update_slice embedding_lookup gather gather_nd reverse_v2 slice strided_slice"),
     LazyModule("joining", "concatenation split split_v"),
@@ -35,14 +43,18 @@ _MODULES = (
     LazyModule("ranking", "arg_max arg_min bucketize cumsum one_hot topk_v2"),
     LazyModule(
         "formulas",
-        "add_n bitwise_xor equal l2_normalization l2_pool_2d local_response_normalization log_softmax mean "
-        "not_equal prelu relu_0_to_1 relu_n1_to_1 softmax squared_difference",
+        "add_n bitwise_xor equal greater greater_equal l2_normalization l2_pool_2d less less_equal "
+        "local_response_normalization log_softmax logical_and logical_or mean not_equal prelu relu_0_to_1 "
+        "relu_n1_to_1 softmax squared_difference sub",
     ),
-    LazyModule("scattering", "fill matrix_diag scatter_nd segment_sum tile unsorted_segment_sum"),
+    LazyModule(
+        "scattering",
+        "fill matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice tile unsorted_segment_sum "
+        "zeros_like",
+    ),
     LazyModule(
         "substitutes",
-        "ceil elu floor gelu neg pow reduce_any reduce_min reduce_prod relu6 round rsqrt select select_v2 sign square "
-        "zeros_like",
+        "ceil elu floor gelu neg pow reduce_any reduce_min reduce_prod relu6 round rsqrt select select_v2 sign square",
     ),
 )
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.accelerators.builder import (
+    NOT_FUSED,
     AcceleratorBuilder,
     array_of,
     form,
     ints_of,
     static_shape,
 )
-from tfconvert.converter.targets.litert.accelerators.pieces import (
-    gather,
-    matrices_turned,
-    need_floats,
-    padded,
-    product,
-    small,
-)
+from tfconvert.converter.targets.litert.accelerators.pieces import gather, like, need_floats, padded, small
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.values import Value
@@ -59,12 +54,14 @@ def _summed(build: AcceleratorBuilder, rows: Value, places: Array, count: int) -
         chosen[places] = np.arange(number)
         return gather(build, padded(build, rows, 0, 0, 1), build.constant(chosen), 0)
     need_floats(rows)
-    matrix = np.zeros((number, count), np.float32)
-    matrix[np.arange(number), places] = 1
+    matrix = np.zeros((count, number), np.float32)
+    matrix[places, np.arange(number)] = 1
     small(matrix)
-    turned = build.reshape(matrices_turned(build, rows), (1, 1, width, number))
-    made = product(build, turned, build.constant(matrix.reshape(1, 1, number, count)))
-    return build.reshape(matrices_turned(build, made), (count, width))
+    operands = (build.transpose(rows, (1, 0)), build.constant(matrix), build.constant(np.zeros(count, np.float32)))
+    return build.transpose(build.tfl("fully_connected", operands, like(rows, (width, count)), _DENSE), (1, 0))
+
+
+_DENSE = {"keep_num_dims": False, **NOT_FUSED}
 
 
 def _diagonal(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -84,12 +81,25 @@ def _fill(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(build.tile(build.reshape(op.operands[1], (1, 1, 1, 1)), (1, 1, 1, math.prod(shape))), shape)
 
 
-def _tile_of_booleans(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A repetition of booleans: of numbers."""
+def _of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Sequence[Value]:
+    """A move of booleans: of integers."""
     need(types.element_of(op.operands[0].type) == types.I1, "its elements are not booleans")
-    numbers = build.to(op.operands[0], types.F32)
-    kind = types.tensor(types.F32, static_shape(op.results[0]))
-    return build.to(build.tfl("tile", (numbers, op.operands[1]), kind), types.I1)
+    numbers = build.to(op.operands[0], types.I32)
+    kinds = [types.tensor(types.I32, static_shape(result)) for result in op.results]
+    moved = build.insert(tfl.TFLOp(op.name, (numbers, *op.operands[1:]), kinds, op.properties, op.attributes))
+    return [build.to(result, types.I1) for result in moved.results]
+
+
+def _zeros(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    zeros = np.zeros(static_shape(op.results[0]))
+    small(zeros)
+    return build.array(zeros, op.results[0])
+
+
+def _shape(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A shape, or a rank: a constant."""
+    shape = static_shape(op.operands[0])
+    return build.array(np.array(shape if op.op_name == "shape" else len(shape)), op.results[0])
 
 
 PATTERNS = (
@@ -97,5 +107,7 @@ PATTERNS = (
     *(form(f"{name}-as-product", name, _segments) for name in ("segment_sum", "unsorted_segment_sum")),
     form("diagonal-as-product", "matrix_diag", _diagonal),
     form("fill-as-tile", "fill", _fill),
-    form("tile-of-booleans", "tile", _tile_of_booleans, 0),
+    form("zeros-as-constant", "zeros_like", _zeros),
+    *(form(f"{name}-as-constant", name, _shape) for name in ("rank", "shape")),
+    *(form(f"{name}-of-booleans", name, _of_integers, 0) for name in ("reverse_v2", "strided_slice", "tile")),
 )

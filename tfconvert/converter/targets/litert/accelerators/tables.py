@@ -1,0 +1,29 @@
+"""Tables of rows: as floats of 32 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.accelerators.builder import AcceleratorBuilder, dequantized, form, static_shape
+from tfconvert.converter.targets.litert.accelerators.builder import stored_constant
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.ir.values import Value
+
+
+def _whole_floats(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """An op that takes rows of a table of 16-bit floats: of a table of 32-bit floats."""
+    at = 0 if op.op_name == "gather" else 1
+    table = op.operands[at]
+    source = dequantized(table)
+    stored = stored_constant(source)
+    need(source is not table and types.element_of(source.type) == types.F16, "its table is not one of 16-bit floats")
+    assert stored is not None
+    wide = tensor_data.defer("cast", (stored,), static_shape(table), element=types.F32)
+    operands = [build.constant(wide) if value is table else value for value in op.operands]
+    return build.again(op, operands).results[0]
+
+
+PATTERNS: tuple[Pattern[Any], ...] = tuple(
+    form(f"{name}-of-whole-floats", name, _whole_floats, 9) for name in ("embedding_lookup", "gather")
+)
