@@ -124,9 +124,7 @@ class Schedule(NamedTuple):
         return None if work > _MAX_WORK * len(order) + _FREE_WORK else _placed(self.sizes, first, last, order)
 
 
-def schedule_of(
-    subgraph: Table, is_constant: Callable[[Table], bool], alignment: int = ALIGNMENT
-) -> Schedule:
+def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool], alignment: int = ALIGNMENT) -> Schedule:
     """Returns the schedule of a subgraph of a file; open sizes are those that are stored.
 
     Args:
