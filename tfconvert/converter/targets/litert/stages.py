@@ -76,9 +76,10 @@ STAGES: Sequence[Stage] = (
     Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),
     Stage(
         "fit-accelerators",
-        "what quantizes operators finds the ones that accelerators take",
-        takes=("accelerators=accelerator", "quantize"),
-        only_with="quantizes_for_accelerators",
+        "what quantizes operators finds those that accelerators take, and new ones get ranges like all others",
+        (("options.quantize",),),
+        ("accelerators=accelerator", "quantize"),
+        "accelerator",
     ),
     Stage(
         "prepare-quantize",

@@ -57,7 +57,7 @@ def _cropped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 def _frames(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """`tfl.conv_3d`: frames as a batch, each with those that it is computed from as channels; then one `conv_2d`."""
     value, weights, *bias = op.operands
-    batch, depth, height, width, channels = static_shape(value)
+    batch, _, height, width, channels = static_shape(value)
     taps, *window, _, filters = static_shape(weights)
     after = static_shape(op.results[0])
     frames = _shifted(op, build, value, taps, after[1])
@@ -124,7 +124,7 @@ def _bias_after(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.tfl("add", (value, bias), value.type, {_ACTIVATION: option(op, _ACTIVATION)})
 
 
-_FUSED = "add conv_2d depthwise_conv_2d div fully_connected mul sub transpose_conv".split()
+_FUSED = ("add", "conv_2d", "depthwise_conv_2d", "div", "fully_connected", "mul", "sub", "transpose_conv")
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(form(f"{name}-then-activation", name, _unfused, 4) for name in _FUSED),

@@ -22,14 +22,14 @@ from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.values import Value
 
-UNARY = (
+_UNARY = (
     "abs cast ceil cos dequantize elu exp floor gelu hard_swish leaky_relu log logical_not logistic neg quantize relu "
     "relu6 relu_n1_to_1 round rsqrt sign sin sqrt square tanh"
-).split()
-BINARY = (
+)
+_BINARY = (
     "add atan2 div equal floor_div floor_mod greater greater_equal less less_equal logical_and logical_or maximum "
     "minimum mul not_equal pow prelu right_shift select select_v2 squared_difference sub"
-).split()
+)
 
 
 def _unary(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -109,9 +109,7 @@ def _operands_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> tuple[list[
     shape = static_shape(op.results[0])
     need(op.op_name != "select" or static_shape(op.operands[0]) == shape, "it chooses rows")
     padded = [(*[1] * (len(shape) - len(each)), *each) for each in map(static_shape, op.operands)]
-    keys = [
-        ANY if size == 1 else tuple(each[axis] == 1 for each in padded) for axis, size in enumerate(shape)
-    ]
+    keys = [ANY if size == 1 else tuple(each[axis] == 1 for each in padded) for axis, size in enumerate(shape)]
     groups = groups_of(keys) if len(shape) > MAX_RANK else [(axis, axis + 1) for axis in range(len(shape))]
     need(len(groups) <= MAX_RANK, "its dimensions broadcast in too many ways")
     missing = (1,) * (MAX_RANK - len(groups))
@@ -126,21 +124,10 @@ def _operands_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> tuple[list[
     return new, (*missing, *merged(shape, groups))
 
 
-def _alpha_of_channels(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """`tfl.prelu` with one slope: a slope for each channel."""
-    value, slope = op.operands
-    shape = static_shape(value)
-    need(math.prod(static_shape(slope)) == 1, "there are several slopes")
-    low = _in_rank_4(shape)
-    slopes = build.mapped(slope, lambda array: np.broadcast_to(array.reshape(()), shape[-1:]).copy())
-    return build.reshape(build.again(op, [build.reshape(value, low), slopes], [low]).results[0], shape)
-
-
 PATTERNS = (
-    form("prelu-of-channels", "prelu", _alpha_of_channels, 9),
-    *(form(f"{name}-in-rank-4", name, _unary) for name in UNARY),
-    *(form(f"{name}-in-the-shape-before", name, _same_shapes, 3) for name in BINARY),
-    *(form(f"{name}-in-rank-4", name, _grouped, 2) for name in BINARY),
-    *(form(f"{name}-of-whole-constants", name, _full) for name in BINARY),
-    *(form(f"{name}-of-repeated-operands", name, _repeated, 0) for name in BINARY),
+    *(form(f"{name}-in-rank-4", name, _unary) for name in _UNARY.split()),
+    *(form(f"{name}-in-the-shape-before", name, _same_shapes, 3) for name in _BINARY.split()),
+    *(form(f"{name}-in-rank-4", name, _grouped, 2) for name in _BINARY.split()),
+    *(form(f"{name}-of-whole-constants", name, _full) for name in _BINARY.split()),
+    *(form(f"{name}-of-repeated-operands", name, _repeated, 0) for name in _BINARY.split()),
 )

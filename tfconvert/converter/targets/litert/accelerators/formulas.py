@@ -136,7 +136,7 @@ def _mean_of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 def _exclusive_or(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """Of booleans: one of them, but not both."""
     need(types.element_of(op.operands[0].type) == types.I1, "its elements are not booleans")
-    either, both = (build.binary(name, *op.operands) for name in ("logical_or", "logical_and"))
+    either, both = (build.binary(name, op.operands[0], op.operands[1]) for name in ("logical_or", "logical_and"))
     return build.binary("logical_and", either, build.unary("logical_not", both))
 
 
@@ -181,7 +181,7 @@ def _whole_logic(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
             small(np.empty(lower, bool))
         else:
             operands.append(build.reshape(value, lower))
-    return build.reshape(build.binary(op.op_name, *operands), shape)
+    return build.reshape(build.binary(op.op_name, operands[0], operands[1]), shape)
 
 
 PATTERNS = (

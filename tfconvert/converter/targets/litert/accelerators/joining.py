@@ -44,7 +44,7 @@ def _slices_joined(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     assert isinstance(split, tfl.TFLOp)
     value, axis = _split_of(split)
     slices: Sequence[Value] = _parts(build, split, value, axis)
-    known = dict(zip(split.results, slices, strict=True))
+    known: dict[Value, Value] = dict(zip(split.results, slices, strict=True))
     return build.again(op, [known.get(each, each) for each in op.operands]).results[0]
 
 

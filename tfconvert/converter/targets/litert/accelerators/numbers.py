@@ -16,7 +16,7 @@ _OPERATORS = (
     "floor_div floor_mod gather gather_nd greater greater_equal less less_equal maximum minimum mul neg not_equal "
     "one_hot pack pad padv2 reduce_max reduce_min reduce_prod reshape reverse_v2 scatter_nd select select_v2 sign "
     "slice split split_v squeeze strided_slice sub sum tile topk_v2 transpose unpack"
-).split()
+)
 
 # Options that name the type of a result.
 _TYPE_OPTIONS = ("output_type", "out_type", "out_data_type", "idx_out_type")
@@ -71,5 +71,5 @@ def _cast_once(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     form("cast-once", "cast", _cast_once, PREPARES + 1),
-    *(form(f"{name}-in-32-bits", name, _narrow, PREPARES) for name in _OPERATORS),
+    *(form(f"{name}-in-32-bits", name, _narrow, PREPARES) for name in _OPERATORS.split()),
 )

@@ -61,7 +61,7 @@ def _bordered(
     low = [size + sum(pair) for size, pair in zip(shape, pairs, strict=True)]
     fill = [build.array(np.array(_finite(float(array_of(each)))), each) for each in op.operands[2:]]
     operands = (build.reshape(value, shape), build.constant(np.array(pairs, np.int32)), *fill)
-    return build.reshape(build.again(op, operands, [low]).results[0], result)
+    return build.reshape(build.again(op, operands, [tuple(low)]).results[0], result)
 
 
 def _finite(number: float) -> float:

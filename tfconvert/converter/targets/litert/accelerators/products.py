@@ -81,7 +81,7 @@ def _dense(build: AcceleratorBuilder, value: Value, weights: Value, shape: Shape
 def _constant_on_the_left(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A product with one constant matrix on the left: a `tfl.fully_connected` of the columns, transposed."""
     x, y = op.operands
-    shape, other, result = static_shape(x), static_shape(y), static_shape(op.results[0])
+    shape, result = static_shape(x), static_shape(op.results[0])
     need(tfl.is_constant(x) and math.prod(shape[:-2]) == 1, "the left side is no constant matrix")
     need(len(result) <= _MAX_RANK, "it has too many dimensions")
     weights = build.reshape(x, shape[-2:])

@@ -300,7 +300,7 @@ PATTERNS = (
     *(form(f"{name}-in-fewer-dimensions", name, _by(fit.reduction)) for name in _REDUCTIONS),
     form("concatenation-in-fewer-dimensions", "concatenation", _by(fit.concatenation)),
     form("split-in-fewer-dimensions", "split", _by(fit.split)),
-    *(form(f"{name}-as-slices", name, _split, 0) for name in ("split", "split_v")),
+    *(form(f"{name}-by-slices-in-use", name, _split, 0) for name in ("split", "split_v")),
     form("pad-in-fewer-dimensions", "pad", _by(fit.pad)),
     form("padv2-in-fewer-dimensions", "padv2", _by(fit.pad)),
     form("dense-in-fewer-dimensions", "fully_connected", _by(fit.dense)),

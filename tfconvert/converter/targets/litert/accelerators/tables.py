@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.accelerators.builder import AcceleratorBuilder, dequantized, form, static_shape
-from tfconvert.converter.targets.litert.accelerators.builder import stored_constant
+from tfconvert.converter.targets.litert.accelerators.builder import (
+    AcceleratorBuilder,
+    dequantized,
+    form,
+    static_shape,
+    stored_constant,
+)
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
 

@@ -42,7 +42,9 @@ class _Trial(Rewriter):
         self._results: list[Value] = []
 
     def replace(self, values: Operation | Value | Sequence[Value]) -> None:
-        self._results += values.results if isinstance(values, Operation) else [values] if isinstance(values, Value) else values
+        self._results += (
+            values.results if isinstance(values, Operation) else [values] if isinstance(values, Value) else values
+        )
         self._later(lambda: Rewriter.replace(self, values))
 
     def replace_value(self, old: Value, new: Value) -> None:

@@ -76,7 +76,6 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import Accumulation, Mode, PerChannel, Quantize
 
-
 _AS_DYNAMIC = "weights are integers that operators take as they are, since the GPU computes others wrongly"
 
 
