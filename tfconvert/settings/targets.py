@@ -134,11 +134,6 @@ class LiteRT:
         return bool({"gpu", "npu"}.intersection(self.accelerator))
 
     @property
-    def quantizes_for_accelerators(self) -> bool:
-        """Whether the file is quantized, and for accelerators."""
-        return self.quantize is not None and bool(self.accelerator)
-
-    @property
     def recurrent_by_speed(self) -> bool:
         """Whether only those recurrent layers become operators that are faster so.
 
