@@ -38,6 +38,8 @@ def called_subgraphs(subgraph: View) -> set[int]:
     return {index for index in called if index >= 0}
 
 
+_COMPOSITE = "StableHLOCompositeOptions"
+
 # The metadata entry of the runtime that a file needs.
 _RUNTIME = "min_runtime_version"
 
@@ -58,6 +60,20 @@ class OperatorUse(NamedTuple):
     is_custom: bool
 
 
+class CompositeUse(NamedTuple):
+    """The use of a composite in a file.
+
+    Attributes:
+        name: Its name, `odml.rms_norm`.
+        attributes: Its attributes; empty if they can't be read.
+        calls: How many times it is called with these.
+    """
+
+    name: str
+    attributes: Mapping[str, Any]
+    calls: int
+
+
 class LiteRTFile(NamedTuple):
     """The contents of a LiteRT file.
 
@@ -76,6 +92,7 @@ class LiteRTFile(NamedTuple):
         metadata: Sizes of the metadata entries by name.
         arena: The bytes that the runtime plans for the computed tensors of the main subgraph, with dynamic sizes as
             stored; `None` if unknown.
+        composites: Its composites, the most frequent first.
         notes: Notes for its users; not part of `to_dict`.
     """
 
@@ -91,6 +108,7 @@ class LiteRTFile(NamedTuple):
     computed_types: Mapping[str, int]
     metadata: Mapping[str, int]
     arena: int | None
+    composites: tuple[CompositeUse, ...]
     notes: tuple[Diagnostic, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,6 +117,7 @@ class LiteRTFile(NamedTuple):
             **{name: value for name, value in self._asdict().items() if name != "notes"},
             "signatures": [interface.to_dict() for interface in self.signatures],
             "operators": [operator._asdict() for operator in self.operators],
+            "composites": [composite._asdict() for composite in self.composites],
         }
 
 
@@ -132,6 +151,7 @@ def describe(model: View, size: int, constants: int | None = None) -> LiteRTFile
         *reader.types(),
         reader.metadata(),
         reader.arena(),
+        reader.composites(),
         reader.notes(),
     )
 
@@ -174,6 +194,18 @@ class _Reader:
             for index, count in counts.items()
         ]
         return tuple(sorted(uses, key=lambda each: (-each.calls, each.name, each.version)))
+
+    def composites(self) -> tuple[CompositeUse, ...]:
+        """Returns the composites in use, the most frequent first."""
+        counts: Counter[tuple[str, bytes]] = Counter()
+        for subgraph in self.subgraphs:
+            for call in subgraph["operators"] or ():
+                options = call[OPTIONS_2]
+                if options is not None and options.table == _COMPOSITE:
+                    attributes = options["composite_attributes"]
+                    counts[options["name"] or "", b"" if attributes is None else attributes.tobytes()] += 1
+        uses = [CompositeUse(name, _decoded(data), count) for (name, data), count in counts.items()]
+        return tuple(sorted(uses, key=lambda each: (-each.calls, each.name)))
 
     def signatures(self) -> list[Interface]:
         """Returns the signatures, those of the same subgraph under the same names together."""
@@ -277,6 +309,14 @@ class _Reader:
         zero = int(zeros[0]) if zeros is not None and zeros.size else 0
         told = f" (scale {scales[0]:.6g}, zero point {zero})"
         return Tensor(name, f"{dtype}[{text}]{told}", dtype, dims, float(scales[0]), zero)
+
+
+def _decoded(data: bytes) -> Mapping[str, Any]:
+    if not data:
+        return {}
+    from tfconvert.converter.ir.option_map import decode  # Few files have composites.
+
+    return decode(data) or {}
 
 
 def _numbers(view: View, field: str) -> list[int]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tfconvert.converter.ir.symbol_table import names
 from tfconvert.schema.dialects import tfl, tfl_file
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import place_of
@@ -46,6 +47,7 @@ _VERBS: Mapping[str, str] = {
     UNKNOWN: "was not tried",
 }
 _CONTROL_FLOW = ("while", "if", "call_once")
+_COMPOSITE = "tfl.stablehlo_composite"
 _JOINED = ("concatenation",)
 _PARTED = ("split", "split_v")
 
@@ -168,8 +170,9 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
     """
     operators = taken = 0
     obstacles: list[Obstacle] = []
+    hidden = _hidden(module) if accelerator in _COMPILED else frozenset()
     for function in module.ops:
-        if isinstance(function, FuncOp) and function.body.blocks:
+        if isinstance(function, FuncOp) and function.body.blocks and function.sym_name not in hidden:
             nodes = [op for op in function.body.blocks[0].ops if _is_node(op)]
             verdicts = _verdicts(nodes, accelerator)
             operators += len(nodes)
@@ -196,6 +199,11 @@ def verdicts(module: ModuleOp, accelerator: str) -> list[list[Verdict]]:
     ]
 
 
+def _hidden(module: ModuleOp) -> frozenset[str]:
+    """Returns the names of the functions of composites, which count as one operator."""
+    return frozenset(name for op in module.walk() if op.name == _COMPOSITE for name in names(op))
+
+
 def _is_node(op: Operation) -> bool:
     name = op.name.removeprefix(tfl.PREFIX)
     return isinstance(op, tfl.TFLOp) and name not in tfl.CONSTANTS and name != "no_value"
@@ -214,6 +222,10 @@ def _verdict(op: Operation, accelerator: str) -> Verdict:
     assert isinstance(op, tfl.TFLOp)
     if op.op_name == "custom":
         return Verdict(REFUSED, "it is a custom operator")
+    if op.name == _COMPOSITE and accelerator in _COMPILED:
+        from tfconvert.converter.targets.litert.composite_check import composite_verdict  # Few files have composites.
+
+        return composite_verdict(op, accelerator)
     if op.op_name in _CONTROL_FLOW:
         return Verdict(OK) if accelerator in _ALL_OR_NONE else Verdict(REFUSED, "its functions run each for itself")
     if op.op_name == "dequantize" and accelerator == "gpu" and tfl.is_constant(op.operands[0]):
