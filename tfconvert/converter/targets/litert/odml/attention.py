@@ -75,38 +75,58 @@ def recognize(op: Operation) -> Recognized | None:
     """Returns the attention whose softmax an op is."""
     if op.name != "tfl.softmax" or not matching.is_float(op.results[0]) or not _has_beta_of_1(op):
         return None
-    # XNNPACK computes products of composites wrong after inputs were resized.
-    steps = None if matching.static_shape(op.operands[0]) is None else _steps(op.operands[0])
+    steps = _steps(op.operands[0])
     scores = None if steps is None else _scores(steps)
     weighted = None if scores is None else _weighted(op, scores.axes)
     if scores is None or weighted is None:
         return None
     product, values, value_axes, axes = weighted
-    lead, last = _lead(scores.product), ("T", "H")
-    if lead is None:
+    operands, ports = _ports(scores, values, value_axes)
+    if not ports:
         return None
-    query_place = int(scores.is_swapped)
-    query = _port(*_operand(scores.product, query_place, lead, last), may_scale=True)
-    key = _port(*_operand(scores.product, 1 - query_place, lead, ("S", "H")), may_scale=True)
-    value = _port(values, value_axes)
-    if query is None or key is None or value is None:
-        return None
-    (examples, _, heads, size), (_, count, _, _) = query.shape, key.shape
-    if (key.shape[0], key.shape[2:]) != (examples, (heads, size)) or value.shape[:3] != (examples, count, heads):
-        return None
-    ports = [query, key, value]
 
     def bind(body: Body) -> None:
-        for port, argument in zip(ports, body.arguments, strict=False):
-            port.bind(body, argument)
+        # One value may be queries, keys and values: each has its own argument.
+        scored = scores.product.results[0]
+        for index, (port, operand) in enumerate(zip(ports, operands, strict=True)):
+            port.bind(body, body.arguments[index])
+            body.copy(operand)
+            if index == 1:
+                body.copy(scored)
+            body.keep_only(*(operands[:1], [scored], [scored, values])[index])
         if scores.bind_mask is not None:
             scores.bind_mask(body, body.arguments[-1])
 
+    query, key, value = ports
     inserts = [port.insert for port in ports] + ([scores.insert_mask] if scores.insert_mask is not None else [])
     attributes = {"scale": scores.scale * query.scale * key.scale}
     found = Recognized(ATTENTION, "attentions", attributes, product.results[0], inserts, bind)
     found.replaced = scores.replaced
     return _with_result(found, axes, (*query.shape[:3], value.shape[3]))
+
+
+def _ports(scores: _Scores, values: Value, value_axes: Axes) -> tuple[list[Value], list[_Port]]:
+    """Returns queries, keys and values as the products take them, and as the composite does: none if it can't."""
+    place, lead = int(scores.is_swapped), _lead(scores.product)
+    if lead is None or scores.product.operands[0] is scores.product.operands[1]:
+        return [], []
+    given_axes = [
+        _operand(scores.product, place, lead, ("T", "H")),
+        _operand(scores.product, 1 - place, lead, ("S", "H")),
+        (values, value_axes),
+    ]
+    found = [_port(value, axes, may_scale=index < 2) for index, (value, axes) in enumerate(given_axes)]
+    ports = [port for port in found if port is not None]
+    is_right = len(ports) == len(found) and _are_sizes_right(*(port.shape for port in ports))
+    return [value for value, _ in given_axes], ports if is_right else []
+
+
+def _are_sizes_right(query: types.Shape, key: types.Shape, value: types.Shape) -> bool:
+    """Returns whether queries, keys and values have sizes that all implementations of the composite compute right."""
+    examples, _, heads, size = query
+    # Of one head of keys, XNNPACK computes only one example right.
+    is_known = -1 not in (*query[1:], *key[1:]) and (heads > 1 or examples == 1)
+    return is_known and (key[0], *key[2:]) == (examples, heads, size) and value == key
 
 
 def _has_beta_of_1(softmax: Operation) -> bool:
@@ -323,7 +343,11 @@ def _backward(op: Operation, axes: Axes) -> Axes | None:
 
 def _reshaped(axes: Axes, dims: types.Shape | None, reshaped: types.Shape) -> Axes | None:
     """Returns the axes after a reshape that only adds and removes axes of size 1."""
-    if dims is None or [size for size in dims if size != 1] != [size for size in reshaped if size != 1]:
+    if (
+        dims is None
+        or dims.count(-1) > 1
+        or [size for size in dims if size != 1] != [size for size in reshaped if size != 1]
+    ):
         return None
     left = iter([axis for axis, size in zip(axes, dims, strict=True) if size != 1])
     return ["1" if size == 1 else next(left) for size in reshaped]
@@ -350,8 +374,8 @@ def _port(value: Value, axes: Axes, *, may_scale: bool = False) -> _Port | None:
         axes: What its axes are.
         may_scale: Whether numbers that it is multiplied by may be a part of the scale.
     """
-    dims = matching.static_shape(value)
-    if dims is None or len(dims) != len(axes):
+    dims = matching.shape(value)
+    if dims is None or dims.count(-1) > 1 or len(dims) != len(axes):
         return None
     shape = _shape_of(axes, dims)
     chain = _chain(value, axes, may_scale=may_scale)

@@ -6,6 +6,7 @@ x / sqrt(mean(square(x)) + epsilon) * scale
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,9 +69,9 @@ class _Normalized:
 def recognize(op: Operation) -> Recognized | None:
     """Returns the normalization whose scaling by the deviation an op is."""
     core = _core(op)
-    if core is None:
+    found = _joined(op) if core is None else _with_constants(core)
+    if found is None:
         return None
-    found = _with_constants(core)
     dims = matching.shape(found.value)
     if dims is None or dims[-1] < 1 or not activation_fits(found.activation):
         return None
@@ -101,6 +102,31 @@ def _core(op: Operation) -> _Normalized | None:
                 activation = matching.activation(op)
                 return _Normalized(x, axes, epsilon, is_centered, result, scale, None, activation, groups)
     return None
+
+
+def _joined(op: Operation) -> _Normalized | None:
+    """Matches `x * factor + (bias - mean * factor)`."""
+    if op.name != "tfl.add" or not matching.is_float(op.results[0]):
+        return None
+    for scaled, rest in (op.operands, op.operands[::-1]):
+        product, sub = matching.producer(scaled, "tfl.mul"), matching.producer(rest, "tfl.sub")
+        moved = None if sub is None else matching.producer(sub.operands[1], "tfl.mul")
+        if product is None or sub is None or moved is None or not all(map(matching.is_plain, (product, sub, moved))):
+            continue
+        for (x, factor), (mean, other) in itertools.product(*map(_factors, (product, moved))):
+            deviation, scale = _inverse_deviation(factor)
+            axes = None if deviation is None or factor is not other else _variance_axes(deviation[0], x, mean)
+            if axes is None or deviation is None or not _keeps(deviation[0], x, axes) or not _keeps(mean, x, axes):
+                continue
+            bias, activation = sub.operands[0], matching.activation(op)
+            if tensor_data.constant_of(bias) is not None:
+                return _Normalized(x, axes, deviation[1], True, op.results[0], scale, bias, activation)
+    return None
+
+
+def _factors(product: Operation) -> Iterator[tuple[Value, Value]]:
+    left, right = product.operands
+    return iter(((left, right), (right, left)))
 
 
 def _keeps(value: Value, x: Value, axes: frozenset[int]) -> bool:
@@ -148,9 +174,7 @@ def _unrepeated(value: Value, x: Value) -> Value | None:
 def _quotients(op: Operation) -> Iterator[tuple[Value, Value]]:
     if op.name in ("tfl.mul", "tfl.div") and matching.is_float(op.results[0]):
         left, right = op.operands
-        yield left, right
-        if op.name == "tfl.mul":
-            yield right, left
+        yield from _factors(op) if op.name == "tfl.mul" else ((left, right),)
 
 
 def _differences(value: Value) -> Iterator[tuple[Value, Value]]:

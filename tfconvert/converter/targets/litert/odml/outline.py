@@ -75,6 +75,12 @@ class Body:
             pending.pop()
         return self._values[value]
 
+    def keep_only(self, *values: Value) -> None:
+        """Forgets what is inside but for some values and constants, so that others may be bound again."""
+        known = self._values
+        kept = {value: inside for value, inside in known.items() if tfl.is_constant(value)}
+        self._values = kept | {value: known[value] for value in values}
+
     def leaks(self, root: Value, replaced: Sequence[Operation]) -> bool:
         """Returns whether the caller uses what is computed inside elsewhere, too, so that it would be computed twice.
 
