@@ -119,4 +119,4 @@ FORMULAS: Mapping[str, Callable[..., Array]] = {
     "odml.rope": _rope,
     "odml.swiglu": _swiglu,
 }
-"""What the names say, in numpy."""
+"""The formulas of composites in numpy, by name."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfconvert.converter.ir.interface import Interface, Tensor
+from tfconvert.converter.ir.option_map import decode
 from tfconvert.importers.tflite.buffers import content_of
 from tfconvert.importers.tflite.operators import Code, code
 from tfconvert.schema.diagnostics import Diagnostic
@@ -312,11 +313,7 @@ class _Reader:
 
 
 def _decoded(data: bytes) -> Mapping[str, Any]:
-    if not data:
-        return {}
-    from tfconvert.converter.ir.option_map import decode  # Few files have composites.
-
-    return decode(data) or {}
+    return decode(data) or {} if data else {}
 
 
 def _numbers(view: View, field: str) -> list[int]:

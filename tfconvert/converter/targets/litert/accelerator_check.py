@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfconvert.converter.ir.symbol_table import names
+from tfconvert.converter.targets.litert.composite_check import composite_verdict
 from tfconvert.schema.dialects import tfl, tfl_file
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import place_of
@@ -223,8 +224,6 @@ def _verdict(op: Operation, accelerator: str) -> Verdict:
     if op.op_name == "custom":
         return Verdict(REFUSED, "it is a custom operator")
     if op.name == _COMPOSITE and accelerator in _COMPILED:
-        from tfconvert.converter.targets.litert.composite_check import composite_verdict  # Few files have composites.
-
         return composite_verdict(op, accelerator)
     if op.op_name in _CONTROL_FLOW:
         return Verdict(OK) if accelerator in _ALL_OR_NONE else Verdict(REFUSED, "its functions run each for itself")

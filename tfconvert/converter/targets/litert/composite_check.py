@@ -1,4 +1,4 @@
-"""What accelerators make of composites: they know some by name, in some forms, and leave others to the CPU."""
+"""The verdicts on composites: accelerators know some by name, in some forms, and leave others to the CPU."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class _Port:
 
 @dataclass(slots=True)
 class _Scores:
-    """What happens between the product of queries and keys and the softmax.
+    """The way from the product of queries and keys to the softmax.
 
     Attributes:
         product: The product.

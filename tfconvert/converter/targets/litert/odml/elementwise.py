@@ -36,7 +36,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class _Angles:
-    """What a rotation turns by.
+    """The angles of a rotation.
 
     Attributes:
         frequencies: Radians per position.

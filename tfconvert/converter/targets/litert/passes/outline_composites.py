@@ -19,7 +19,7 @@ After:
 
     func.func @main(%a: tensor<1x4x8xf32>, %b: tensor<1x4x8xf32>) -> tensor<1x4x8xf32> {
       %0 = "tfl.stablehlo_composite"(%a, %b) <{name = "odml.swiglu", decomposition = @odml.swiglu,
-          composite_attributes = #tfl<const_bytes : "0x000001">, composite_attributes_format = "FLEXBUFFERS",
+          composite_attributes = #tfl<const_bytes : "0x00000100002401">, composite_attributes_format = "FLEXBUFFERS",
           version = 1 : i32}> : (tensor<1x4x8xf32>, tensor<1x4x8xf32>) -> tensor<1x4x8xf32>
       func.return %0 : tensor<1x4x8xf32>
     }
