@@ -11,7 +11,6 @@ import pytest
 import tfconvert
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.data import REFUSED, SETTINGS, check_data, from_data, to_data, uncached
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
@@ -186,6 +185,6 @@ def test_composites_of_our_own_name_no_files() -> None:
     with pytest.raises(ConversionError, match="names files"):
         check_data({"composites": ["odml", "fusions.py"]}, allow_paths=False)
     _, options = from_data({"composites": ["odml"]})
-    assert uncached(Selection("model"), options) == ""
+    assert uncached(Selection(), options) == ""
     _, options = from_data({"composites": ["odml", "fusions.py"]})
-    assert "--composites" in uncached(Selection("model"), options)
+    assert "--composites" in uncached(Selection(), options)
