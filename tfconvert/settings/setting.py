@@ -53,6 +53,7 @@ class Setting(NamedTuple):
         schema: The JSON schema of its values in data, which follows from the field's type by default.
         accepts: Returns whether a value that is no JSON is one.
         is_path: Whether it names files: refused from clients.
+        own_values: Items of a list that name neither files nor code of the user's.
         stays: Why it can't leave this process; empty if it can.
         uncached: Why results that depend on it can't be cached; empty if they can.
         name: The field, which follows from the class, as what is below does.
@@ -70,11 +71,23 @@ class Setting(NamedTuple):
     schema: Schema = types.MappingProxyType({})
     accepts: Callable[[Any], bool] = lambda value: False
     is_path: bool = False
+    own_values: tuple[str, ...] = ()
     stays: str = ""
     uncached: str = ""
     name: str = ""
     data: str = ""
     default: Any = None
+
+    @property
+    def client_schema(self) -> Schema:
+        """The JSON schema of the values that a client may send."""
+        if not self.own_values:
+            return self.schema
+        return {"type": "array", "items": {"type": "string", "enum": list(self.own_values)}}
+
+    def is_own(self, value: Any) -> bool:
+        """Returns whether a value is a list that names neither files nor code of the user's."""
+        return _is_list(value) and all(isinstance(each, str) and each in self.own_values for each in value)
 
     def fits(self, value: Any) -> bool:
         """Returns whether a value is one that the setting may have."""

@@ -20,6 +20,9 @@ Backend = Literal["llvm-cpu", "vmvx", "cuda", "rocm", "vulkan-spirv", "metal-spi
 
 RECURRENT: tuple[str, ...] = get_args(Recurrent)
 
+ODML = "odml"
+"""The composites that tfconvert itself writes."""
+
 DRIVERS: Mapping[str, str] = {
     "llvm-cpu": "local-task",
     "vmvx": "local-task",
@@ -73,13 +76,15 @@ class LiteRT:
     )
     composites: Sequence[Any] = setting(
         (),
-        "Fusions of your own, from tfconvert.composites: the path of a Python file or the name of an entry point.",
-        metavar="FILE.py",
+        "Fusions of your own, from tfconvert.composites: the path of a Python file or the name of an entry point; or "
+        "odml, to write attention, normalizations and the like as composites that GPUs and NPUs of phones fuse.",
+        metavar="FILE.py|odml",
         expected="a list of fusions, paths and names",
         example='["fusions.py"]',
         schema={"type": "array", "items": {"type": "string"}},
         accepts=lambda value: isinstance(value, list | tuple),
         is_path=True,
+        own_values=(ODML,),
         uncached=CODE,
     )
     quantize: Quantize | None = setting(
@@ -117,6 +122,16 @@ class LiteRT:
         schema={"type": ["object", "null"]},
         stays=_FOR_THE_CLASS,
     )
+
+    @property
+    def fusions(self) -> tuple[Any, ...]:
+        """The composites that are fusions of the user's."""
+        return tuple(each for each in self.composites if each != ODML)
+
+    @property
+    def writes_composites(self) -> bool:
+        """Whether subgraphs that accelerators fuse become composites."""
+        return ODML in self.composites
 
     @property
     def fuses_recurrent(self) -> bool:

@@ -51,6 +51,7 @@ _INTEGERS = Options(target=LiteRT(quantize=Quantize("int8", io="int8")))
 WITH = {
     "sparse-weights": Options(target=LiteRT(sparse_weights=True)),
     "quantize-weights": Options(target=LiteRT(quantize=Quantize("dynamic"))),
+    "outline-composites": Options(target=LiteRT(composites=["odml"])),
     "unroll-loops": Options(target=LiteRT(recurrent="unrolled")),
     "fit-accelerators": Options(target=LiteRT(accelerator=["gpu"])),
     **dict.fromkeys(("prepare-quantize", "calibrate", "quantize", "quantize-io"), _INTEGERS),

@@ -163,6 +163,7 @@ EVERYTHING = [
     "separate-outputs",
     "verify-quantized",
     "sparse-weights",
+    "outline-composites",
     "order-operators",
 ]
 
@@ -193,7 +194,14 @@ def test_what_the_user_adds_is_required() -> None:
 
 def test_stages_name_what_is_there() -> None:
     names = {field.name for cls in (Options, LiteRT) for field in fields(cls)}
-    settings = names | {"name", "fuses_recurrent", "recurrent_by_speed", "unrolls_loops"}
+    settings = names | {
+        "name",
+        "fuses_recurrent",
+        "recurrent_by_speed",
+        "unrolls_loops",
+        "fusions",
+        "writes_composites",
+    }
     paths = settings | {f"quantize.{field.name}" for field in fields(Quantize)}
     for stage in STAGES:
         run = type(make_pass(stage, Options()))

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from tfconvert.converter.ir.symbol_table import names
+from tfconvert.converter.targets.litert.composite_check import composite_verdict
 from tfconvert.schema.dialects import quant, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import place_of
@@ -51,6 +53,7 @@ _DEQUANTIZE = tfl.PREFIX + "dequantize"
 _CONTROL_FLOW = ("while", "if", "call_once")
 # Operators that take rows of a table, with the index of that operand.
 _TABLES: Mapping[str, int] = {"embedding_lookup": 1, "gather": 0}
+_COMPOSITE = "tfl.stablehlo_composite"
 _JOINED = ("concatenation",)
 _PARTED = ("split", "split_v")
 
@@ -180,8 +183,9 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
     """
     operators = taken = 0
     obstacles: list[Obstacle] = []
+    hidden = _hidden(module) if accelerator in _COMPILED else frozenset()
     for function in module.ops:
-        if isinstance(function, FuncOp) and function.body.blocks:
+        if isinstance(function, FuncOp) and function.body.blocks and function.sym_name not in hidden:
             nodes = [op for op in function.body.blocks[0].ops if is_node(op)]
             verdicts = _verdicts(nodes, accelerator)
             on_it = _taken(nodes, verdicts, accelerator)
@@ -209,6 +213,11 @@ def verdicts(module: ModuleOp, accelerator: str) -> list[list[Verdict]]:
     ]
 
 
+def _hidden(module: ModuleOp) -> frozenset[str]:
+    """Returns the names of the functions of composites, which count as one operator."""
+    return frozenset(name for op in module.walk() if op.name == _COMPOSITE for name in names(op))
+
+
 def is_node(op: Operation) -> bool:
     """Returns whether an op is an operator of the file."""
     name = op.name.removeprefix(tfl.PREFIX)
@@ -230,6 +239,8 @@ def verdict_of(op: Operation, accelerator: str, *, as_integers: bool = False) ->
     assert isinstance(op, tfl.TFLOp)
     if op.op_name == "custom":
         return Verdict(REFUSED, "it is a custom operator")
+    if op.name == _COMPOSITE and accelerator in _COMPILED:
+        return composite_verdict(op, accelerator)
     if op.op_name in _CONTROL_FLOW:
         return Verdict(OK) if accelerator in _ALL_OR_NONE else Verdict(REFUSED, "its functions run each for itself")
     if op.op_name == "dequantize" and accelerator == "gpu" and tfl.is_constant(op.operands[0]):

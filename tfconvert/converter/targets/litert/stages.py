@@ -37,8 +37,8 @@ STAGES: Sequence[Stage] = (
     Stage(
         "prepare-composite-functions",
         "the marked functions aren't inlined yet, and their bodies need not be converted",
-        ((IMPLEMENTS, API_IMPLEMENTS, "options.composites"),),
-        ("allow_custom_ops", "composites", "fuses_recurrent"),
+        ((IMPLEMENTS, API_IMPLEMENTS, "options.fusions"),),
+        ("allow_custom_ops", "composites=fusions", "fuses_recurrent"),
     ),
     *STANDARD,
     Stage(
@@ -130,5 +130,10 @@ STAGES: Sequence[Stage] = (
     Stage("separate-outputs", "any pass before would remove copies, and quantizing would round them"),
     Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
     Stage("sparse-weights", "weights are final, and checked while they are whole", only_with="sparse_weights"),
+    Stage(
+        "outline-composites",
+        "every pass before rewrites the operators that composites hide, or would have to know composites",
+        only_with="writes_composites",
+    ),
     Stage("order-operators", "every pass before may add operators, or change the sizes of their results"),
 )
