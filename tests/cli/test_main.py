@@ -105,7 +105,7 @@ def test_same_input_same_bytes_whatever_the_hash_seed(digits_model: Path, tmp_pa
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["MODEL"],
+        ["MODEL", "OUT", "-o", "OUT"],
         ["-o", "OUT"],
         ["MODEL", "-o", "OUT", "--input-shape", "pixels"],
         ["MODEL", "-o", "OUT", "--input-shape", "pixels=a,b"],

@@ -51,7 +51,7 @@ _SPECIMENS: list[tuple[str, str, Callable[[Path], object], str]] = [
     ("a pointer of Git LFS", "lfs", lambda path: _folder(path, {"saved_model.pb": _POINTER}), "saved_model.pb"),
     ("a web page", "page.pb", lambda path: path.write_text("\n<!DOCTYPE html><html></html>"), "raw"),
     ("empty", "empty.pb", lambda path: path.write_bytes(b""), "again"),
-    ("a directory of versions", "served", lambda path: _folder(path, {"1/saved_model.pb": "x"}), "served/1"),
+    ("a directory above a SavedModel", "served", lambda path: _folder(path, {"1/saved_model.pb": "x"}), "served/1"),
     (
         "an unpacked Keras file",
         "unpacked",

@@ -220,7 +220,7 @@ def test_nothing_is_given_twice(graph: pb.GraphDef) -> None:
 
 
 def test_every_setting_has_a_row() -> None:
-    internal = {"model", "args", "temporary", "is_functional", "is_raw", "results", "tensors", "verify_each", "target"}
+    internal = {"model", "args", "prepared", "is_functional", "is_raw", "results", "tensors", "verify_each", "target"}
     found = {field.name for cls in (tfconvert.Source, Options) for field in fields(cls)}
     assert set(ROWS) == found - internal
     assert set(PARAMETERS) - {"args", "target", "quantize"} <= set(ROWS)

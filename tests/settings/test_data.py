@@ -133,7 +133,7 @@ def test_every_setting_travels_or_is_refused_by_name(cls: Any, row: Setting) -> 
     assert row.data in (data.get("iree") or data)
 
 
-@pytest.mark.parametrize(("name", "value"), [("is_raw", True), ("temporary", object())])
+@pytest.mark.parametrize(("name", "value"), [("is_raw", True), ("prepared", object())])
 def test_what_the_package_sets_itself_does_not_travel(name: str, value: Any) -> None:
     source = Source("model")
     object.__setattr__(source, name, value)

@@ -7,13 +7,15 @@ import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from tfconvert.cli.completion import complete_model
 from tfconvert.cli.failure import DEBUG, INTERRUPTED, ErrorGuard, JsonErrors, show_failure
-from tfconvert.cli.options import CONTEXT, STATS, json_option, setting_options, show, to_settings
+from tfconvert.cli.help_page import SUMMARY, format_help
+from tfconvert.cli.options import CONTEXT, STATS, flag, json_option, setting_options, show, to_settings
 from tfconvert.cli.output_options import (
     OUTPUT_SETTINGS,
     SERVER_SETTINGS,
@@ -26,7 +28,7 @@ from tfconvert.cli.output_options import (
 )
 from tfconvert.cli.progress import Progress, with_progress
 from tfconvert.cli.streams import say
-from tfconvert.converter.targets.output_form import form_of
+from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.settings.data import from_data
@@ -117,6 +119,15 @@ def with_runtimes(args: Sequence[str]) -> list[str]:
     return found
 
 
+# The extensions of models that the name of a result does not keep.
+_MODEL_EXTENSIONS = (".keras", ".h5", ".hdf5", ".pb", ".pbtxt", ".meta", ".mlir", ".mlirbc", ".bin", ".tflite")
+
+# The files of a SavedModel's graph, in the directory that has the model's name.
+_GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
+
+# Verbs of the main job itself, with the options that they stand for.
+_OWN_VERBS = {"convert": (), "help": ("--help",)}
+
 # The beginning of a flag of `tflite_convert`; own ones have no underscores.
 _LIKE_OFFICIAL = re.compile("--[a-z0-9]+_")
 
@@ -135,6 +146,8 @@ class MainCommand(click.Group):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Returns the context of the command that is called."""
+        if args and args[0] in _OWN_VERBS and not Path(args[0]).exists():
+            args = [*args[1:], *_OWN_VERBS[args[0]]]
         command = self.commands.get(args[0]) if args else None
         if command is not None:
             return command.make_context(f"{info_name} {command.name}", args[1:], parent, **extra)
@@ -142,6 +155,9 @@ class MainCommand(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses the main job's arguments; options may follow the model, or be those of `tflite_convert`."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(SUMMARY.format(verbs=", ".join(_NAMES)), nl=False)
+            ctx.exit(2)
         ctx.allow_interspersed_args = True
         if any(_LIKE_OFFICIAL.match(each) for each in args):
             from tfconvert.cli import tflite_convert
@@ -157,9 +173,21 @@ class MainCommand(click.Group):
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
 
+    def get_help(self, ctx: click.Context) -> str:
+        """Returns the help with the usual options."""
+        return format_help(self, ctx, shows_all=False)
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Returns the main job's arguments; the other commands have a section of their own."""
         return click.Command.collect_usage_pieces(self, ctx)
+
+
+def _print_all(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        command = context.command
+        assert isinstance(command, click.Group)
+        click.echo(format_help(command, context, shows_all=True))
+        context.exit()
 
 
 def _print_versions(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -172,12 +200,14 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
         context.exit()
 
 
-@click.group(cls=MainCommand, context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True, commands=Commands())
+@click.group(cls=MainCommand, context_settings=CONTEXT, epilog=_EXAMPLES, commands=Commands())
 @click.argument("model", shell_complete=complete_model)
+@click.argument("result", metavar="[OUTPUT]", required=False, type=click.Path())
 @output_options
 @setting_options
-@click.option(
+@flag(
     "--input-stats",
+    section="Inputs, outputs and shapes",
     type=STATS,
     multiple=True,
     help="Frozen graphs trained for integers: an input's mean and standard deviation; repeatable.",
@@ -188,8 +218,17 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
     "-q", "--quiet", is_flag=True, help="Print nothing but errors, and that a quantized model differs too much."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
-@click.option(DEBUG, is_flag=True, expose_value=False, help="Print the traceback of an internal error.")
+@flag(DEBUG, is_flag=True, expose_value=False, help="Print the traceback of an internal error.")
 @click.option(
+    "--help-all",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_all,
+    help="Show every option and exit.",
+)
+@click.option(
+    "-V",
     "--version",
     is_flag=True,
     is_eager=True,
@@ -197,12 +236,12 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
     callback=_print_versions,
     help="Show the versions of tfconvert and of what it runs on, and exit.",
 )
-def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
-    """Convert a TensorFlow or JAX MODEL to a LiteRT file.
+def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
+    """Convert a TensorFlow or JAX MODEL to a LiteRT file, OUTPUT or that of -o.
 
     MODEL is a SavedModel directory, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras
-    file (.keras, .h5; needs the tensorflow extra), a file of jax.export, a StableHLO artifact (.mlirbc) or MLIR text
-    (.mlir).
+    file (.keras, .h5; needs the tensorflow extra), a file of jax.export, a StableHLO artifact (.mlirbc), MLIR text
+    (.mlir) or a .tflite file.
 
     With -o - or -o /dev/stdout the report goes to the error stream.
 
@@ -211,27 +250,57 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
+    _check_verb(model)
     data = to_settings(settings)
-    output = to_output({name: settings[name] for name in OUTPUT_SETTINGS})
-    server = to_server({name: settings[name] for name in SERVER_SETTINGS}, output)
+    settings["output_file"] = _output_file(model, result, settings["output_file"], data)
+    written = to_output({name: settings[name] for name in OUTPUT_SETTINGS})
+    server = to_server({name: settings[name] for name in SERVER_SETTINGS}, written)
     try:
         source, options = _split(model, settings["output_file"], data)
     except ConversionError as problem:
-        _print_error(problem, output, as_json)
+        _print_error(problem, written, as_json)
         sys.exit(2 if problem.code == "wrong-option" else 1)
-    options = replace(with_progress(options, quiet=quiet), keep_graphs=output.needs_graphs)
+    options = replace(with_progress(options, quiet=quiet), keep_graphs=written.needs_graphs)
     try:
         if settings["input_stats"]:
             source = with_stats(source, dict(settings["input_stats"]), options.quantize)
-        with JsonErrors(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
-            report = _job(source, output, progress, options, server).run()
+        with JsonErrors(as_json, written.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
+            report = _job(source, written, progress, options, server).run()
     except ConversionError as problem:
-        _print_error(problem, output, as_json)
+        _print_error(problem, written, as_json)
         sys.exit(1)
     if options.verify is not None and options.quantize is not None:
         show(low_fidelity(report))
     if as_json or not quiet:
-        say(_text(report, output, as_json, verbose), output.report_stream)
+        say(_text(report, written, as_json, verbose), written.report_stream)
+
+
+def _check_verb(model: str) -> None:
+    """Checks that what should be a model is not a verb with a typing error.
+
+    Raises:
+        UsageError: There is no such path, and its name is nearly a verb's.
+    """
+    if not model.isalpha() or Path(model).exists():
+        return
+    import difflib
+
+    near = difflib.get_close_matches(model.lower(), [*_NAMES, *_OWN_VERBS], 1)
+    if near:
+        raise click.UsageError(f"{model!r} is neither a verb nor a path. Did you mean {near[0]}?")
+
+
+def _output_file(model: str, result: str | None, file: str | None, data: Mapping[str, Any]) -> str:
+    """Returns the file to write: as it was given, or in this directory, with the model's name."""
+    if result is not None and file is not None:
+        raise click.UsageError("the output is given twice: by its place after the model, and by -o")
+    if result is not None or file is not None:
+        return result or file or ""
+    name = Path(model).absolute().name
+    if name in _GRAPHS:
+        name = Path(model).absolute().parent.name
+    is_named = name.lower().endswith(_MODEL_EXTENSIONS)
+    return (Path(name).stem if is_named else name) + Form(data.get("target", Form().target)).ending
 
 
 def _split(model: str, file: str, data: Mapping[str, Any]) -> tuple[Source, Options]:

@@ -12,6 +12,7 @@ from typing import Any, TextIO, get_args
 
 import click
 
+from tfconvert.cli.help_page import Flag
 from tfconvert.cli.streams import say
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
@@ -130,6 +131,12 @@ LIMIT = Syntax("NAME=N", "constant-bytes=4294967296", _limit)
 
 Function = Callable[..., Any]
 
+
+def flag(*names: str, **settings: Any) -> Function:
+    """Returns the decorator that adds an option of the main command; see `Flag`."""
+    return click.option(*names, cls=Flag, **settings)
+
+
 # Settings whose values have a syntax of their own.
 _SYNTAX: Mapping[str, Syntax] = {
     "input_shapes": SHAPE,
@@ -139,6 +146,16 @@ _SYNTAX: Mapping[str, Syntax] = {
     "default_range": Syntax("LOW,HIGH", "0,6", _pair),
     "min_agreement": Syntax("SHARE", "90%", _share),
 }
+# The section of the help that a class's flags are in.
+_SECTIONS: Mapping[Any, str] = {
+    Selection: "Inputs, outputs and shapes",
+    LiteRT: "LiteRT files",
+    Quantize: "Quantization",
+    Verify: "Verification",
+    StableHLO: "StableHLO and IREE",
+    Iree: "StableHLO and IREE",
+    Options: "Conversion",
+}
 _PATHS = ("FILE", "DIR", "PATH", "FILE.py")
 _GROUPS = {StableHLO: "StableHLO: ", Iree: "IREE: "}
 # In the order in which help shows them.
@@ -147,29 +164,43 @@ _CLASSES: tuple[Any, ...] = (Selection, LiteRT, Quantize, StableHLO, Iree, Optio
 # Flags that are no single setting, by the classes after whose flags they stand.
 _OTHERS: Mapping[Any, tuple[Function, ...]] = {
     Selection: (
-        click.option(
+        flag(
             "--target",
+            section="Output",
+            is_common=True,
             type=click.Choice(SETTINGS["target"].schema["enum"]),
             help=f"{SETTINGS['target'].text} Default: by the extension of -o, else litert.",
         ),
     ),
     LiteRT: (
-        click.option(
+        flag(
             "--metadata",
+            section="LiteRT files",
             metavar="[OUTPUT=]FILE",
             multiple=True,
             help="Store a text file of labels, one a line, with an output; or a .json file. Repeatable.",
         ),
-        click.option(
+        flag(
             "--metadata-normalization",
+            section="LiteRT files",
             type=Syntax("[INPUT=]MEAN,STD", "127.5,127.5", _normalization),
             multiple=True,
             help="Store how programs are to normalize an input, (x - MEAN) / STD. Repeatable.",
         ),
     ),
     Quantize: (
-        click.option("--per-tensor", is_flag=True, help="Give weights one scale instead of one for each channel."),
-        click.option("--per-tensor-dense", is_flag=True, help="The same, but for fully connected layers alone."),
+        flag(
+            "--per-tensor",
+            section="Quantization",
+            is_flag=True,
+            help="Give weights one scale instead of one for each channel.",
+        ),
+        flag(
+            "--per-tensor-dense",
+            section="Quantization",
+            is_flag=True,
+            help="The same, but for fully connected layers alone.",
+        ),
     ),
 }
 
@@ -198,7 +229,7 @@ def options_of(cls: Any, *names: str) -> Function:
         names: Those of its settings; all by default.
     """
     rows = [row for row in settings_of(cls).values() if row.flag and (not names or row.name in names)]
-    return adding(*(_option(row, _GROUPS.get(cls, "")) for row in rows))
+    return adding(*(_option(row, _GROUPS.get(cls, ""), _SECTIONS[cls]) for row in rows))
 
 
 def setting_options(function: Function) -> Function:
@@ -206,12 +237,12 @@ def setting_options(function: Function) -> Function:
     return adding(*(adding(options_of(cls), *_OTHERS.get(cls, ())) for cls in _CLASSES))(function)  # type: ignore[no-any-return]
 
 
-def _option(row: Setting, group: str) -> Function:
+def _option(row: Setting, group: str, section: str) -> Function:
     kind, choices = row.schema.get("type"), row.schema.get("enum")
     text = row.help or row.text
     shown = f"{group}{text[0].lower()}{text[1:]}" if group else text
     if kind == "boolean" or row.data == "verify":
-        return click.option(row.flag, is_flag=True, help=shown)
+        return flag(row.flag, is_flag=True, help=shown, section=_section(row, section), is_common=row.is_common)
     settings: dict[str, Any] = {"metavar": row.metavar or None}
     if row.name in _SYNTAX:
         settings["type"] = _SYNTAX[row.name]
@@ -228,7 +259,12 @@ def _option(row: Setting, group: str) -> Function:
         shown += " Repeatable."
     if isinstance(row.default, str | int | float) and row.default != "":
         shown += f" Default: {row.default:g}." if isinstance(row.default, float) else f" Default: {row.default}."
-    return click.option(row.flag, help=shown, **settings)
+    return flag(row.flag, help=shown, section=_section(row, section), is_common=row.is_common, **settings)
+
+
+def _section(row: Setting, section: str) -> str:
+    """Returns the section of a setting: an object's first flag is with those of its own class."""
+    return _SECTIONS[Verify] if row.data == "verify" else section
 
 
 def _is_multiple(row: Setting) -> bool:

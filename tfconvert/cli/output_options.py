@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TextIO
 
 import click
 
-from tfconvert.cli.options import adding
+from tfconvert.cli.options import adding, flag
 from tfconvert.exporters.output_file import descriptor_of
 from tfconvert.schema.diagnostics import error
 
@@ -18,35 +18,58 @@ STANDARD_OUTPUT = "/dev/stdout"
 """The file that `-` represents; systems without it have the same meaning."""
 
 output_options = adding(
-    click.option(
+    flag(
         "-o",
         "--output-file",
+        section="Output",
         metavar="FILE",
-        required=True,
         type=click.Path(),
-        help="The file to write; its extension chooses the target: .tflite; .mlir, .mlirbc; .vmfb. "
+        is_common=True,
+        help="The file to write. Default: the model's name, here, with the target's extension. Its extension chooses "
+        "the target: .tflite; .mlir, .mlirbc; .vmfb. "
         "-: standard output; .cc, .c, .h: a C array for microcontrollers.",
     ),
-    click.option("--array-name", metavar="NAME", help="C arrays: the array's name. Default: g_ and the file's name."),
-    click.option(
-        "--depfile", metavar="FILE", type=click.Path(), help="Write which files were read, for Make and Ninja."
+    flag(
+        "--array-name",
+        section="Output",
+        metavar="NAME",
+        help="C arrays: the array's name. Default: g_ and the file's name.",
     ),
-    click.option(
-        "--report", "page", metavar="FILE", type=click.Path(), help="Write the report as a page to look at (HTML)."
+    flag(
+        "--depfile",
+        section="Output",
+        metavar="FILE",
+        type=click.Path(),
+        help="Write which files were read, for Make and Ninja.",
     ),
-    click.option(
+    flag(
+        "--report",
+        "page",
+        section="Output",
+        is_common=True,
+        metavar="FILE",
+        type=click.Path(),
+        help="Write the report as a page to look at (HTML).",
+    ),
+    flag(
         "--model-explorer",
         "explorer",
+        section="Output",
         metavar="FILE",
         type=click.Path(),
         help="Write the graphs before and after for Google's Model Explorer (JSON).",
     ),
-    click.option(
-        "--cache-dir", metavar="DIR", type=click.Path(), help="Cache results here by the contents of all inputs."
+    flag(
+        "--cache-dir",
+        section="Output",
+        metavar="DIR",
+        type=click.Path(),
+        help="Cache results here by the contents of all inputs.",
     ),
-    click.option(
+    flag(
         "--write-through-links",
         "through_links",
+        section="Output",
         is_flag=True,
         help="Write to the target of an output that is a link. Default: replace the link.",
     ),
@@ -109,9 +132,16 @@ def _target(path: str) -> str:
 
 
 server_options = adding(
-    click.option("--server", metavar="URL", help="Send the model to a server (tfconvert serve), which converts it."),
-    click.option(
+    flag(
+        "--server",
+        section="Server",
+        is_common=True,
+        metavar="URL",
+        help="Send the model to a server (tfconvert serve), which converts it.",
+    ),
+    flag(
         "--token-file",
+        section="Server",
         metavar="FILE",
         type=click.Path(),
         help="The token for the server. Default: the variable TFCONVERT_TOKEN.",

@@ -211,7 +211,7 @@ ROWS: Sequence[Row] = (
         lambda found: _WEB_PAGE.match(found.head) is not None,
     ),
     Row("empty", "copy or download it again", lambda found: is_file(found.path) and not found.head),
-    Row("a directory of versions of a SavedModel", "give the version: {found}", _version_folder),
+    Row("a directory above a SavedModel", "give the SavedModel itself: {found}", _version_folder),
     Row(
         "an unpacked Keras file",
         "pack it again: (cd {path} && zip -0 -r ../model.keras .), and convert model.keras",

@@ -41,6 +41,7 @@ class Options:
         "there, too.",
         expected="True, False or a Verify",
         accepts=lambda value: isinstance(value, Verify),
+        is_common=True,
     )
     check_passes: bool = setting(
         False, "Run the model before and after each pass on the same random inputs and compare."

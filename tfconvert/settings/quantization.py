@@ -45,6 +45,7 @@ class Quantize:
         " 16-bit floats (float16); weights as integers that become floats when the model is loaded or run "
         "(weights); integers throughout (int8); 8-bit weights and 16-bit activations (int16).",
         flag="--quantize",
+        is_common=True,
     )
     weights: int = setting(
         8,
@@ -59,6 +60,7 @@ class Quantize:
         schema=_PATHS,
         accepts=lambda value: True,
         is_path=True,
+        is_common=True,
     )
     calibration: str | os.PathLike[str] | None = setting(
         None,
@@ -72,6 +74,7 @@ class Quantize:
         "float32",
         "Type of float inputs and outputs; or a pair, that of inputs and that of outputs.",
         expected=f"one of {', '.join(get_args(Io))}, or a pair of them",
+        is_common=True,
     )
     per_channel: PerChannel = setting(
         True,
@@ -86,6 +89,7 @@ class Quantize:
         metavar="PATTERN",
         expected="a list of patterns",
         accepts=lambda value: isinstance(value, set | frozenset) and all(isinstance(each, str) for each in value),
+        is_common=True,
     )
     strict: bool = setting(False, "int8, int16: refuse ops that would stay float but for excluded ones.")
     ranges: Ranges = setting(

@@ -40,6 +40,7 @@ class Selection:
         metavar="NAME",
         expected="a list of names",
         example='["x:0"]',
+        is_common=True,
     )
     outputs: Sequence[str] | None = setting(
         None,
@@ -48,6 +49,7 @@ class Selection:
         metavar="NAME",
         expected="a list of names",
         example='["scores:0"]',
+        is_common=True,
     )
     input_shapes: Mapping[str, Sequence[int | None]] | None = setting(
         None,
@@ -64,6 +66,7 @@ class Selection:
             },
         },
         accepts=_are_shapes,
+        is_common=True,
     )
     signatures: Sequence[str] | None = setting(
         None,
@@ -72,6 +75,7 @@ class Selection:
         metavar="KEY",
         expected="a signature or a list of them",
         example='["serving_default"]',
+        is_common=True,
     )
     batch: int | None = setting(
         None,
@@ -79,6 +83,7 @@ class Selection:
         metavar="N",
         schema={"type": "integer", "minimum": 1, "maximum": _MAX_DIM},
         accepts=lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 1,
+        is_common=True,
     )
     rename: Mapping[str, str] | None = setting(
         None,

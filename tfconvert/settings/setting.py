@@ -54,6 +54,7 @@ class Setting(NamedTuple):
         accepts: Returns whether a value that is no JSON is one.
         is_path: Whether it names files: refused from clients.
         own_values: Items of a list that name neither files nor code of the user's.
+        is_common: Whether the command's short help shows it.
         stays: Why it can't leave this process; empty if it can.
         uncached: Why results that depend on it can't be cached; empty if they can.
         name: The field, which follows from the class, as what is below does.
@@ -72,6 +73,7 @@ class Setting(NamedTuple):
     accepts: Callable[[Any], bool] = lambda value: False
     is_path: bool = False
     own_values: tuple[str, ...] = ()
+    is_common: bool = False
     stays: str = ""
     uncached: str = ""
     name: str = ""

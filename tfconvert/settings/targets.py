@@ -51,9 +51,13 @@ class LiteRT:
         "signature",
         "What tensors are called: inputs and outputs as in their signature, or all as TensorFlow's converter does.",
     )
-    allow_custom_ops: bool = setting(False, "Turn ops that LiteRT doesn't have into custom ops, instead of an error.")
+    allow_custom_ops: bool = setting(
+        False, "Turn ops that LiteRT doesn't have into custom ops, instead of an error.", is_common=True
+    )
     allow_flex: bool = setting(
-        False, "Keep ops that LiteRT doesn't have as TensorFlow's; the app needs the Flex delegate (Select TF ops)."
+        False,
+        "Keep ops that LiteRT doesn't have as TensorFlow's; the app needs the Flex delegate (Select TF ops).",
+        is_common=True,
     )
     flex_ops: Sequence[str] = setting(
         (),
@@ -67,12 +71,14 @@ class LiteRT:
         "auto",
         "Recurrent layers: LiteRT's operators for whole sequences (fused), loops, up to 64 steps without a loop "
         "(unrolled), or what is faster for their sizes; unrolled for GPUs and NPUs.",
+        is_common=True,
     )
     accelerator: Sequence[Accelerator] = setting(
         (),
         "Accelerators and runtimes that the file is for: the report tells what each takes of it, and why not the rest.",
         expected="a list of gpu, npu, micro, ethos-u",
         example='["gpu"]',
+        is_common=True,
     )
     composites: Sequence[Any] = setting(
         (),
@@ -110,6 +116,7 @@ class LiteRT:
         expected="a release",
         accepts=lambda value: value is None,
         example='"2.14"',
+        is_common=True,
     )
     sparse_weights: bool = setting(
         False, "Store matrices that are mostly zero without their zeros.", has_flag=False, stays=_FOR_THE_CLASS

@@ -32,6 +32,7 @@ class Verify:
         schema={"type": "array", "items": {"type": "string"}},
         accepts=_are_samples,
         is_path=True,
+        is_common=True,
     )
     min_snr: float | None = setting(
         None,
