@@ -63,6 +63,12 @@ def probe(kind: str, trials: Sequence[Trial], python: str) -> Iterator[Found]:
         python: The Python that has the runtime.
     """
     answers = cpu.run([cpu.Job(trial.build()[0], trial.inputs) for trial in trials])
+    for trial, answer in zip(trials, answers, strict=True):
+        if answer.problem == cpu.CRASH:
+            shape = trial.inputs[0].shape
+            yield Found(
+                trial.operator, trial.build([shape] * len(trial.results))[1], CRASHES, "so does the CPU's kernel"
+            )
     valid = [(trial, answer) for trial, answer in zip(trials, answers, strict=True) if not answer.problem]
     jobs, calls = [], []
     for trial, answer in valid:
