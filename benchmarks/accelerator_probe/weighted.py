@@ -163,8 +163,8 @@ def _transposed() -> Iterator[Trial]:
     cube_options = {**cube, "padding": "SAME", "fused_activation_function": "NONE"}
     volume = [data("f32", (1, 4, 6, 6, 3)), data("f32", (3, 3, 3, 3, 4), constant=True)]
     yield Trial("CONV_3D", [*volume, data("f32", (4,), constant=True)], options=cube_options)
-    filters = data("f32", (3, 3, 3, 4, 3), constant=True)
-    whole = [integers((1, 4, 6, 6, 4)), filters, data("f32", (1, 4, 6, 6, 3))]
+    backwards = data("f32", (3, 3, 3, 4, 3), constant=True)
+    whole = [integers((1, 4, 6, 6, 4)), backwards, data("f32", (1, 4, 6, 6, 3))]
     yield Trial("CONV_3D_TRANSPOSE", whole, options=cube_options)
 
 
