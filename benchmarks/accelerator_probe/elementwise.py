@@ -237,6 +237,8 @@ def _options(name: str, kind: str) -> Mapping[str, Any]:
 
 def _pairs(name: str, kind: str, *, thorough: bool) -> Iterator[Trial]:
     low, high = (0.2, 2.4) if name in ("DIV", "POW", "FLOOR_DIV", "FLOOR_MOD") else (-1.0, 1.0)
+    if name in _COMPARISONS and kind == "i8":
+        low, high = -2.4, 2.4
     result = Result("bool") if name in _COMPARISONS else result_of(kind)
     options = _options(name, kind)
 
