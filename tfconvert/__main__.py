@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
+import sys
 from types import FrameType
 
 
@@ -22,8 +24,7 @@ class Ended(BaseException):
 
 def main() -> None:
     """Runs the command line."""
-    # The process converts one model and ends. Garbage collection would only cost time: while modules and IR grow, and
-    # at the end, when everything is freed anyway.
+    # The process converts one model and ends. Garbage collection would only cost time.
     gc.disable()
     # It multiplies no large matrices: numpy's threads for that would only keep other cores busy, waiting for work.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -37,6 +38,34 @@ def main() -> None:
         os.kill(os.getpid(), end.number)
     finally:
         gc.freeze()
+
+
+def run() -> None:
+    """Runs the command line as all that the process does.
+
+    After success it ends without freeing each object: that takes 10 ms, 6% of the time of a small conversion.
+    """
+    try:
+        main()
+    except SystemExit as end:
+        if end.code == 0 and _is_done():
+            os._exit(0)
+        raise
+
+
+def _is_done() -> bool:
+    """Does what was registered for the end; returns whether nothing is left, as of a profiler or another thread."""
+    from threading import active_count
+
+    if sys.getprofile() is not None or active_count() > 1:
+        return False
+    atexit._run_exitfuncs()  # noqa: SLF001
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except OSError:
+        return False
+    return True
 
 
 def _end_in_order() -> None:
@@ -54,4 +83,4 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run()

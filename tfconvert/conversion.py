@@ -23,7 +23,7 @@ from tfconvert.report.report import Recorder, Report, StageTime
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.limits import NOT_FOLDED, budget, limited
 from tfconvert.settings.options import Options
-from tfconvert.settings.targets import AnyTarget, Iree, LiteRT
+from tfconvert.settings.targets import ODML, AnyTarget, Iree, LiteRT
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
@@ -88,7 +88,8 @@ def checked(options: Options) -> Options:
         of_dialect(options.patterns, "tf.")
         check_custom(options.patterns, isinstance(target, LiteRT) and target.allow_custom_ops)
     if isinstance(target, LiteRT):
-        target = replace(target, composites=_resolved(target.composites, "fusions"))
+        own = [ODML] if target.writes_composites else []
+        target = replace(target, composites=[*own, *_resolved(target.fusions, "fusions")])
         _check_litert(target)
     if isinstance(target, Iree) and not target.keep_mlir:
         # Before the model is read: without the compiler, only text that is to be kept could come of it.
@@ -111,10 +112,10 @@ def _resolved(given: Sequence[Any], what: str) -> Sequence[Any]:
 
 
 def _check_litert(target: LiteRT) -> None:
-    if target.composites:
+    if target.fusions:
         from tfconvert.converter.composites.fusion_registry import checked as checked_fusions
 
-        checked_fusions(target.composites, "composites")
+        checked_fusions(target.fusions, "composites")
     if target.target_runtime:
         from tfconvert.schema.tflite.versions import parse_release
 
@@ -299,7 +300,7 @@ def input_files(source: Source, options: Options) -> list[Path]:
     files = source.files()
     rules = list(options.patterns)
     if isinstance(target, LiteRT):
-        rules += target.composites
+        rules += target.fusions
         if target.metadata is not None:
             from tfconvert.converter.targets.litert.model_metadata import metadata_files
 

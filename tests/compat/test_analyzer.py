@@ -68,10 +68,10 @@ def _declined(tf: ModuleType) -> Callable[..., Any]:
     def call(x: Any, image: Any) -> Any:
         return {
             "sorted": tf.sort(x),
-            "rows": x[1:, 0],
+            "least": tf.argmin(x, -1, tf.int32),
             "outer": tf.reshape(x, [4, 1, 4]) * tf.reshape(x, [4, 4, 1]),
             "flags": tf.cast(x > 1, tf.int32),
-            "padded": tf.pad(image, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="SYMMETRIC"),
+            "padded": tf.pad(x, [[1, 1], [1, 1]]),
             "fine": tf.nn.relu(tf.image.resize(image, (16, 16))),
         }
 
@@ -83,13 +83,13 @@ def test_what_a_gpu_does_not_take(tf: ModuleType, capsys: pytest.CaptureFixture[
     model = bytes(tfconvert.convert(_declined(tf)))
     found = Analyzer.rows(model_content=model, gpu_compatibility=True).operators
     why = {row.name: row.gpu for row in found if row.gpu}
-    assert {"STRIDED_SLICE", "MIRROR_PAD"} <= set(why)
-    assert why["MIRROR_PAD"].startswith("refused: it repeats the border")
+    assert {"ARG_MIN", "PAD"} <= set(why)
+    assert why["PAD"].startswith("refused: its data have a rank below 3")
     Analyzer.analyze(model_content=model, gpu_compatibility=True)
     text = capsys.readouterr().out
     declined = sum(bool(row.gpu) for row in found)
     assert f"{declined} of {len(found)} operators don't run on the GPU delegate" in text
-    assert "    GPU COMPATIBILITY WARNING: MIRROR_PAD: refused: it repeats the border" in text
+    assert "    GPU COMPATIBILITY WARNING: PAD: refused: its data have a rank below 3" in text
 
 
 def _with_options(tf: ModuleType) -> Callable[..., Any]:
@@ -138,7 +138,7 @@ def test_a_converter_for_gpus_warns(digits_model: Path, tf: ModuleType) -> None:
     content = converter.convert()
     assert converter.report is not None
     warned = [note for note in converter.report.notes if note.code == "not-for-gpu"]
-    assert {"STRIDED_SLICE", "MIRROR_PAD"} <= {note.op for note in warned}
+    assert {"ARG_MIN", "PAD"} <= {note.op for note in warned}
     assert np.array(bytearray(content)).size == converter.report.size
     converter.target_spec.experimental_supported_backends = ["TPU"]
     with pytest.raises(ConversionError, match="TPU"):

@@ -18,7 +18,7 @@ _FILES: Mapping[str, bytes] = {
     "patterns.py": b'\n\npattern("x")\n',
     "labels.txt": b"\xff\xfe\n",
     "frozen.pb": b"\xff\xff\xff",
-    "model.onnx": b"x",
+    "model.txt": b"x",
     "returns.mlir": b"func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> {\n  func.return %x : tensor<2xf32>\n}\n",
 }
 
@@ -34,7 +34,7 @@ _FILES: Mapping[str, bytes] = {
         ("model-not-found", ["bench", "model.tflite"]),
         ("not-a-graph-def", ["frozen.pb", "-o", "x.tflite"]),
         ("output-not-writable", ["model", "-o", "out/model.tflite"]),
-        ("unknown-format", ["model.onnx", "-o", "x.tflite"]),
+        ("unknown-format", ["model.txt", "-o", "x.tflite"]),
         ("unknown-option", ["opt", "model", "-p", "legalize{allow=true}"]),
         ("unknown-signature", [*_CONVERT, "--signature", "predict"]),
         ("unknown-tags", [*_CONVERT, "--tags", "train"]),

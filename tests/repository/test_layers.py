@@ -46,7 +46,7 @@ SUBPACKAGES = {
     ),
     "tfconvert.converter.targets": (("output_form", "target"), ("litert", "stablehlo"), ("iree",)),
     "tfconvert.importers": (
-        ("containment", "pinned_shapes", "temporary_model"),
+        ("containment", "foreign_files", "pinned_shapes", "temporary_model"),
         ("jax_functions",),
         ("checkpoint", "mlir", "tflite"),
         ("stablehlo",),
@@ -116,6 +116,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.importers.model_files",
     "tfconvert.importers.open_model",
     "tfconvert.importers.source",
+    "tfconvert.schema.dialects.tf",
     "tfconvert.schema.dialects.types",
     "tfconvert.settings.data",
     "tfconvert",

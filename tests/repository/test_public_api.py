@@ -104,6 +104,27 @@ print(bool(numpy.ndarray.transpose.__doc__), numpy.arange(6).reshape(2, 3).trans
     assert done.stdout.splitlines()[-1] == "True (3, 2)"
 
 
+# Profilers print what they have seen at the end.
+_WATCH = "sys.setprofile(lambda *event: None)"
+
+
+@pytest.mark.parametrize(("before", "at_the_end"), [("pass", ["registered", "at once"]), (_WATCH, ["registered"])])
+def test_the_command_ends_at_once_unless_somebody_watches(before: str, at_the_end: list[str]) -> None:
+    code = f"""
+import atexit, os, sys
+from tfconvert.__main__ import run
+
+os._exit = lambda status: print("at once")
+atexit.register(print, "registered")
+sys.argv = ["tfconvert", "explain", "unsupported-op"]
+{before}
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[lines.index("registered") :] == at_the_end
+
+
 def test_command_and_module_are_one() -> None:
     """`tfconvert` and `python -m tfconvert` are the same program."""
     script = str(Path(sys.executable).parent / "tfconvert")

@@ -13,6 +13,7 @@ import pytest
 
 import tfconvert
 from tests.repository.test_docs import blocks
+from tests.support.composites import check_composites
 from tests.support.litert import RunTFLite
 
 jax = pytest.importorskip("jax")
@@ -163,3 +164,71 @@ def test_functions_with_examples_of_their_arguments(run_tflite: RunTFLite) -> No
 def test_what_is_wrong_with_arguments(model: Any, args: Any, message: str) -> None:
     with pytest.raises(tfconvert.ConversionError, match=message):
         tfconvert.convert(model, args=args)
+
+
+def _rotated(x: Any, positions: Any) -> Any:
+    jnp = jax.numpy
+    angles = positions[:, None, :, None] * 10000.0 ** -(jnp.arange(4) / 4)
+    a, b = jnp.split(x, 2, -1)
+    cosine, sine = jnp.cos(angles), jnp.sin(angles)
+    return jnp.concatenate([a * cosine - b * sine, b * cosine + a * sine], -1)
+
+
+def _with_weights(module: Any, *inputs: Any) -> Any:
+    weights = module.init(jax.random.PRNGKey(0), *inputs)
+    random = np.random.default_rng(5)
+    weights = jax.tree.map(lambda each: each + random.normal(0, 0.2, each.shape).astype(np.float32), weights)
+    return lambda *given: module.apply(weights, *given)
+
+
+COMPOSITES = {
+    "flax LayerNorm": ("odml.group_norm", [(1, 5, 8)]),
+    "flax LayerNorm slow": ("odml.group_norm", [(1, 5, 8)]),
+    "flax GroupNorm": ("odml.group_norm", [(1, 4, 4, 8)]),
+    "flax InstanceNorm": ("odml.group_norm", [(1, 4, 4, 8)]),
+    "flax RMSNorm": ("odml.rms_norm", [(1, 5, 8)]),
+    "flax attention": ("odml.scaled_dot_product_attention", [(1, 6, 8)]),
+    "attention": ("odml.scaled_dot_product_attention", [(1, 6, 4, 8), (1, 9, 4, 8), (1, 9, 4, 8)]),
+    "causal attention": ("odml.scaled_dot_product_attention", [(1, 6, 4, 8)] * 3),
+    "biased attention": ("odml.scaled_dot_product_attention", [(1, 6, 4, 8)] * 3 + [(1, 1, 6, 6)]),
+    "rotary": ("odml.rope", [(1, 2, 6, 8), (1, 6)]),
+    "rotary table": ("odml.rope", [(1, 2, 6, 8)]),
+    "gated": ("odml.swiglu", [(1, 5, 8)] * 2),
+}
+
+
+def _function_with_composite(name: str, inputs: list[Any]) -> Any:
+    nn, attention = jax.nn, jax.nn.dot_product_attention
+    if name.startswith("flax"):
+        linen = pytest.importorskip("flax.linen")
+        modules = {
+            "flax LayerNorm": linen.LayerNorm(),
+            "flax LayerNorm slow": linen.LayerNorm(use_fast_variance=False),
+            "flax GroupNorm": linen.GroupNorm(num_groups=2),
+            "flax InstanceNorm": linen.InstanceNorm(),
+            "flax RMSNorm": linen.RMSNorm(),
+            "flax attention": linen.MultiHeadDotProductAttention(num_heads=4, qkv_features=32),
+        }
+        return _with_weights(modules[name], *inputs)
+    return {
+        "attention": attention,
+        "causal attention": lambda q, k, v: attention(q, k, v, is_causal=True),
+        "biased attention": lambda q, k, v, bias: attention(q, k, v, bias=bias),
+        "rotary": _rotated,
+        "rotary table": lambda x: _rotated(x, jax.numpy.arange(6.0)[None]),
+        "gated": lambda gate, up: nn.silu(gate) * up,
+    }[name]
+
+
+@pytest.mark.parametrize("name", COMPOSITES)
+def test_composites(name: str, run_tflite: RunTFLite) -> None:
+    wanted, shapes = COMPOSITES[name]
+    inputs = [np.random.default_rng(index).normal(size=shape).astype(np.float32) for index, shape in enumerate(shapes)]
+    compiled = jax.jit(_function_with_composite(name, inputs))
+    plain = tfconvert.convert(compiled, args=inputs)
+    model = tfconvert.convert(compiled, args=inputs, target=tfconvert.LiteRT(composites=["odml"]))
+    (found,) = check_composites(bytes(model))
+    assert found.name == wanted
+    (expected,) = run_tflite(bytes(plain), inputs)
+    np.testing.assert_allclose(run_tflite(bytes(model), inputs)[0], expected, atol=1e-6)
+    np.testing.assert_allclose(expected, compiled(*inputs), atol=1e-5)

@@ -19,8 +19,9 @@ from tfconvert.schema.tflite.accelerators.acceptance import (
     verdict,
 )
 from tfconvert.schema.tflite.accelerators.forms import CONDITIONS, Form
+from tfconvert.schema.tflite.kernels import type_form
 from tfconvert.schema.tflite.tables import TFLITE
-from tfconvert.schema.tflite.versions import Call, Operand, type_form
+from tfconvert.schema.tflite.versions import Call, Operand
 
 Shape = Sequence[int]
 MEASURED = ("gpu", "micro")

@@ -11,7 +11,7 @@ import pytest
 import tfconvert
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.settings.data import REFUSED, SETTINGS, check_data, from_data, to_data
+from tfconvert.settings.data import REFUSED, SETTINGS, check_data, from_data, to_data, uncached
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
 from tfconvert.settings.setting import Setting, settings_of
@@ -178,3 +178,13 @@ def test_settings_of_iree_from_strangers() -> None:
 def _schema() -> dict[str, Any]:
     properties = {name: setting.schema for name, setting in SETTINGS.items()}
     return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def test_composites_of_our_own_name_no_files() -> None:
+    check_data({"composites": ["odml"]}, allow_paths=False)
+    with pytest.raises(ConversionError, match="names files"):
+        check_data({"composites": ["odml", "fusions.py"]}, allow_paths=False)
+    _, options = from_data({"composites": ["odml"]})
+    assert uncached(Selection(), options) == ""
+    _, options = from_data({"composites": ["odml", "fusions.py"]})
+    assert "--composites" in uncached(Selection(), options)

@@ -273,7 +273,8 @@ def _requested(request: Request) -> list[Pass]:
         ConversionError: A pass doesn't exist; or patterns and fusions are given, but nothing that would apply them
             (`wrong-option`).
     """
-    rules = {name: tuple(given) for name in ("patterns", "composites") if (given := setting(request.options, name))}
+    given = {"patterns": request.options.patterns, "composites": setting(request.options, "fusions")}
+    rules = {name: tuple(each) for name, each in given.items() if each}
     passes = parse_passes(request.passes) if request.passes is not None else []
     if rules and not passes and request.pipeline is None and request.until is None:
         raise error(

@@ -47,7 +47,10 @@ def prepare_if_needed(model: object) -> PreparedModel | None:
             return None
         from tfconvert.importers.keras import prepare_keras_file
 
-        return prepare_keras_file(path)
+        try:
+            return prepare_keras_file(path)
+        except ConversionError as problem:
+            raise _recognized(problem, model) from problem.__cause__
     frameworks = _frameworks(model)
     if frameworks & _KERAS:
         from tfconvert.importers.keras import prepare_keras
@@ -124,6 +127,8 @@ def files_of(
 def import_model(model: object, selection: Selection) -> ModuleOp:
     """Returns the module of a model in a file, a directory or a message in memory.
 
+    What is not a model is recognized after the import failed, for the error's hint.
+
     Args:
         model: A SavedModel directory, a GraphDef file, a MetaGraph, MLIR text, a StableHLO artifact, a file of
             `jax.export` or a `.tflite` file; or a SavedModel or GraphDef message, or a function of JAX.
@@ -133,7 +138,16 @@ def import_model(model: object, selection: Selection) -> ModuleOp:
     if not isinstance(model, str | os.PathLike):
         return _import_message(model, selection)
     _refuse(selection, ("checkpoint",), "is for messages in memory; a model's directory has its own checkpoint")
-    return _import_path(Path(model), selection)
+    try:
+        return _import_path(Path(model), selection)
+    except ConversionError as problem:
+        raise _recognized(problem, model) from problem.__cause__
+
+
+def _recognized(problem: ConversionError, model: str | os.PathLike[str]) -> ConversionError:
+    from tfconvert.importers.foreign_files import recognized
+
+    return recognized(problem, model)
 
 
 def _import_message(message: object, selection: Selection) -> ModuleOp:

@@ -96,7 +96,8 @@ class Attempt:
         if config.patterns:
             settings["patterns"] = [_absolute(path) for path in config.patterns]
         if config.composites:
-            settings["composites"] = [_absolute(path) for path in config.composites]
+            own = settings.get("composites", ())
+            settings["composites"] = [*own, *(_absolute(path) for path in config.composites)]
         if config.op_defs:
             settings["op_defs"] = _absolute(config.op_defs)
         if self._job.calibration_sha256:

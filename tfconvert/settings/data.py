@@ -31,14 +31,14 @@ NESTED: Mapping[str, Any] = {"quantize": Quantize, "verify": Verify, _IREE: Iree
 
 
 def _row(name: str, like: Setting, **changes: Any) -> Setting:
-    return replace(like, name=name, data=name, **changes)
+    return like._replace(name=name, data=name, **changes)
 
 
 def _settings() -> Mapping[str, Setting]:
     found = {row.data: row for cls in (Selection, Options, LiteRT, StableHLO) for row in settings_of(cls).values()}
     modes, quantize, verify = {"enum": list(get_args(Mode))}, found["quantize"], found["verify"]
-    found["quantize"] = replace(quantize, schema={"oneOf": [modes, quantize.schema]})
-    found["verify"] = replace(verify, schema={"oneOf": [{"type": "boolean"}, verify.schema]})
+    found["quantize"] = quantize._replace(schema={"oneOf": [modes, quantize.schema]})
+    found["verify"] = verify._replace(schema={"oneOf": [{"type": "boolean"}, verify.schema]})
     # Short for fields of `verify`.
     rows = settings_of(Verify)
     found["verify_data"] = _row("verify_data", rows["data"])
@@ -97,7 +97,7 @@ def _check(settings: Mapping[str, Any], known: Mapping[str, Setting], where: str
             near = difflib.get_close_matches(str(name), known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
             raise _wrong(f"the setting {name!r} is not known", where, hint)
-        if row.is_path and not allow_paths:
+        if row.is_path and not allow_paths and not row.is_own(value):
             raise _wrong(f"{name!r} names files, which is not allowed here", where)
         if not is_valid(value, row.schema):
             raise _wrong(f"{name!r} can't be {_shown(value)}", where)
@@ -267,8 +267,8 @@ def uncached(selection: Selection, options: Options) -> str:
     """Returns which setting makes a result that can't be cached, and why; empty if all can be."""
     quantize, target = options.quantize, options.target
     for given, cls in ((selection, Selection), (options, Options), (target, type(target))):
-        for row, _ in _non_defaults(given, cls):
-            if row.uncached:
+        for row, value in _non_defaults(given, cls):
+            if row.uncached and not row.is_own(value):
                 return f"{row.flag}: {row.uncached}"
     if quantize is not None and quantize.calibration and quantize.samples:
         return "--calibration: it is written beside the result"

@@ -11,10 +11,10 @@ import os
 import reprlib
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache, reduce
 from operator import or_
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.limits import Limits
@@ -39,8 +39,7 @@ _LIMIT = {"type": "integer", "minimum": 0}
 _EXPECTED = {"boolean": "True or False", "string": "a string", "number": "a number", "array": "a list"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """A row of the table.
 
     Attributes:
@@ -54,6 +53,7 @@ class Setting:
         schema: The JSON schema of its values in data, which follows from the field's type by default.
         accepts: Returns whether a value that is no JSON is one.
         is_path: Whether it names files: refused from clients.
+        own_values: Items of a list that name neither files nor code of the user's.
         stays: Why it can't leave this process; empty if it can.
         uncached: Why results that depend on it can't be cached; empty if they can.
         name: The field, which follows from the class, as what is below does.
@@ -68,14 +68,26 @@ class Setting:
     metavar: str = ""
     expected: str = ""
     example: str = ""
-    schema: Schema = field(default_factory=dict)
+    schema: Schema = types.MappingProxyType({})
     accepts: Callable[[Any], bool] = lambda value: False
     is_path: bool = False
+    own_values: tuple[str, ...] = ()
     stays: str = ""
     uncached: str = ""
     name: str = ""
     data: str = ""
     default: Any = None
+
+    @property
+    def client_schema(self) -> Schema:
+        """The JSON schema of the values that a client may send."""
+        if not self.own_values:
+            return self.schema
+        return {"type": "array", "items": {"type": "string", "enum": list(self.own_values)}}
+
+    def is_own(self, value: Any) -> bool:
+        """Returns whether a value is a list that names neither files nor code of the user's."""
+        return _is_list(value) and all(isinstance(each, str) and each in self.own_values for each in value)
 
     def fits(self, value: Any) -> bool:
         """Returns whether a value is one that the setting may have."""
@@ -111,8 +123,7 @@ def settings_of(cls: Any) -> Mapping[str, Setting]:
             continue
         schema = row.schema or schema_of(_without_none(hints[each.name]))
         flag = row.flag or f"--{flag_prefix}{each.name}".replace("_", "-")
-        found[each.name] = replace(
-            row,
+        found[each.name] = row._replace(
             flag=flag if row.has_flag else "",
             expected=row.expected or _expected(schema),
             schema=schema,

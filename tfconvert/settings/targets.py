@@ -20,6 +20,9 @@ Backend = Literal["llvm-cpu", "vmvx", "cuda", "rocm", "vulkan-spirv", "metal-spi
 
 RECURRENT: tuple[str, ...] = get_args(Recurrent)
 
+ODML = "odml"
+"""The composites that tfconvert itself writes."""
+
 DRIVERS: Mapping[str, str] = {
     "llvm-cpu": "local-task",
     "vmvx": "local-task",
@@ -63,7 +66,7 @@ class LiteRT:
     recurrent: Recurrent = setting(
         "auto",
         "Recurrent layers: LiteRT's operators for whole sequences (fused), loops, up to 64 steps without a loop "
-        "(unrolled), or what is faster for their sizes.",
+        "(unrolled), or what is faster for their sizes; unrolled for GPUs and NPUs.",
     )
     accelerator: Sequence[Accelerator] = setting(
         (),
@@ -73,13 +76,15 @@ class LiteRT:
     )
     composites: Sequence[Any] = setting(
         (),
-        "Fusions of your own, from tfconvert.composites: the path of a Python file or the name of an entry point.",
-        metavar="FILE.py",
+        "Fusions of your own, from tfconvert.composites: the path of a Python file or the name of an entry point; or "
+        "odml, to write attention, normalizations and the like as composites that GPUs and NPUs of phones fuse.",
+        metavar="FILE.py|odml",
         expected="a list of fusions, paths and names",
         example='["fusions.py"]',
         schema={"type": "array", "items": {"type": "string"}},
         accepts=lambda value: isinstance(value, list | tuple),
         is_path=True,
+        own_values=(ODML,),
         uncached=CODE,
     )
     quantize: Quantize | None = setting(
@@ -119,14 +124,29 @@ class LiteRT:
     )
 
     @property
+    def fusions(self) -> tuple[Any, ...]:
+        """The composites that are fusions of the user's."""
+        return tuple(each for each in self.composites if each != ODML)
+
+    @property
+    def writes_composites(self) -> bool:
+        """Whether subgraphs that accelerators fuse become composites."""
+        return ODML in self.composites
+
+    @property
     def fuses_recurrent(self) -> bool:
         """Whether recurrent layers may become operators."""
-        return self.recurrent in ("auto", "fused")
+        return self.recurrent == "fused" or (self.recurrent == "auto" and not self.unrolls_loops)
 
     @property
     def unrolls_loops(self) -> bool:
         """Whether loops become their steps."""
-        return self.recurrent == "unrolled"
+        return self.recurrent == "unrolled" or (self.recurrent == "auto" and self.is_compiled)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the file is for accelerators that know neither loops nor states."""
+        return bool({"gpu", "npu"}.intersection(self.accelerator))
 
     @property
     def recurrent_by_speed(self) -> bool:

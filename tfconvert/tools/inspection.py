@@ -32,7 +32,7 @@ from tfconvert.schema.tflite.operators import needs_registration
 from tfconvert.schema.tflite.reader import read_model
 from tfconvert.settings.options import Options
 from tfconvert.settings.targets import LiteRT
-from tfconvert.tools.litert_file import LiteRTFile, OperatorUse, describe, read_file
+from tfconvert.tools.litert_file import CompositeUse, LiteRTFile, OperatorUse, describe, read_file
 
 _CONTROL_FLOW = frozenset(
     {
@@ -397,6 +397,9 @@ def _litert(file: LiteRTFile, is_source: bool, most: int | None) -> list[str]:
         lines.append(f"  arena of the main graph: {_bytes(file.arena)}, with dynamic sizes as stored")
     for note in file.notes if is_source else ():
         lines += [line.removeprefix("  ") for line in _diagnostic(note)]
+    if file.composites:
+        calls = sum(use.calls for use in file.composites)
+        lines += _table("composites", map(_composite, file.composites), calls, most)
     lines += _table("LiteRT operators", map(_operator, file.operators), sum(use.calls for use in file.operators), most)
     return lines
 
@@ -408,6 +411,15 @@ def _activations(activations: Mapping[str, int]) -> str:
     else:
         text = ", ".join(f"{_bytes(size)} for {name}" for name, size in activations.items())
     return f"at least {text}, where dynamic sizes are 1"
+
+
+def _composite(use: CompositeUse) -> tuple[str, str]:
+    attributes = ", ".join(f"{name} {_attribute(value)}" for name, value in use.attributes.items())
+    return use.name, f"{use.calls:>5}  {attributes}".rstrip()
+
+
+def _attribute(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _operator(use: OperatorUse) -> tuple[str, str]:

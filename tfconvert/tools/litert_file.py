@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfconvert.converter.ir.interface import Interface, Tensor
+from tfconvert.converter.ir.option_map import decode
 from tfconvert.importers.tflite.buffers import content_of
 from tfconvert.importers.tflite.operators import Code, code
 from tfconvert.schema.diagnostics import Diagnostic
@@ -38,6 +39,8 @@ def called_subgraphs(subgraph: View) -> set[int]:
     return {index for index in called if index >= 0}
 
 
+_COMPOSITE = "StableHLOCompositeOptions"
+
 # The metadata entry of the runtime that a file needs.
 _RUNTIME = "min_runtime_version"
 
@@ -58,6 +61,20 @@ class OperatorUse(NamedTuple):
     is_custom: bool
 
 
+class CompositeUse(NamedTuple):
+    """The use of a composite in a file.
+
+    Attributes:
+        name: Its name, `odml.rms_norm`.
+        attributes: Its attributes; empty if they can't be read.
+        calls: How many times it is called with these.
+    """
+
+    name: str
+    attributes: Mapping[str, Any]
+    calls: int
+
+
 class LiteRTFile(NamedTuple):
     """The contents of a LiteRT file.
 
@@ -76,6 +93,7 @@ class LiteRTFile(NamedTuple):
         metadata: Sizes of the metadata entries by name.
         arena: The bytes that the runtime plans for the computed tensors of the main subgraph, with dynamic sizes as
             stored; `None` if unknown.
+        composites: Its composites, the most frequent first.
         notes: Notes for its users; not part of `to_dict`.
     """
 
@@ -91,6 +109,7 @@ class LiteRTFile(NamedTuple):
     computed_types: Mapping[str, int]
     metadata: Mapping[str, int]
     arena: int | None
+    composites: tuple[CompositeUse, ...]
     notes: tuple[Diagnostic, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,6 +118,7 @@ class LiteRTFile(NamedTuple):
             **{name: value for name, value in self._asdict().items() if name != "notes"},
             "signatures": [interface.to_dict() for interface in self.signatures],
             "operators": [operator._asdict() for operator in self.operators],
+            "composites": [composite._asdict() for composite in self.composites],
         }
 
 
@@ -132,6 +152,7 @@ def describe(model: View, size: int, constants: int | None = None) -> LiteRTFile
         *reader.types(),
         reader.metadata(),
         reader.arena(),
+        reader.composites(),
         reader.notes(),
     )
 
@@ -174,6 +195,18 @@ class _Reader:
             for index, count in counts.items()
         ]
         return tuple(sorted(uses, key=lambda each: (-each.calls, each.name, each.version)))
+
+    def composites(self) -> tuple[CompositeUse, ...]:
+        """Returns the composites in use, the most frequent first."""
+        counts: Counter[tuple[str, bytes]] = Counter()
+        for subgraph in self.subgraphs:
+            for call in subgraph["operators"] or ():
+                options = call[OPTIONS_2]
+                if options is not None and options.table == _COMPOSITE:
+                    attributes = options["composite_attributes"]
+                    counts[options["name"] or "", b"" if attributes is None else attributes.tobytes()] += 1
+        uses = [CompositeUse(name, _decoded(data), count) for (name, data), count in counts.items()]
+        return tuple(sorted(uses, key=lambda each: (-each.calls, each.name)))
 
     def signatures(self) -> list[Interface]:
         """Returns the signatures, those of the same subgraph under the same names together."""
@@ -277,6 +310,10 @@ class _Reader:
         zero = int(zeros[0]) if zeros is not None and zeros.size else 0
         told = f" (scale {scales[0]:.6g}, zero point {zero})"
         return Tensor(name, f"{dtype}[{text}]{told}", dtype, dims, float(scales[0]), zero)
+
+
+def _decoded(data: bytes) -> Mapping[str, Any]:
+    return decode(data) or {} if data else {}
 
 
 def _numbers(view: View, field: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ai_edge_litert.interpreter as litert
 import numpy as np
 import pytest
 
@@ -49,3 +50,12 @@ def test_unknown_custom_calls_are_refused_by_name() -> None:
     body = f"    %0 = stablehlo.custom_call @nobody_knows(%a) : ({KIND}) -> {KIND}\n    return %0 : {KIND}"
     with pytest.raises(tfconvert.ConversionError, match="there is no 'nobody_knows' in TensorFlow"):
         convert(program(body, [KIND], [KIND]))
+
+
+def test_tensors_have_names_without_the_program_that_all_ops_are_in() -> None:
+    body = f"""    %0 = stablehlo.sine %a : {KIND} loc("jit(step)/block/sin")
+    %1 = stablehlo.cosine %0 : {KIND} loc("jit(step)/jit(inner)/cos")
+    return %0, %1 : {KIND}, {KIND}"""
+    interpreter = litert.Interpreter(model_content=convert(program(body, [KIND], [KIND, KIND])))
+    names = {tensor["name"] for tensor in interpreter.get_tensor_details()}
+    assert {"block/sin", "jit(inner)/cos"} <= names

@@ -116,3 +116,11 @@ def test_small_integers() -> None:
     conv = CONVOLUTIONS["same"]
     inputs = [numbers(*conv.x, dtype="int8"), numbers(*conv.kernel, dtype="int8", seed=1)]
     check(op_of(conv), inputs, conv.shape, "int32")
+
+
+def test_no_spatial_dimensions() -> None:
+    op = (
+        '"stablehlo.convolution"(%a, %b) <{dimension_numbers = #stablehlo.conv<[b, f]x[o, i]->[b, f]>, '
+        "batch_group_count = 1 : i64, feature_group_count = 1 : i64}>"
+    )
+    check(op, [numbers(2, 4), numbers(5, 4, seed=1)], (2, 5), wanted={"BATCH_MATMUL": 1})

@@ -100,7 +100,7 @@ ACTIVATIONS: list[tuple[str, str, Callable[[Array], Array], dict[str, int]]] = [
         {"GREATER": 1, "ELU": 1, "MUL": 2, "SELECT_V2": 1},
     ),
     ("celu", CELU, _elu, {"ELU": 1}),
-    ("softplus", SOFTPLUS, lambda x: np.logaddexp(x, 0), {"RELU": 1, "ABS": 1, "NEG": 1, "EXP": 1, "ADD": 2, "LOG": 1}),
+    ("softplus", SOFTPLUS, lambda x: np.logaddexp(x, 0), {"RELU": 1, "ABS": 1, "MUL": 1, "EXP": 1, "ADD": 2, "LOG": 1}),
     ("sigmoid", SIGMOID, lambda x: 1 / (1 + np.exp(-x)), {"LOGISTIC": 1}),
     ("leaky_relu", LEAKY_RELU, lambda x: np.where(x > 0, x, np.float32(0.1) * x), {"LEAKY_RELU": 1}),
     ("hard_swish", HARD_SWISH, lambda x: x * np.clip(x + 3, 0, 6) / 6, {"HARD_SWISH": 1}),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.converter.from_stablehlo.against_executor import check, numbers
-from tests.converter.from_stablehlo.programs import program, results
+from tests.converter.from_stablehlo.programs import convert, program, results
 from tfconvert.schema.diagnostics import ConversionError
 
 FLAGS = ("false", "true")
@@ -46,3 +46,11 @@ def test_matrices_without_a_decomposition(sign: int, expected: int) -> None:
 def test_large_matrices_are_refused() -> None:
     with pytest.raises(ConversionError, match="only matrices of 1 to 32 rows"):
         check('"stablehlo.cholesky"(%a) <{lower = true}>', [np.eye(33, dtype=np.float32)], (33, 33))
+
+
+def test_decompositions_of_lapack_are_refused_with_a_way_out() -> None:
+    kind = "tensor<3x3xf32>"
+    body = f"    %0 = stablehlo.custom_call @lapack_sgeqrf_ffi(%a) : ({kind}) -> {kind}\n    return %0 : {kind}"
+    with pytest.raises(ConversionError) as caught:
+        convert(program(body, [kind], [kind]))
+    assert "cho_solve" in caught.value.diagnostics[0].hint

@@ -183,3 +183,29 @@ def test_approximations_are_exact(worst: str, sign: int) -> None:
     order = np.argsort(sign * TIES, axis=1, kind="stable")[:, :3]
     np.testing.assert_array_equal(values, np.take_along_axis(TIES, order, 1))
     np.testing.assert_array_equal(indices, order)
+
+
+def test_shapes_of_approximate_maxima() -> None:
+    kinds = ["tensor<?x3xf32>", "tensor<?x3xi32>"]
+    text = program(
+        f"""    %n = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?x7xf32>) -> tensor<i32>
+    %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %seven = stablehlo.constant dense<7> : tensor<1xi32>
+    %three = stablehlo.constant dense<3> : tensor<1xi32>
+    %from = stablehlo.concatenate %n1, %seven, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %to = stablehlo.concatenate %n1, %three, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %i = stablehlo.dynamic_iota %from, dim = 1 : (tensor<2xi32>) -> tensor<?x7xi32>
+    %w = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %m = stablehlo.constant dense<-1> : tensor<i32>
+    %0:2 = "stablehlo.custom_call"(%a, %i, %w, %m, %to, %to) <{{call_target_name = "ApproxTopK"}}>
+        {{indices_of_shape_operands = dense<[4, 5]> : tensor<2xi64>, mhlo.backend_config = {{aggregate_to_topk = true,
+        is_fallback = true, recall_target = 0.95 : f32, reduction_dim = 1 : i64, top_k = 3 : i64}}}}
+        : (tensor<?x7xf32>, tensor<?x7xi32>, tensor<f32>, tensor<i32>, tensor<2xi32>, tensor<2xi32>)
+        -> ({", ".join(kinds)})
+    return %0#0, %0#1 : {", ".join(kinds)}""",
+        ["tensor<?x7xf32>"],
+        kinds,
+    )
+    assert operators(convert(text)) == {"TOPK_V2": 1}
+    _, indices = results(text, TIES)
+    np.testing.assert_array_equal(indices, np.argsort(-TIES, axis=1, kind="stable")[:, :3])

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tests.converter.from_stablehlo.against_executor import check, numbers
+from tests.converter.from_stablehlo.programs import convert, operators, program
 from tests.converter.from_stablehlo.test_reductions import TYPES, body, init
+from tests.support.litert import run
 
 
 class Window(NamedTuple):
@@ -77,7 +79,7 @@ OPEN = {
     ("same", "maximum"): {"MAX_POOL_2D": 1},
     ("valid", "add"): {"AVERAGE_POOL_2D": 1, "MUL": 1},
     ("running", "add"): {"CUMSUM": 1},
-    ("running back", "add"): {"CUMSUM": 1},
+    ("running back", "add"): {"REVERSE_V2": 2, "CUMSUM": 1},
 }
 
 
@@ -125,3 +127,37 @@ def test_gradients_of_poolings(name: str, direction: str) -> None:
     x = np.round(numbers(*window.x))  # Windows with several largest elements.
     inputs = [x, numbers(*window.shape, seed=1)]
     check(_selection(window, direction), inputs, window.x, init=np.zeros((), np.float32))
+
+
+def test_averages_of_an_open_image_are_one_pooling() -> None:
+    kind, one = "tensor<1x?x?x2xf32>", "tensor<f32>"
+    window = """
+    %{name} = "stablehlo.reduce_window"({x}, %zero) <{{window_dimensions = array<i64: 1, 3, 3, 1>,
+        padding = dense<[[0, 0], [1, 1], [1, 1], [0, 0]]> : tensor<4x2xi64>}}> ({{
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %s = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }}) : ({kind}, {one}) -> {kind}"""
+    text = f"""    %zero = stablehlo.constant dense<0.0> : {one}
+    %one = stablehlo.constant dense<1.0> : {one}
+    %h = stablehlo.get_dimension_size %a, dim = 1 : ({kind}) -> tensor<i32>
+    %w = stablehlo.get_dimension_size %a, dim = 2 : ({kind}) -> tensor<i32>
+    %h1 = stablehlo.reshape %h : (tensor<i32>) -> tensor<1xi32>
+    %w1 = stablehlo.reshape %w : (tensor<i32>) -> tensor<1xi32>
+    %c1 = stablehlo.constant dense<1> : tensor<1xi32>
+    %c2 = stablehlo.constant dense<2> : tensor<1xi32>
+    %n = stablehlo.concatenate %c1, %h1, %w1, %c2, dim = 0
+        : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %ones = stablehlo.dynamic_broadcast_in_dim %one, %n, dims = [] : ({one}, tensor<4xi32>) -> {kind}
+    {window.format(name="total", x="%a", kind=kind, one=one)}
+    {window.format(name="count", x="%ones", kind=kind, one=one)}
+    %0 = stablehlo.divide %total, %count : {kind}
+    return %0 : {kind}"""
+    content = convert(program(text, [kind], [kind]))
+    assert operators(content) == {"AVERAGE_POOL_2D": 1}
+    for size in (4, 7):
+        x = numbers(1, size, size, 2)
+        (found,) = run(content, [x])
+        corner = x[0, :2, :2].mean((0, 1))
+        np.testing.assert_allclose(found[0, 0, 0], corner, rtol=1e-5)
+        np.testing.assert_allclose(found[0, 1, 1], x[0, :3, :3].mean((0, 1)), rtol=1e-5)

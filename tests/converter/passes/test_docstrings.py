@@ -39,7 +39,10 @@ FILES = [
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
 ]
 
-NOT_BY_ITSELF = {"share-shapes": "only models with control flow are looked through, which the example has none of"}
+NOT_BY_ITSELF = {
+    "keep-nan": "only models that were StableHLO are looked through, which the example isn't",
+    "share-shapes": "only models with control flow are looked through, which the example has none of",
+}
 """Passes that the pipeline leaves out for their own examples, with the reason."""
 
 
@@ -48,7 +51,9 @@ _INTEGERS = Options(target=LiteRT(quantize=Quantize("int8", io="int8")))
 WITH = {
     "sparse-weights": Options(target=LiteRT(sparse_weights=True)),
     "quantize-weights": Options(target=LiteRT(quantize=Quantize("dynamic"))),
+    "outline-composites": Options(target=LiteRT(composites=["odml"])),
     "unroll-loops": Options(target=LiteRT(recurrent="unrolled")),
+    "fit-accelerators": Options(target=LiteRT(accelerator=["gpu"])),
     **dict.fromkeys(("prepare-quantize", "calibrate", "quantize", "quantize-io"), _INTEGERS),
 }
 """The settings with which passes run that don't by default."""

@@ -40,7 +40,7 @@ def test_one_name_of_each_group_is_needed() -> None:
     assert names.have([("tf.Relu", "tf.No")])
     assert names.have([("tf.NoOp",), ("options.patterns",)])
     assert not names.have([("tf.NoOp",), ("tf.Relu",)])
-    assert not names.have([("options.composites",)])
+    assert not names.have([("options.fusions",)])
 
 
 def test_what_a_pass_makes_counts_and_what_is_gone_still_does() -> None:

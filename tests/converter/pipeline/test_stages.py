@@ -49,6 +49,7 @@ NAMES = [
     "legalize",
     "cse",
     "optimize",
+    "portable-forms",
     "cse",
     "fit-kernels",
     "separate-outputs",
@@ -143,8 +144,11 @@ EVERYTHING = [
     "legalize",
     "cse",
     "optimize",
+    "portable-forms",
     "cse",
+    "keep-nan",
     "fit-kernels",
+    "fit-accelerators",
     "prepare-quantize",
     "separate-reads",
     "separate-results",
@@ -155,9 +159,11 @@ EVERYTHING = [
     "quantize-io",
     "fold-fake-quant",
     "quantize-weights",
+    "fit-accelerators",
     "separate-outputs",
     "verify-quantized",
     "sparse-weights",
+    "outline-composites",
     "order-operators",
 ]
 
@@ -188,7 +194,14 @@ def test_what_the_user_adds_is_required() -> None:
 
 def test_stages_name_what_is_there() -> None:
     names = {field.name for cls in (Options, LiteRT) for field in fields(cls)}
-    settings = names | {"name", "fuses_recurrent", "recurrent_by_speed", "unrolls_loops"}
+    settings = names | {
+        "name",
+        "fuses_recurrent",
+        "recurrent_by_speed",
+        "unrolls_loops",
+        "fusions",
+        "writes_composites",
+    }
     paths = settings | {f"quantize.{field.name}" for field in fields(Quantize)}
     for stage in STAGES:
         run = type(make_pass(stage, Options()))
@@ -225,7 +238,7 @@ def test_what_a_pass_rewrites_is_what_its_stage_needs(name: str, group: int, ops
 
 
 # `fake_quant` and `special_functions` also hold numbers that passes of every pipeline use.
-FAMILIES = "convolution elementwise fake_quant layout matmul normalization reduction shape slicing special_functions"
+FAMILIES = "convolution elementwise fake_quant layout matmul normalization reduction shape special_functions"
 
 
 def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
@@ -249,7 +262,8 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
     assert not loaded & {f"tfconvert.converter.{room}" for room in unneeded}
     families = {module for module in index.MODULES if f"tfconvert.ops.{module}" in loaded}
     assert families == set(FAMILIES.split())
-    assert not loaded & {"ml_dtypes", "tfconvert.converter.targets.stablehlo.target"}
+    others = {"tfconvert.converter.targets.stablehlo.target", "tfconvert.schema.tflite.accelerators"}
+    assert not loaded & {"ml_dtypes", *others}
 
 
 def test_every_stage_tells_why_it_stands_there() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tests.converter.rewrite.ir import last, names, parse, rewrite
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.passes import canonicalize
+from tfconvert.converter.rewrite.declarative import Rule, rule
 from tfconvert.converter.rewrite.dsl import (
     array,
     attr,
@@ -25,7 +26,10 @@ from tfconvert.converter.rewrite.dsl import (
     value,
 )
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, PatternError
+from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.verify import check_rule
+from tfconvert.converter.targets.litert.optimize import optimizations
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect
@@ -432,6 +436,14 @@ def test_a_pattern_is_checked_when_it_is_defined(make: Callable[[], object], exp
     with pytest.raises(PatternError, match="pattern 'p': ") as caught:
         make()
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("patterns", [canonicalize.PATTERNS, optimizations.patterns()], ids=["tf", "tfl"])
+def test_own_patterns_pass_the_check(patterns: PatternSet) -> None:
+    rules = [pattern.declaration for pattern in patterns if isinstance(pattern.declaration, Rule)]
+    assert rules
+    for each in rules:
+        check_rule(each)
 
 
 def test_the_replacement_of_an_inner_op_must_precede_it() -> None:

@@ -94,7 +94,7 @@ def _convolved(
 ) -> EmittedTensor:
     """Returns a convolution; padding of `None` is that of `SAME`, for all sizes."""
     rank = x.rank - 2
-    if rank not in (1, 2, 3):
+    if rank not in (0, 1, 2, 3):
         raise Declined(f"it has {rank} spatial dimensions")
     ones = (1,) * rank
     windows = _Windows(
@@ -115,7 +115,7 @@ def _convolved(
     batches = raised.integer("batch_group_count", 1)
     if batches > 1:
         x, windows = _batches_as_groups(raised, x, batches), replace(windows, groups=batches)
-    found = _of_rank(raised, x, kernel, windows)
+    found = _of_rank(raised, x, kernel, windows) if rank else _multiplied(x, kernel, windows.groups)
     return _arranged(found, ("b", *spatial, "f"), dims.result).cast(raised.dtype())
 
 
@@ -151,6 +151,13 @@ def _batches_as_groups(raised: RaisedOp, x: EmittedTensor, count: int) -> Emitte
         return raised.reshaped(x, [rest, *space, count * channels])
     x = x.op("Transpose", x, [*range(1, x.rank - 1), 0, x.rank - 1])
     return raised.reshaped(x, [1, *space, count * channels])
+
+
+def _multiplied(x: EmittedTensor, kernel: EmittedTensor, groups: int) -> EmittedTensor:
+    """Returns a convolution without spatial dimensions, which is a product of matrices."""
+    if groups > 1:
+        raise Declined("it has groups of channels, and no spatial dimensions")
+    return x.op("MatMul", x, kernel)  # type: ignore[no-any-return]
 
 
 def _of_rank(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windows: _Windows) -> EmittedTensor:

@@ -11,8 +11,9 @@ import numpy as np
 from tfconvert.converter.from_stablehlo import idioms
 from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts, real_dtype
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
-from tfconvert.converter.from_stablehlo.ranges import compared
+from tfconvert.converter.from_stablehlo.ranges import compared, range_of
 from tfconvert.converter.from_stablehlo.reductions import mean_of
+from tfconvert.converter.from_stablehlo.windows import averaged
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.schema.dialects import dims, tensor_data
@@ -152,8 +153,8 @@ def _compare(raised: RaisedOp) -> EmittedTensor:
 
 
 def _compared(name: str, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
-    """Compares; a boolean that was made a number, and is compared with 0 or 1, is that boolean, or its opposite."""
-    flag, constant = _flag(x), tensor_data.constant_of(y.value)
+    """Compares; a boolean, also as a number, that is compared with 0 or 1 is that boolean, or its opposite."""
+    flag, constant = x if x.dtype.kind == "b" else _flag(x), tensor_data.constant_of(y.value)
     if flag is not None and constant is not None and not constant.shape:
         number = tensor_data.to_array(constant).item()
         if (name, number) in _IS_FLAG:
@@ -314,7 +315,7 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
     if idioms.number(y) == 1:
         return x
     if _kind(x) == "f":
-        found = mean_of(raised, x, y)
+        found = mean_of(raised, x, y) or averaged(raised, x, y)
         return found if found is not None else idioms.divide(x, y) or x / y
     name = "FloorDiv" if _is_natural(raised, x) and _is_natural(raised, y) else "TruncateDiv"
     divisor = _not_zero(raised, y)
@@ -364,7 +365,7 @@ def _is_natural(raised: RaisedOp, x: EmittedTensor) -> bool:
 
 def _sign(raised: RaisedOp) -> EmittedTensor:
     (x,) = raised.operands
-    if _kind(x) == "i" and not x.rank and raised.is_dimension(x):
+    if _kind(x) == "i" and not x.rank and range_of(x.value, x.known).low > 0:
         return raised.constant(1)
     return raised.elementwise(lambda x: x.minimum(1) if x.dtype.kind == "u" else x.sign(), x)
 

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo.ranges import range_of
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.ops.call import Array, call_of
@@ -278,29 +279,24 @@ def _differs_in_sign(condition: EmittedTensor, rest: EmittedTensor, divisor: Emi
     """Returns whether a condition is that a remainder isn't 0 and has another sign than the divisor."""
     both = operands_of(condition, "LogicalAnd")
     for signs, is_rest in (both, both[::-1]) if both else ():
-        tested, compared = operands_of(is_rest, "NotEqual"), operands_of(signs, "NotEqual")
-        if (
-            tested
-            and is_same(tested[0], rest)
-            and number(tested[1]) == 0
-            and _is_negative(rest, divisor, signs, compared)
-        ):
+        tested = operands_of(is_rest, "NotEqual")
+        if tested and is_same(tested[0], rest) and number(tested[1]) == 0 and _are_opposite(signs, rest, divisor):
             return True
     return False
 
 
-def _is_negative(
-    rest: EmittedTensor, divisor: EmittedTensor, signs: EmittedTensor, compared: Sequence[EmittedTensor]
-) -> bool:
-    if not compared:
-        # What was compared with a constant that isn't negative.
-        return False
-    one, other = compared
-    less = operands_of(one, "Less")
-    if not less or not is_same(less[0], rest) or number(less[1]) != 0:
-        return False
-    of_divisor, known = operands_of(other, "Less"), constant_array(other.value)
-    if of_divisor:
-        return is_same(of_divisor[0], divisor) and number(of_divisor[1]) == 0
+def _are_opposite(signs: EmittedTensor, rest: EmittedTensor, divisor: EmittedTensor) -> bool:
+    """Returns whether a condition is that one of two numbers is negative; the sign of one may be known."""
+    compared, opposite = operands_of(signs, "NotEqual"), operands_of(signs, "LogicalNot")
+    if compared:
+        return _is_negative(compared[0], rest) and _is_negative(compared[1], divisor)
     value = number(divisor)
-    return known is not None and value is not None and bool((known == (value < 0)).all())
+    if opposite:
+        return value is not None and value < 0 and _is_negative(opposite[0], rest)
+    is_positive = range_of(divisor.value, divisor.known).low >= 0 if value is None else value >= 0
+    return is_positive and _is_negative(signs, rest)
+
+
+def _is_negative(condition: EmittedTensor, x: EmittedTensor) -> bool:
+    less = operands_of(condition, "Less")
+    return bool(less) and is_same(less[0], x) and number(less[1]) == 0

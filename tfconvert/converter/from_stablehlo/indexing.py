@@ -12,17 +12,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from tfconvert.converter.from_stablehlo.places import (
-    WHOLE,
-    Number,
-    Places,
-    Window,
-    cut,
-    settled,
-    sliced,
-    together,
-    vector_of,
-)
+from tfconvert.converter.from_stablehlo.bounds import Number, Span, spanned, whole_span
+from tfconvert.converter.from_stablehlo.places import WHOLE, Places, Window, cut, settled, sliced, together, vector_of
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
@@ -203,6 +194,16 @@ class _Gather:
     def _along(self, place: Places) -> EmittedTensor:
         """Gathers along one axis."""
         labels = [("x", axis) for axis in range(len(self.sizes))]
+        is_line = len(self.batch) == 1 and place.length == 1 and place.size < 0 and not self.batching
+        part = whole_span(place.index, place.size) if is_line else None
+        if part is not None:
+            span, is_reversed = part
+            if span.step == -1 and span.begin is None:
+                span, is_reversed = Span(None), not is_reversed
+            found = self.x if span == Span(None) else spanned(self.x, {place.axis: span})
+            if is_reversed:
+                found = found.op("ReverseV2", found, [place.axis])
+            return self._placed(found, [("batch", 0) if axis == place.axis else ("x", axis) for _, axis in labels])
         index, rows = place.clamped(), [("batch", each) for each in range(len(self.batch))]
         if place.length != 1:
             need(place.length >= 0, "the size of a slice is not known")

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo.bounds import Number, Span, offset_of, span_of, spanned
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
 from tfconvert.converter.from_stablehlo.ranges import range_of, wrapped_index
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.schema.dialects import tensor_data
-from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-
-Number = int | EmittedTensor
-"""An integer, or a scalar of `i32` that is computed."""
 
 
 class Places:
@@ -215,30 +211,6 @@ def extent(tensor: EmittedTensor, axis: int) -> Number:
     return found
 
 
-def offset_of(tensor: EmittedTensor) -> tuple[int, int] | None:
-    """Returns the symbol of a size and a number, where a scalar is known to be their sum."""
-    owner = tensor.value.owner
-    shape = tensor.shape
-    if isinstance(owner, Operation) and owner.name in _SAME and shape is not None and math.prod(shape) == 1:
-        return offset_of(_of(tensor, owner, 0))
-    if isinstance(owner, Operation) and owner.name in ("tf.AddV2", "tf.Sub"):
-        sign = 1 if owner.name == "tf.AddV2" else -1
-        for first, second in ((0, 1), (1, 0))[: 1 + (sign > 0)]:
-            base, step = offset_of(_of(tensor, owner, first)), tensor.known.partial(owner.operands[second])
-            if base is not None and step is not None and len(step) == 1 and step[0] > UNKNOWN:
-                return base[0], base[1] + sign * step[0]
-    partial = tensor.known.partial(tensor.value)
-    return (partial[0], 0) if partial is not None and len(partial) == 1 and partial[0] < UNKNOWN else None
-
-
-# What keeps the one element of a tensor.
-_SAME = ("tf.Cast", "tf.ExpandDims", "tf.Reshape", "tf.Squeeze")
-
-
-def _of(tensor: EmittedTensor, owner: Operation, index: int) -> EmittedTensor:
-    return EmittedTensor(tensor.builder, owner.operands[index], tensor.known)
-
-
 class Window(NamedTuple):
     """A slice along one axis.
 
@@ -299,7 +271,8 @@ def vector_of(x: EmittedTensor, numbers: Sequence[Number]) -> EmittedTensor | Se
 _NOT_GATHERED = ("f8", "u4", "u8")
 
 
-def _is_gathered(x: EmittedTensor) -> bool:
+def is_gathered(x: EmittedTensor) -> bool:
+    """Returns whether LiteRT gathers elements of a tensor's type."""
     return x.dtype.str[1:] not in _NOT_GATHERED
 
 
@@ -313,10 +286,13 @@ def sliced(raised: RaisedOp, x: EmittedTensor, places: Sequence[Places], sizes: 
         sizes: Its shape; dimensions that are whole may be symbols.
     """
     shape = raised.sizes(x)
+    places = [each.of_shape(()) for each in places]
+    x, spans = _from_ends(x, shape, {each.axis: each for each in places}, sizes)
+    sizes = [-1 if axis in spans else size for axis, size in enumerate(sizes)]
     windows = [Window(0, -1 if is_number(size, own) else size) for size, own in zip(sizes, shape, strict=True)]
     computed: list[Places] = []
-    for each in [each.of_shape(()) for each in places]:
-        if each.is_whole:
+    for each in places:
+        if each.is_whole or each.axis in spans:
             continue
         constant, size = each.constant, sizes[each.axis]
         if each.is_from_end:
@@ -329,7 +305,7 @@ def sliced(raised: RaisedOp, x: EmittedTensor, places: Sequence[Places], sizes: 
     computed.sort(key=lambda each: each.axis)
     axes = [each.axis for each in computed]
     is_leading = axes == list(range(len(axes))) or len(axes) == 1
-    if {each.length for each in computed} == {1} and is_leading and _is_gathered(x):
+    if {each.length for each in computed} == {1} and is_leading and is_gathered(x):
         return _picked(raised, _cut_elsewhere(x, windows, axes), computed)
     if len(axes) == len(shape):
         lengths = [window.length for window in windows]
@@ -337,6 +313,26 @@ def sliced(raised: RaisedOp, x: EmittedTensor, places: Sequence[Places], sizes: 
     for each in computed:
         windows[each.axis] = Window(each.clamped(), sizes[each.axis])
     return cut(x, windows)
+
+
+def _from_ends(
+    x: EmittedTensor, shape: Sequence[int], places: Mapping[int, Places], sizes: Sequence[Number]
+) -> tuple[EmittedTensor, Mapping[int, Span]]:
+    """Returns a tensor without what is left out of dimensions that only running tells, and these dimensions.
+
+    Args:
+        x: The tensor.
+        shape: Its shape.
+        places: Where the slice starts, by axis.
+        sizes: The slice's shape.
+    """
+    spans = {}
+    for axis, (own, size) in enumerate(zip(shape, sizes, strict=True)):
+        begin = places[axis].index if axis in places else 0
+        span = span_of(begin, size, own) if own < 0 and not isinstance(size, int) else None
+        if span is not None:
+            spans[axis] = span
+    return (spanned(x, spans) if spans else x), spans
 
 
 def _cut_elsewhere(x: EmittedTensor, windows: Sequence[Window], axes: Sequence[int]) -> EmittedTensor:

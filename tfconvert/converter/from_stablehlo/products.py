@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from string import ascii_lowercase
-
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
@@ -112,7 +110,7 @@ def _einstein_sum(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor, equation
 
 def _equation(rank: int, other_rank: int, batch: tuple[Axes, Axes], summed: tuple[Axes, Axes]) -> str:
     """Returns the equation of an Einstein sum: batch dimensions, then the free ones of both operands."""
-    letters = iter(ascii_lowercase)
+    letters = map(chr, range(ord("a"), ord("z") + 1))
     left = dict(zip(range(rank), letters, strict=False))
     shared = dict(zip((*batch[1], *summed[1]), (*batch[0], *summed[0]), strict=True))
     right = {axis: left[shared[axis]] if axis in shared else next(letters, "") for axis in range(other_rank)}

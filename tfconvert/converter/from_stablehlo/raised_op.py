@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo.ranges import is_dimension, is_size
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.ir.tf_builder import TFBuilder
@@ -242,15 +243,11 @@ class RaisedOp:
 
     def is_size(self, scalar: EmittedTensor) -> bool:
         """Returns whether an integer is a size that only running tells, so is not negative."""
-        partial = self._partial(scalar.value)
-        return partial is not None and len(partial) == 1 and partial[0] < dims.UNKNOWN
+        return is_size(scalar.value, self._known)
 
     def is_dimension(self, scalar: EmittedTensor) -> bool:
         """Returns whether an integer is a dimension of a tensor, which JAX requires to be at least 1."""
-        owner = scalar.value.owner
-        if not isinstance(owner, Operation) or owner.name != "tf.StridedSlice" or not self.is_size(scalar):
-            return False
-        return _defines(owner.operands[0], "tf.Shape")
+        return is_dimension(scalar.value, self._known)
 
     def scalars(self, vector: EmittedTensor) -> Sequence[EmittedTensor] | None:
         """Returns the scalars that a vector was made of, `None` if they are not to be seen."""
@@ -441,11 +438,6 @@ _COMMUTATIVE = frozenset({"AddV2", "Maximum", "Minimum", "Mul"})
 def _is_size(element: int) -> bool:
     """Returns whether an element of a vector of sizes is a number or a symbol that isn't negative."""
     return element >= 0 or element < dims.UNKNOWN
-
-
-def _defines(value: Value, *names: str) -> bool:
-    owner = value.owner
-    return isinstance(owner, Operation) and owner.name in names
 
 
 def _repetition(tensor: EmittedTensor) -> Operation | None:

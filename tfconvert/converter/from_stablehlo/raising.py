@@ -25,6 +25,26 @@ PREFIXES = ("stablehlo.", "chlo.")
 # How many further places of one kind of op a message names.
 _NAMED = 3
 
+# Ops on sizes, of which JAX repeats the same ones wherever a shape is needed.
+_OF_SIZES = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        "add",
+        "broadcast_in_dim",
+        "concatenate",
+        "constant",
+        "convert",
+        "divide",
+        "get_dimension_size",
+        "maximum",
+        "minimum",
+        "multiply",
+        "remainder",
+        "reshape",
+        "subtract",
+    )
+)
+
 
 def unsupported(left: Mapping[Operation, str]) -> ConversionError:
     """Returns the error about ops that stay.
@@ -45,7 +65,25 @@ def _diagnostic(name: str, reason: str, ops: Sequence[Operation]) -> Diagnostic:
     more = f"{' and' if named else 'also at'} {count} more{'' if named else ' places'}" if count else ""
     also = f"also at {', '.join(named)}{more}" if named else more
     message = f"{name} can't be converted: {reason}" + (f"; {also}" if others else "")
-    return Diagnostic("unsupported-op", message, name, first.node, str(first))
+    return Diagnostic("unsupported-op", message, name, first.node, str(first), hint=_hint(composites.row_name(ops[0])))
+
+
+# Libraries that XLA calls, and ops -> what a user can do. Names of LAPACK's are those of its functions for all types.
+_DECOMPOSITIONS = (
+    "compute it before the export if it depends on constants only; jax.scipy.linalg.cho_factor and cho_solve convert, "
+    "which solve systems with positive definite matrices of up to 32 rows"
+)
+_RANDOM = "pass the random numbers, or what is made of them, as an argument of the function; constant keys convert"
+_HINTS: Mapping[str, str] = {
+    "@lapack_": _DECOMPOSITIONS,
+    "@Eigh": _DECOMPOSITIONS,
+    "@Qr": _DECOMPOSITIONS,
+    "rng": _RANDOM,
+}
+
+
+def _hint(row_name: str) -> str:
+    return next((hint for start, hint in _HINTS.items() if row_name.startswith(start)), "")
 
 
 class Raising:
@@ -56,11 +94,13 @@ class Raising:
         left: The ops that stay, with the reason.
     """
 
-    __slots__ = ("_functions", "_known", "applied", "left")
+    __slots__ = ("_functions", "_known", "_of_sizes", "applied", "left")
 
     def __init__(self) -> None:
         self._functions: Mapping[str, FuncOp] = {}
         self._known = Known()
+        # What ops on sizes were replaced by.
+        self._of_sizes: dict[tuple[object, ...], EmittedTensor] = {}
         self.applied: Counter[str] = Counter()
         self.left: dict[Operation, str] = {}
 
@@ -126,12 +166,16 @@ class Raising:
 
     def _replace(self, op: Operation) -> Sequence[Block]:
         """Replaces an op, or notes why it stays; returns the blocks of new regions."""
-        raised = attempt(self._raised, op)
+        key = _size_key(op) if op.name in _OF_SIZES else None
+        same = self._of_sizes.get(key) if key else None
+        raised = attempt(self._raised, op) if same is None else ((same,), ())
         if isinstance(raised, Failure):
             self.left[op] = raised.reason
             self._note(op)
             return ()
         found, blocks = raised
+        if key:
+            self._of_sizes[key] = found[0]
         for old, new in zip(op.results, found, strict=True):
             old.replace_all_uses_with(new.value)
         self.applied[op.name] += 1
@@ -152,6 +196,14 @@ class Raising:
         for index, result in enumerate(results):
             view.specialize(result, index)
         return results, ()
+
+
+def _size_key(op: Operation) -> tuple[object, ...]:
+    """Returns what ops on sizes have in common if they are the same, nothing for ops on other tensors."""
+    kind = op.results[0].type
+    if types.element_of(kind) not in (types.I32, types.I64) or len(types.shape_of(kind) or ()) > 1:
+        return ()
+    return (op.parent, op.name, kind, *op.operands, *op.properties.values())
 
 
 def _erase_dead(region: Region) -> None:

@@ -92,15 +92,41 @@ def range_of(value: Value, known: Known, depth: int = _DEPTH) -> Range:
     partial = known.partial(value)
     if partial and UNKNOWN not in partial:
         sizes = [each if each > UNKNOWN else 0 for each in partial]
-        return Range(min(sizes), max(sizes) if min(partial) > UNKNOWN else whole.high)
+        if min(partial) > UNKNOWN:
+            return Range(min(sizes), max(sizes))
+        whole = Range(min(sizes), whole.high)
     if depth == 0:
         return whole
     if isinstance(value, BlockArgument):
         return _counter(value, known) or whole
     assert isinstance(value, OpResult)
+    if is_dimension(value, known):
+        return Range(1, whole.high)
     rule = _RULES.get(value.op.name)
     found = None if rule is None else rule(_View(value, known, depth - 1))
-    return found if found is not None and whole.low <= found.low and found.high <= whole.high else whole
+    return whole if found is None else _limited(found, whole, is_size(value, known))
+
+
+def _limited(found: Range, whole: Range, is_size: bool) -> Range:
+    if is_size:
+        # Sizes that are computed from others don't wrap around.
+        return Range(max(found.low, 0), min(found.high, whole.high), found.below)
+    return found if whole.low <= found.low and found.high <= whole.high else whole
+
+
+def is_size(value: Value, known: Known) -> bool:
+    """Returns whether an integer is a size that only running tells, so is not negative."""
+    partial = known.partial(value)
+    return partial is not None and len(partial) == 1 and partial[0] < UNKNOWN
+
+
+def is_dimension(value: Value, known: Known) -> bool:
+    """Returns whether an integer is a dimension of a tensor, which JAX requires to be at least 1."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name != "tf.StridedSlice" or not is_size(value, known):
+        return False
+    shape = owner.operands[0].owner
+    return isinstance(shape, Operation) and shape.name == "tf.Shape"
 
 
 class _View:

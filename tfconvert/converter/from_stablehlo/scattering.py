@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo.bounds import Number
 from tfconvert.converter.from_stablehlo.indexing import components, is_unique, ordered, signed, unsigned
-from tfconvert.converter.from_stablehlo.places import WHOLE, Number, Places, Window, cut, extent, packed, vector_of
+from tfconvert.converter.from_stablehlo.places import WHOLE, Places, Window, cut, extent, packed, vector_of
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.ranges import range_of
 from tfconvert.converter.ir.tensors import EmittedTensor

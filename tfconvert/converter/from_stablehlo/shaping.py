@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tfconvert.converter.from_stablehlo import resizing
+from tfconvert.converter.from_stablehlo.bounds import Span, bound_of, spanned
 from tfconvert.converter.from_stablehlo.complex_numbers import complex_of
 from tfconvert.converter.from_stablehlo.complex_numbers import parts as parts_of
+from tfconvert.converter.from_stablehlo.edges import gathered
 from tfconvert.converter.from_stablehlo.idioms import number, operands_of
 from tfconvert.converter.from_stablehlo.places import Places
 from tfconvert.converter.from_stablehlo.places import sliced as sliced_at
@@ -132,6 +134,9 @@ def _transpose(raised: RaisedOp) -> EmittedTensor:
 def _reverse(raised: RaisedOp) -> EmittedTensor:
     (operand,) = raised.operands
     axes = [axis for axis in raised.ints("dimensions") if raised.sizes(operand)[axis] != 1]
+    before = operands_of(operand, "ReverseV2")
+    if before and raised.elements(before[1]) == tuple(axes):
+        return before[0]
     return operand.op("ReverseV2", operand, axes) if axes else operand
 
 
@@ -140,12 +145,29 @@ def _concatenate(raised: RaisedOp) -> EmittedTensor:
     parts = [each for each in raised.operands if raised.sizes(each)[axis] != 0] or raised.operands[:1]
     if len(parts) == 1:
         return parts[0]
+    found = _stacked(raised, parts, axis) or gathered(raised, parts, axis)
+    if found is not None:
+        return found
     if parts[0].dtype.kind == "c":
         return complex_of(*(one.concat(others, axis) for one, *others in zip(*map(parts_of, parts), strict=True)))
     scalars = [raised.scalars(part) for part in parts] if raised.dtype().kind in "iu" and parts[0].rank == 1 else [None]
     if all(scalars) and any(raised.known(part) is None for part in parts):
         return parts[0].op("Pack", *(scalar for group in scalars for scalar in group or ()))  # type: ignore[no-any-return]
     return parts[0].concat(parts[1:], axis)
+
+
+def _stacked(raised: RaisedOp, parts: Sequence[EmittedTensor], axis: int) -> EmittedTensor | None:
+    """Returns tensors that got a dimension to be joined along, joined without it."""
+    if parts[0].rank < 2 or parts[0].dtype.kind == "c":
+        return None
+    found = []
+    for part in parts:
+        sizes = raised.sizes(part)
+        made = raised.unsqueezed(part)
+        if sizes[axis] != 1 or made is None or raised.sizes(made[0]) != sizes[:axis] + sizes[axis + 1 :]:
+            return None
+        found.append(made[0])
+    return found[0].op("Pack", *found, axis=axis)  # type: ignore[no-any-return]
 
 
 def _slice(raised: RaisedOp) -> EmittedTensor:
@@ -211,12 +233,37 @@ def _real_dynamic_slice(raised: RaisedOp) -> EmittedTensor:
         ]
         return sliced_at(raised, operand, places, lengths)
     begin, end, _ = (vector.cast("int32") for vector in vectors)
+    spans = _spans(raised, operand, vectors, strides)
+    if spans:
+        operand = spanned(operand, spans)
+        own = raised.sizes(operand)
+        starts, limits, strides = (
+            tuple(
+                [whole if axis in spans else each for axis, (each, whole) in enumerate(zip(known, wholes, strict=True))]
+            )
+            for known, wholes in ((starts, [0] * len(own)), (limits, own), (strides, [1] * len(own)))
+        )
     found = sliced(raised, operand, starts, limits, strides, (begin, end))
     lengths = [
         limit if start == 0 and stride == 1 else -1
         for start, limit, stride in zip(starts, limits, strides, strict=True)
     ]
     return _noted(raised, found, lengths)
+
+
+def _spans(
+    raised: RaisedOp, operand: EmittedTensor, vectors: Sequence[EmittedTensor], strides: Sequence[int]
+) -> Mapping[int, Span]:
+    """Returns the parts of dimensions, only whose sizes are not known, that a slice leaves."""
+    bounds = [found for vector in vectors[:2] if (found := raised.scalars(vector))]
+    spans: dict[int, Span] = {}
+    if len(bounds) < 2:
+        return spans
+    for axis, size in enumerate(raised.sizes(operand)):
+        first, last = (bound_of(scalars[axis], size) for scalars in bounds) if size < 0 else (None, None)
+        if first is not None and last is not None and (first[0], last[0], strides[axis]) != (0, None, 1):
+            spans[axis] = Span(first[0], last[0], strides[axis])
+    return spans
 
 
 def _window(

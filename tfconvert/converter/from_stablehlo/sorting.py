@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo.bounds import Number
 from tfconvert.converter.from_stablehlo.indexing import signed, unsigned
-from tfconvert.converter.from_stablehlo.places import Number, extent
+from tfconvert.converter.from_stablehlo.places import extent
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.constants import is_enumeration
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -243,7 +244,8 @@ def _approximate(raised: RaisedOp) -> Sequence[EmittedTensor]:
     """Finds exactly what may be approximated."""
     x, numbers, worst = raised.operands[:3]
     initial = raised.known(worst)
-    need(len(raised.operands) == 4 and initial is not None, "it has other operands than JAX's")
+    # Behind the initial values come the shapes of the results, where these are not known.
+    need(len(raised.operands) in (4, 6) and initial is not None, "it has other operands than JAX's")
     need(bool(raised.integer("aggregate_to_topk", 1)), "how many candidates it leaves depends on the device")
     assert initial is not None
     axis = raised.integer("reduction_dim", -1) % x.rank

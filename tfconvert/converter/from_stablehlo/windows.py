@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.convolutions import is_same
+from tfconvert.converter.from_stablehlo.idioms import number, operands_of
 from tfconvert.converter.from_stablehlo.padding import amounts, equals, is_computed_same
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.reductions import (
@@ -26,6 +27,7 @@ from tfconvert.converter.from_stablehlo.shaping import padded
 from tfconvert.converter.ir.symbol_table import named
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
+from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.block import Block
@@ -309,6 +311,61 @@ def _pool(raised: RaisedOp, kind: str, x: EmittedTensor, windows: _Windows) -> E
     }
     found: EmittedTensor = x.op(f"{kind}Pool{deep}", x, **options)
     return found if kind == "Max" else found * raised.constant(counts, x.dtype)
+
+
+def averaged(raised: RaisedOp, total: EmittedTensor, count: EmittedTensor) -> EmittedTensor | None:
+    """Returns the average that sums of windows, divided by how many elements these have inside, are.
+
+    The image has a size that only running tells, and padding is computed of it.
+    """
+    sums, numbers = _sums(total), _sums(count)
+    if sums is None or numbers is None or sums.pool.properties != numbers.pool.properties:
+        return None
+    x, ones, size = sums.x, numbers.x, _lists(sums.pool)
+    pairs = [amounts(raised, each.padding) for each in (sums, numbers)]
+    space, same = raised.sizes(x), raised.sizes(ones)
+    for axis, (extent, stride) in enumerate(zip(*size, strict=True)):
+        is_as_large = space[axis] == same[axis] or extent == stride == 1
+        if not is_as_large or not all(
+            is_computed_same(raised, pair[axis], space[axis], extent, stride) for pair in pairs
+        ):
+            return None
+    if raised.only_element(ones) != 1 or sums.factor != numbers.factor:
+        return None
+    ksize, strides = size
+    return x.op("AvgPool", x, ksize=ksize, strides=strides, padding="SAME", data_format="NHWC")  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Sums of windows.
+
+    Attributes:
+        pool: The pooling of an image with zeros around it.
+        x: The image.
+        padding: How many zeros there are.
+        factor: What the means are multiplied by.
+    """
+
+    pool: Operation
+    x: EmittedTensor
+    padding: EmittedTensor
+    factor: float | None
+
+
+def _sums(x: EmittedTensor) -> _Sums | None:
+    factors = operands_of(x, "Mul")
+    means = operands_of(factors[0], "AvgPool") if factors else ()
+    image = operands_of(means[0], "Pad", "PadV2") if means else ()
+    if not image or any(number(value) != 0 for value in image[2:]):
+        return None
+    pool = factors[0].value.owner
+    assert isinstance(pool, Operation)
+    return _Sums(pool, image[0], image[1], number(factors[1]))
+
+
+def _lists(pool: Operation) -> tuple[list[int], list[int]]:
+    return tf.get(pool, "ksize"), tf.get(pool, "strides")
 
 
 def _counts(each: Sequence[tuple[int, int, int, tuple[int, int]]]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,9 @@ import numpy as np
 from flatbuffers import flexbuffers
 
 _SCALARS = (bool, int, float, str)
+
+# How many values a map that is shown may have.
+_MAX_VALUES = 256
 
 
 def encode(options: Mapping[str, Any]) -> bytes:
@@ -33,6 +37,30 @@ def encode(options: Mapping[str, Any]) -> bytes:
             else:
                 builder.Add(value)
     return bytes(builder.Finish())
+
+
+def decode(data: bytes) -> dict[str, Any] | None:
+    """Returns the map that a flexbuffer holds; `None` if it holds none, or more than options would."""
+    left = _MAX_VALUES
+
+    def plain(value: flexbuffers.Ref) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise ValueError("too many values")
+        if value.IsMap:
+            entries = value.AsMap
+            return {key: plain(each) for key, each in zip(entries.Keys.Value, entries.Values, strict=True)}
+        if value.IsVector or value.IsTypedVector or value.IsFixedTypedVector:
+            found = value.AsVector if value.IsVector else value.AsTypedVector
+            return [plain(found[index]) for index in range(min(len(found), left + 1))]
+        return value.Value
+
+    try:
+        found = plain(flexbuffers.GetRoot(data))
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error):
+        return None  # The bytes are anyone's.
+    return found if isinstance(found, dict) else None
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from functools import cache
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -141,24 +142,48 @@ def result_elements(name: str, values: Sequence[Value], results: int, attributes
         results: How many results it has.
         attributes: Its attributes; those that are types as numpy dtypes.
     """
+    signature = _signature(name)
+    given: dict[str, Attribute] = {}
+    at, more = 0, len(values) - len(signature.inputs)
+    for kind, is_list in signature.inputs:
+        if kind:
+            given.setdefault(kind, types.element_of(values[at].type))
+        at += 1 + (more if is_list else 0)
+    for kind, default in signature.attributes:
+        if kind in attributes:
+            given[kind] = types.from_dtype(np.dtype(attributes[kind])).mlir
+        elif default is not None:
+            given.setdefault(kind, default)
+    elements: list[Attribute] = []
+    for kind, fixed, is_list in signature.outputs:
+        element = given[kind] if fixed is None else fixed
+        elements += [element] * (1 + results - len(signature.outputs) if is_list else 1)
+    return elements
+
+
+class _Signature(NamedTuple):
+    """The element types of an op's definition.
+
+    Attributes:
+        inputs: The attribute that is the type of each operand, if any, and whether that is a list.
+        attributes: The attributes that are types, with their defaults.
+        outputs: The attribute that is the type of each result, or the type, and whether that is a list.
+    """
+
+    inputs: Sequence[tuple[str, bool]]
+    attributes: Sequence[tuple[str, Attribute | None]]
+    outputs: Sequence[tuple[str, Attribute | None, bool]]
+
+
+@cache
+def _signature(name: str) -> _Signature:
     definition = op_defs.lookup(name)
     assert definition is not None, f"TensorFlow has an op {name}"
-    given: dict[str, Attribute] = {}
-    at = 0
-    for argument in definition.input_arg:
-        if argument.type_attr:
-            given.setdefault(argument.type_attr, types.element_of(values[at].type))
-        at += 1 + (len(values) - len(definition.input_arg) if argument.number_attr else 0)
-    for each in definition.attr:
-        if each.type == "type" and each.name in attributes:
-            given[each.name] = types.from_dtype(np.dtype(attributes[each.name])).mlir
-        elif each.type == "type" and each.default_value.type:
-            found = types.element_type(each.default_value.type)
-            assert found is not None
-            given.setdefault(each.name, found)
-    elements: list[Attribute] = []
-    for argument in definition.output_arg:
-        element = given[argument.type_attr] if argument.type_attr else types.element_type(argument.type)
-        assert element is not None
-        elements += [element] * (1 + results - len(definition.output_arg) if argument.number_attr else 1)
-    return elements
+    return _Signature(
+        [(each.type_attr, bool(each.number_attr)) for each in definition.input_arg],
+        [(each.name, types.element_type(each.default_value.type)) for each in definition.attr if each.type == "type"],
+        [
+            (each.type_attr, None if each.type_attr else types.element_type(each.type), bool(each.number_attr))
+            for each in definition.output_arg
+        ],
+    )

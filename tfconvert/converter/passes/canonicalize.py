@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.greedy_pass import GreedyPass
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import op, rest
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
@@ -116,6 +116,9 @@ PATTERNS = PatternSet(
             for name in _FORWARDING
         ),
         Pattern("forward-cast", "tf.Cast", _match_forwarding, _forward),
-        *(rule(f"erase-{name}", op(f"tf.{name}", rest("operands")), (), note=_NOTES.get(name, "")) for name in _ERASED),
+        *(
+            own_rule(f"erase-{name}", op(f"tf.{name}", rest("operands")), (), note=_NOTES.get(name, ""))
+            for name in _ERASED
+        ),
     ]
 )

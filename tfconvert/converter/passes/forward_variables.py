@@ -35,7 +35,7 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
-from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import tf_effects
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.block import Block
@@ -58,6 +58,8 @@ class ForwardVariables:
     name: ClassVar[str] = "forward-variables"
 
     def apply(self, module: ModuleOp) -> PassResult:
+        if not any(op.name in (_READ, _ASSIGN) for op in module.walk()):
+            return NOTHING_DONE
         effects = tf_effects.ModuleEffects(module)
         applied: Counter[str] = Counter()
         for function in module.ops:

@@ -38,10 +38,11 @@ def pass_class(name: str) -> type[Pass]:
     file = name.replace("-", "_")
     paths = [f"{package}.{file}" for package in PACKAGES] if file.isidentifier() else []
     found = (path for path in paths if find_spec(path) is not None)
-    passes = [each for path in found for each in vars(import_module(path)).values() if _is_pass(each, path, name)]
-    if not passes:
+    passes = (each for path in found for each in vars(import_module(path)).values() if _is_pass(each, path, name))
+    first = next(passes, None)
+    if first is None:
         raise error("unknown-pass", f"there is no pass {name!r}")
-    return passes[0]
+    return first
 
 
 def _is_pass(each: object, path: str, name: str) -> TypeGuard[type[Pass]]:

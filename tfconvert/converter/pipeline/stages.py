@@ -34,7 +34,8 @@ CONTROL_FLOW = (*_V1, *FUNCTIONAL, *_LISTS, *_ARRAYS, *_STACKS, "tfl.if", "tfl.w
 # Ops that only occur in MLIR text.
 _FOREIGN = ("arith.", "tfl.yield", "tfl.NumericVerify", "stablehlo.constant", "mhlo.", "vhlo.", "quantfork.", "tensor.")
 
-_STABLEHLO = ("stablehlo.", "chlo.")
+STABLEHLO = ("stablehlo.", "chlo.")
+"""Ops of StableHLO."""
 
 # TensorFlow's ops of XLA, which old versions of JAX write.
 _XLA = (
@@ -110,11 +111,11 @@ STANDARD: Sequence[Stage] = (
     Stage(
         "stablehlo-to-tf",
         "calls are inlined, weights are constants, and sizes are those of the ops before it",
-        (_STABLEHLO,),
+        (STABLEHLO,),
         ("target=name",),
     ),
-    Stage("regions-to-functional", "StableHLO's conditionals and loops have regions", (_STABLEHLO,), forbids=_REGIONS),
-    Stage("shape-inference", "the ops that StableHLO has become need shapes", (_STABLEHLO,)),
+    Stage("regions-to-functional", "StableHLO's conditionals and loops have regions", (STABLEHLO,), forbids=_REGIONS),
+    Stage("shape-inference", "the ops that StableHLO has become need shapes", (STABLEHLO,)),
     Stage("simplify-control-flow", "constants decide branches; loops should forward only live values", (FUNCTIONAL,)),
     Stage(
         "lower-tensor-lists",

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tfconvert.converter.rewrite import materialize, verify
+from tfconvert.converter.rewrite import materialize
 from tfconvert.converter.rewrite.dsl import Check, Computed, Op, Term, TermLike, as_term
 from tfconvert.converter.rewrite.functions import parameters_of
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.program import Bindings, Bound, Program, depth_of, ops_of, programs
+from tfconvert.converter.rewrite.program import Bindings, Bound, Program, depth_of, in_order, ops_of, programs
 from tfconvert.converter.rewrite.questions import Found
 from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.verify import check_rule
 from tfconvert.schema.ir.operation import Operation
 
 Replacements = Mapping[Op, tuple[Term, ...]]
@@ -116,6 +117,20 @@ class Rule:
         bound.complete(program.names)
         return Match(bound, ops)
 
+    def pattern(self, benefit: int | None, depth: int, note: str) -> Pattern[Match]:
+        """Returns the pattern that the rule is; the arguments are those of `rule`."""
+        self.replacements = {op: self.replacements[op] for op in in_order(self.root) if op in self.replacements}
+        return Pattern(
+            self.name,
+            self.root.names[0],
+            self.match,
+            self.rewrite,
+            benefit=sum(1 for _ in ops_of(self.root)) if benefit is None else benefit,
+            depth=max(depth, depth_of(self.root)),
+            declaration=self,
+            note=note,
+        )
+
     def rewrite(self, op: Operation, match: Match, rewriter: Rewriter) -> None:
         """Creates the result."""
         if self.native is not None:
@@ -124,10 +139,14 @@ class Rule:
         materialize.Maker(match.bound, match.ops, rewriter).replace(self.replacements)
 
 
+Replacement = TermLike | Sequence[TermLike] | Callable[..., None]
+"""A replacement of the results of a pattern's root."""
+
+
 def rule(
     name: str,
     root: Op,
-    to: TermLike | Sequence[TermLike] | Callable[..., None],
+    to: Replacement,
     *,
     where: Sequence[Check | Computed | Callable[..., Any]] = (),
     also: Mapping[Op, TermLike | Sequence[TermLike]] | None = None,
@@ -156,26 +175,43 @@ def rule(
     Raises:
         PatternError: The pattern can't work.
     """
+    made = _rule(name, root, to, where, also)
+    check_rule(made)
+    return made.pattern(benefit, depth, note)
+
+
+def own_rule(
+    name: str,
+    root: Op,
+    to: Replacement,
+    *,
+    where: Sequence[Check | Computed | Callable[..., Any]] = (),
+    also: Mapping[Op, TermLike | Sequence[TermLike]] | None = None,
+    benefit: int | None = None,
+    depth: int = 0,
+    note: str = "",
+) -> Pattern[Match]:
+    """Creates a pattern as `rule` does, without checking it.
+
+    Checking the patterns that every conversion uses takes 3 ms: a test checks them instead.
+    """
+    return _rule(name, root, to, where, also).pattern(benefit, depth, note)
+
+
+def _rule(
+    name: str,
+    root: Op,
+    to: Replacement,
+    where: Sequence[Check | Computed | Callable[..., Any]],
+    also: Mapping[Op, TermLike | Sequence[TermLike]] | None,
+) -> Rule:
     native = to if callable(to) and not isinstance(to, Term) else None
     wanted: dict[Any, Any] = {**(also or {}), **({} if native else {root: to})}
-    replacements = {op: _terms(terms) for op, terms in wanted.items()}
     conditions = tuple(
         each if isinstance(each, Check | Computed) else Check(each, f"{getattr(each, '__name__', each)} doesn't hold")
         for each in where
     )
-    verify.check_rule(name, root, replacements, native, conditions)
-    ordered = {op: replacements[op] for op in verify.in_order(root) if op in replacements}
-    made = Rule(name, root, ordered, native, conditions)
-    return Pattern(
-        name,
-        root.names[0],
-        made.match,
-        made.rewrite,
-        benefit=sum(1 for _ in ops_of(root)) if benefit is None else benefit,
-        depth=max(depth, depth_of(root)),
-        declaration=made,
-        note=note,
-    )
+    return Rule(name, root, {op: _terms(terms) for op, terms in wanted.items()}, native, conditions)
 
 
 def _terms(terms: Any) -> tuple[Term, ...]:

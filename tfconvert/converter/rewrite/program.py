@@ -174,12 +174,31 @@ def ops_of(root: Op) -> Iterator[Op]:
     seen: set[Op] = set()
     pending: deque[Term] = deque([root])
     while pending:
-        term = pending.popleft()
-        op = term.op if isinstance(term, Result) else term
-        if isinstance(op, Op) and op not in seen:
+        op = op_of(pending.popleft())
+        if op is not None and op not in seen:
             seen.add(op)
             yield op
             pending.extend(op.operands)
+
+
+def in_order(root: Op) -> list[Op]:
+    """Returns the ops of a term, each before those that it feeds."""
+    done: dict[Op, None] = {}
+    pending: list[tuple[Op, bool]] = [(root, False)]
+    while pending:
+        op, is_exit = pending.pop()
+        if is_exit:
+            done[op] = None
+        elif op not in done:
+            pending.append((op, True))
+            pending.extend((inner, False) for inner in map(op_of, op.operands) if inner is not None)
+    return list(done)
+
+
+def op_of(term: Any) -> Op | None:
+    """Returns the op that a term is, or is a result of."""
+    op = term.op if isinstance(term, Result) else term
+    return op if isinstance(op, Op) else None
 
 
 def depth_of(root: Op) -> int:

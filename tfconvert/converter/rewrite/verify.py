@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfconvert.converter.rewrite import op_info
 from tfconvert.converter.rewrite.dsl import (
@@ -11,7 +11,6 @@ from tfconvert.converter.rewrite.dsl import (
     REST,
     AttributeCapture,
     Capture,
-    Check,
     Computed,
     Literal,
     OneOf,
@@ -22,7 +21,10 @@ from tfconvert.converter.rewrite.dsl import (
 )
 from tfconvert.converter.rewrite.functions import parameters_of
 from tfconvert.converter.rewrite.pattern import PatternError
-from tfconvert.converter.rewrite.program import ops_of
+from tfconvert.converter.rewrite.program import in_order, op_of, ops_of
+
+if TYPE_CHECKING:
+    from tfconvert.converter.rewrite.declarative import Rule
 
 _MAX_OPS = 64
 # Maximum number of commutative ops; each order of operands needs a program.
@@ -32,51 +34,26 @@ ROOT = "root"
 """The parameter name of the op that a pattern starts at."""
 
 
-def check_rule(
-    name: str,
-    root: Any,
-    replacements: Mapping[Any, Sequence[Term]],
-    native: Callable[..., None] | None,
-    conditions: Sequence[Check | Computed],
-) -> None:
+def check_rule(rule: Rule) -> None:
     """Checks a pattern.
 
     Raises:
         PatternError: It can't work; the message begins with its name.
     """
     try:
-        _check_matched(root)
-        names = _names_of(root)
-        for condition in conditions:
+        _check_matched(rule.root)
+        names = _names_of(rule.root)
+        for condition in rule.conditions:
             _check_function(condition.function, names, "a condition")
             if isinstance(condition, Computed):
                 if not condition.name or condition.name in names:
                     raise PatternError("a value computed among the conditions needs a name of its own")
                 names.add(condition.name)
-        if native is not None:
-            _check_native(native, names)
-        _Results(root, replacements, names).check()
+        if rule.native is not None:
+            _check_native(rule.native, names)
+        _Results(rule.root, rule.replacements, names).check()
     except PatternError as problem:
-        raise PatternError(f"pattern {name!r}: {problem}") from None
-
-
-def in_order(root: Op) -> list[Op]:
-    """Returns the ops of a term, each before those that it feeds."""
-    done: dict[Op, None] = {}
-    pending: list[tuple[Op, bool]] = [(root, False)]
-    while pending:
-        op, is_exit = pending.pop()
-        if is_exit:
-            done[op] = None
-        elif op not in done:
-            pending.append((op, True))
-            pending.extend((inner, False) for inner in map(_op_of, op.operands) if inner is not None)
-    return list(done)
-
-
-def _op_of(term: Any) -> Op | None:
-    op = term.op if isinstance(term, Result) else term
-    return op if isinstance(op, Op) else None
+        raise PatternError(f"pattern {rule.name!r}: {problem}") from None
 
 
 def _check_matched(root: Any) -> None:
@@ -225,7 +202,7 @@ class _Results:
         self._matched = set(ops_of(root))
         self._replacements = replacements
         self._names = names
-        self._final = {_op_of(term): [] for terms in replacements.values() for term in terms}  # type: dict[Any, list[int]]
+        self._final = {op_of(term): [] for terms in replacements.values() for term in terms}  # type: dict[Any, list[int]]
 
     def check(self) -> None:
         """Checks every replacement."""
@@ -239,7 +216,7 @@ class _Results:
             for term in terms:
                 if isinstance(term, Capture) and term.kind == REST:
                     raise PatternError(f"the rest {term.name!r} can't take the place of one result")
-                made = _op_of(term)
+                made = op_of(term)
                 if made is not None:
                     self._final[made].append(term.index if isinstance(term, Result) else 0)
         for op, terms in self._replacements.items():
@@ -259,13 +236,13 @@ class _Results:
             if term in seen:
                 continue
             seen.add(term)
-            if term.limits != NO_LIMITS and _op_of(term) not in self._matched and not isinstance(term, Capture):
+            if term.limits != NO_LIMITS and op_of(term) not in self._matched and not isinstance(term, Capture):
                 raise PatternError("a result can't have constraints; they are for what is matched")
             if isinstance(term, Capture):
                 self._check_capture(term, reachable)
             elif isinstance(term, Computed):
                 _check_function(term.function, self._names, "a computed value")
-            elif (op := _op_of(term)) is not None:
+            elif (op := op_of(term)) is not None:
                 pending.extend(self._check_created(op, term.index if isinstance(term, Result) else 0, reachable))
 
     def _check_capture(self, term: Capture, reachable: set[Any]) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.pipeline.stage import Stage
@@ -54,8 +53,7 @@ class ConvertedFile(Protocol):
 File = TypeVar("File", bound=ConvertedFile)
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(NamedTuple):
     """A model as its file is made.
 
     Attributes:

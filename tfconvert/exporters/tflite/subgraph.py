@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -28,6 +29,10 @@ _ACTIVATION = "fused_activation_function"
 
 # Which operands of an operator are its filter and its bias.
 _WEIGHTS = {"conv_2d": (1, 2), "depthwise_conv_2d": (1, 2), "fully_connected": (1, 2), "transpose_conv": (1, 3)}
+
+
+# What JAX's names of all ops of a program begin with.
+_PROGRAM = re.compile(r"^jit\([^()]*\)/")
 
 
 class Naming(NamedTuple):
@@ -83,7 +88,9 @@ class Naming(NamedTuple):
 
     def node(self, location: Attribute) -> str:
         """Returns the name of a location; empty if it has none."""
-        return ";".join(dict.fromkeys(nodes_of(location))) if self.is_official else node_of(location)
+        if self.is_official:
+            return ";".join(dict.fromkeys(nodes_of(location)))
+        return _PROGRAM.sub("", node_of(location))
 
     def operands(self, op: TFLOp) -> Iterator[tuple[int, Value]]:
         """Yields the operands in the order in which they are named, each with its position."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tfconvert.importers.graph.attributes import KINDS, AttributeRule, import_attribute
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tf_verify, types
+from tfconvert.schema.dialects import tf_attributes, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.tensorflow import op_defs
@@ -186,11 +186,11 @@ class OpSignature:
             outputs += numbers
         segments: dict[str, Attribute] = {}
         if node.op in _OPERAND_SEGMENTS:
-            segments[tf_verify.OPERAND_SEGMENTS] = DenseArrayAttr.get(types.I32, lengths)
+            segments[tf_attributes.OPERAND_SEGMENTS] = DenseArrayAttr.get(types.I32, lengths)
         if node.op in _RESULT_SEGMENTS:
             counts = [count for _, count in places.values()]
-            segments[tf_verify.RESULT_SEGMENTS] = DenseArrayAttr.get(types.I32, counts)
-        for name in tf_verify.KEPT.get(node.op, ()):
+            segments[tf_attributes.RESULT_SEGMENTS] = DenseArrayAttr.get(types.I32, counts)
+        for name in tf_attributes.KEPT.get(node.op, ()):
             segments[name] = attrs.of(values[name])
         return NodeTypes(_elements(node, inputs), _elements(node, outputs), places, segments)
 
@@ -300,7 +300,7 @@ def _digest(op_def: pb.OpDef) -> OpSignature:
         inputs,
         outputs,
         derived,
-        frozenset(derived) - tf_verify.KEPT.get(op_def.name, frozenset()),
+        frozenset(derived) - tf_attributes.KEPT.get(op_def.name, frozenset()),
         {attr.name: AttributeRule.of(attr) for attr in op_def.attr},
         {a.name: import_attribute(a.default_value, op_def.name) for a in with_default if a.name not in derived},
         {a.name: a.default_value for a in with_default if a.name in derived},

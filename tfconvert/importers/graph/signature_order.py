@@ -12,7 +12,6 @@ scripts that use inputs and outputs by their number depend on it. TensorFlow 1's
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tfconvert.importers.containment import Folder
@@ -168,8 +167,7 @@ def label_v1(each: GraphInput | GraphOutput) -> str:
     return tensor_of(each).removesuffix(":0")
 
 
-@dataclass(frozen=True, slots=True)
-class Ordering:
+class Ordering(NamedTuple):
     """An order of a signature's inputs and outputs, and what belongs to it.
 
     Attributes:

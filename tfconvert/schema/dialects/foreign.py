@@ -13,11 +13,10 @@ from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.arith import ConstantOp
 from tfconvert.schema.dialects.tf_executor.base import compatible
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, Type
-from tfconvert.schema.ir.attribute_parser import PLAIN_TYPES
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import TensorType, UnrankedTensorType
+from tfconvert.schema.ir.types import PLAIN_TYPES, TensorType, UnrankedTensorType
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser

@@ -13,7 +13,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import boxes, types
 from tfconvert.schema.dialects.boxes import Array, Box
 from tfconvert.schema.files import InputFile
@@ -107,9 +107,8 @@ class FileSlice(Source):
         if self.length == 0 or 0 in boxes.extent(box):
             return np.zeros(boxes.extent(box), dtype)
         if not self._checked:
-            if self.length <= _SIFTED:
-                (data,) = self._checked_pieces(_SIFTED)
-                return boxes.view(data.view(dtype).reshape(shape), box)
+            if self.length <= _SIFTED or boxes.extent(box) == shape:
+                return boxes.view(self._whole().view(dtype).reshape(shape), box)
             self._check()
         result: Array = np.empty(boxes.extent(box), dtype)
         _read(self.file, self.offset, result, shape, box)
@@ -123,17 +122,27 @@ class FileSlice(Source):
 
     def _checked_pieces(self, size: int) -> Iterator[Array]:
         """Yields the bytes in pieces and verifies the checksum."""
-        expected = None if self._checked else self.crc32c
+        is_new = not self._checked
         crc32c = 0
         for start in range(0, self.length, size):
             piece = bytes_of(self.file, self.offset + start, min(size, self.length - start))
-            if expected is not None:
+            if is_new:
                 crc32c = google_crc32c.extend(crc32c, piece)
             yield piece
             del piece  # before the next one is made
-        if expected is not None and self.length and crc32c != expected:
-            raise self._damaged()
-        self._checked = True
+        if is_new and self.length:
+            self._compare(crc32c)
+
+    def _whole(self) -> Array:
+        """Returns all bytes; each piece is checked while it is in the processor's cache."""
+        data = np.empty(self.length, np.uint8)
+        crc32c = 0
+        for start in range(0, self.length, _PIECE):
+            piece = data[start : start + _PIECE]
+            self.file.read_into(self.offset + start, piece.data)
+            crc32c = google_crc32c.extend(crc32c, piece)
+        self._compare(crc32c)
+        return data
 
     def _check(self) -> None:
         """Reads all bytes in pieces to verify the checksum."""
@@ -143,16 +152,16 @@ class FileSlice(Source):
             piece = buffer[: min(_SIFTED, self.length - start)]
             self.file.read_into(self.offset + start, piece.data)
             crc32c = google_crc32c.extend(crc32c, piece)
-        if crc32c != self.crc32c:
-            raise self._damaged()
-        self._checked = True
+        self._compare(crc32c)
 
-    def _damaged(self) -> ConversionError:
-        return error(
-            "bad-checksum",
-            f"the data of {self.name!r} in {self.file.path} is damaged: its CRC-32C differs from the index",
-            hint="copy or download the model again",
-        )
+    def _compare(self, crc32c: int) -> None:
+        if crc32c != self.crc32c:
+            raise error(
+                "bad-checksum",
+                f"the data of {self.name!r} in {self.file.path} is damaged: its CRC-32C differs from the index",
+                hint="copy or download the model again",
+            )
+        self._checked = True
 
     def release(self) -> None:
         """Does nothing: bytes that were read are not cached."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tensor_data, tf_verify, types
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tf_attributes import NO_PROPERTIES, FunctionAttr, PlaceholderAttr, ShapeAttr
 from tfconvert.schema.dialects.tf_effects import has_side_effects
 from tfconvert.schema.dialects.tf_traits import SAME_TYPE, full_names
@@ -97,7 +97,9 @@ class TFOp(Operation):
         return trait in _TRAITS.get(self.name, NO_TRAITS)
 
     def verify_(self) -> None:
-        tf_verify.verify(self, self.op_name)
+        from tfconvert.schema.dialects.tf_verify import verify
+
+        verify(self, self.op_name)
 
 
 @lru_cache(4096)
@@ -140,7 +142,9 @@ def normalize(op: TFOp) -> None:
     TensorFlow's MLIR keeps OpDef attributes that it has no property for as attributes, and ops that it has no
     definition of also have the derived ones; ours have OpDef attributes as properties, and no derived ones.
     """
-    plan = tf_verify.plan_of(op.op_name)
+    from tfconvert.schema.dialects.tf_verify import plan_of
+
+    plan = plan_of(op.op_name)
     if plan is None:
         return
     for name in plan.derived:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tfconvert.schema.dialects import types
@@ -27,6 +28,12 @@ NO_PROPERTIES = frozenset(
     }
 )
 """Ops all of whose OpDef attributes MLIR derives from types: they have attributes instead of properties."""
+
+KEPT: Mapping[str, frozenset[str]] = {"ParseExampleV2": frozenset({"num_sparse"})}
+"""Attributes that follow from operands and results, but which MLIR requires nevertheless, by op."""
+
+OPERAND_SEGMENTS, RESULT_SEGMENTS = "operandSegmentSizes", "resultSegmentSizes"
+"""Segment sizes: properties that hold the number of values of each argument, where several are variadic."""
 
 
 class ShapeAttr(Attribute):

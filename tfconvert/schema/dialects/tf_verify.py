@@ -11,7 +11,14 @@ from functools import cache
 from typing import NamedTuple
 
 from tfconvert.schema.dialects import tf_regions, types
-from tfconvert.schema.dialects.tf_attributes import FunctionAttr, PlaceholderAttr, ShapeAttr
+from tfconvert.schema.dialects.tf_attributes import (
+    KEPT,
+    OPERAND_SEGMENTS,
+    RESULT_SEGMENTS,
+    FunctionAttr,
+    PlaceholderAttr,
+    ShapeAttr,
+)
 from tfconvert.schema.dialects.tf_regions import fail
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import (
@@ -28,12 +35,6 @@ from tfconvert.schema.ir.types import NoneType, TensorType
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
-
-KEPT: Mapping[str, frozenset[str]] = {"ParseExampleV2": frozenset({"num_sparse"})}
-"""Attributes that follow from operands and results, but which MLIR requires nevertheless, by op."""
-
-OPERAND_SEGMENTS, RESULT_SEGMENTS = "operandSegmentSizes", "resultSegmentSizes"
-"""Segment sizes: properties that hold the number of values of each argument, where several are variadic."""
 
 _KINDS: Mapping[str, tuple[type[Attribute], ...]] = {
     "string": (StringAttr, BytesAttr),

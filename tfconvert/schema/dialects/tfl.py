@@ -29,8 +29,9 @@ from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
+from tfconvert.schema.tflite.kernels import type_form
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
-from tfconvert.schema.tflite.versions import ABSENT, MAX_ELEMENTS, Call, Operand, type_form
+from tfconvert.schema.tflite.versions import ABSENT, MAX_ELEMENTS, Call, Operand
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser

@@ -44,11 +44,9 @@ from tfconvert.schema.ir.token_parser import (
 )
 from tfconvert.schema.ir.types import (
     F64,
-    FLOAT_WIDTHS,
     I1,
     I64,
-    INDEX,
-    NONE,
+    PLAIN_TYPES,
     ComplexType,
     FloatType,
     FunctionType,
@@ -68,18 +66,6 @@ if TYPE_CHECKING:
 
 _MAX_WIDTH = (1 << 24) - 1
 _INTEGER_TYPE = re.compile(r"(s?i|ui)([0-9]+)")
-
-PLAIN_TYPES: Mapping[str, Type] = {
-    "index": INDEX,
-    "none": NONE,
-    **{keyword: FloatType.get(keyword) for keyword in FLOAT_WIDTHS},
-    **{
-        f"{signedness.value}{width}": IntegerType.get(width, signedness)
-        for signedness in Signedness
-        for width in (1, 2, 4, 8, 16, 32, 64)
-    },
-}
-"""Types that are one word; integers of other widths are for `integer_type`."""
 
 
 def integer_type(parser: AttributeParser, word: str) -> IntegerType | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, Type, interned, keep
@@ -273,3 +273,15 @@ BF16 = FloatType.get("bf16")
 F16 = FloatType.get("f16")
 F32 = FloatType.get("f32")
 F64 = FloatType.get("f64")
+
+PLAIN_TYPES: Mapping[str, Type] = {
+    "index": INDEX,
+    "none": NONE,
+    **{keyword: FloatType.get(keyword) for keyword in FLOAT_WIDTHS},
+    **{
+        f"{signedness.value}{width}": IntegerType.get(width, signedness)
+        for signedness in Signedness
+        for width in (1, 2, 4, 8, 16, 32, 64)
+    },
+}
+"""Types that are one word; integers of other widths are not among them."""

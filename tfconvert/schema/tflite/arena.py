@@ -39,15 +39,16 @@ def bits(type_name: str) -> int:
     return 0 if row is None or row.dtype == object else 8 * row.dtype.itemsize
 
 
-def bytes_of(shape: Sequence[int], type_name: str) -> int:
+def bytes_of(shape: Sequence[int], type_name: str, alignment: int = ALIGNMENT) -> int:
     """Returns the bytes that a tensor takes in the arena.
 
     Args:
         shape: Its sizes; negative ones count as 1.
         type_name: Its `TensorType`.
+        alignment: The alignment of tensors.
     """
     count = math.prod([size if size >= 0 else 1 for size in shape])
-    return -(-((count * bits(type_name) + 7) // 8) // ALIGNMENT) * ALIGNMENT
+    return -(-((count * bits(type_name) + 7) // 8) // alignment) * alignment
 
 
 class Step(NamedTuple):
@@ -103,11 +104,15 @@ class Schedule(NamedTuple):
         peak = now = 0
         for change in changes:
             now += change
-            peak = max(peak, now)
+            if now > peak:  # faster than `max`
+                peak = now
         return peak
 
-    def arena(self) -> int | None:
-        """Returns the bytes of the arena, or `None` if so many tensors live long that finding out takes long."""
+    def arena(self, limit: float = math.inf) -> int | None:
+        """Returns the bytes of the arena.
+
+        It returns `None` if they are not below a limit, or if so many tensors live long that finding out takes long.
+        """
         first, last = self.lifetimes()
         whole = len(self.steps)
         order = sorted(
@@ -120,19 +125,20 @@ class Schedule(NamedTuple):
         )
         spans = [last[tensor] - first[tensor] for tensor in order]
         work = sum([span if span <= _SHORT else span + len(order) for span in spans])
-        return None if work > _MAX_WORK * len(order) + _FREE_WORK else _placed(self.sizes, first, last, order)
+        return None if work > _MAX_WORK * len(order) + _FREE_WORK else _placed(self.sizes, first, last, order, limit)
 
 
-def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool]) -> Schedule:
+def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool], alignment: int = ALIGNMENT) -> Schedule:
     """Returns the schedule of a subgraph of a file; open sizes are those that are stored.
 
     Args:
         subgraph: Its table.
         is_constant: Whether a tensor's value is in the file.
+        alignment: The alignment of tensors.
     """
     get: Callable[[Any, str], Any] = dict.get if isinstance(subgraph, dict) else View.__getitem__
     sizes = [
-        0 if get(tensor, "is_variable") or is_constant(tensor) else _size(tensor, get)
+        0 if get(tensor, "is_variable") or is_constant(tensor) else _size(tensor, get, alignment)
         for tensor in get(subgraph, "tensors") or ()
     ]
     steps = [
@@ -145,9 +151,9 @@ def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool]) -> Schedu
     return Schedule(sizes, steps, _indices(get(subgraph, "inputs"), sizes), _indices(get(subgraph, "outputs"), sizes))
 
 
-def _size(tensor: Table, get: Callable[[Any, str], Any]) -> int:
+def _size(tensor: Table, get: Callable[[Any, str], Any], alignment: int) -> int:
     kind, shape = tensor.name("type") if isinstance(tensor, View) else tensor.get("type"), get(tensor, "shape")
-    return bytes_of(() if shape is None else [int(size) for size in shape], kind or "FLOAT32")
+    return bytes_of(() if shape is None else [int(size) for size in shape], kind or "FLOAT32", alignment)
 
 
 def _indices(tensors: Sequence[int] | None, sizes: Sequence[int]) -> list[int]:
@@ -159,8 +165,10 @@ def _indices(tensors: Sequence[int] | None, sizes: Sequence[int]) -> list[int]:
 _Placed = tuple[int, int, int, int]
 
 
-def _placed(sizes: Sequence[int], first: Sequence[int], last: Sequence[int], order: Sequence[int]) -> int:
-    """Returns the end of the last byte when tensors are placed in some order."""
+def _placed(
+    sizes: Sequence[int], first: Sequence[int], last: Sequence[int], order: Sequence[int], limit: float
+) -> int | None:
+    """Returns the end of the last byte when tensors are placed in some order, or `None` if it is not below a limit."""
     arena = 0
     long: list[_Placed] = []
     short: list[list[_Placed]] = [[] for _ in range(max(last, default=0) + 1)]  # By the operators that they live at.
@@ -173,6 +181,8 @@ def _placed(sizes: Sequence[int], first: Sequence[int], last: Sequence[int], ord
                 others += each
         start = _gap(sorted(others), size) if others else 0  # One that lives longer may be there several times.
         arena = max(arena, start + size)
+        if arena >= limit:
+            return None
         placed = (start, start + size, begin, end)
         if end - begin > _SHORT:
             long.append(placed)
@@ -189,5 +199,6 @@ def _gap(others: Sequence[_Placed], size: int) -> int:
         gap = start - position
         if gap >= size and (best < 0 or gap < smallest):
             best, smallest = position, gap
-        position = max(position, end)
+        if end > position:  # faster than `max`
+            position = end
     return position if best < 0 else best

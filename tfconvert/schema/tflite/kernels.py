@@ -266,6 +266,7 @@ _FORMS: Mapping[str, str] = {
     "UINT16": "u16",
 }
 _FLOATS = frozenset(("FLOAT32", "FLOAT16", "BFLOAT16"))
+_NARROW = frozenset(("INT16", "INT8", "INT4", "INT2", "UINT8"))
 
 # Types of operands that are parameters rather than data: shapes, axes, conditions. They are omitted unless quantized.
 #
@@ -312,6 +313,24 @@ def form(operand: Operand) -> str:
     if operand.type in _FLOATS:
         return short
     return operand.type.lower() if not operand.scales else f"{short}w" if operand.is_constant else short
+
+
+def type_form(operand: Operand) -> str:
+    """Returns an operand's type in short, as the tables of accelerators have it.
+
+    That is `i8`; `i8c` with a scale for each channel, `i8b` with one for each block, `int8` with none. `f32<f16` is
+    what `DEQUANTIZE` makes of a constant.
+    """
+    if not operand.type:
+        return ABSENT
+    short = _FORMS.get(operand.type, operand.type.lower())
+    if operand.origin:
+        return f"{short}<{operand.origin}"
+    if operand.block_size:
+        return f"{short}b"
+    if len(operand.scales) > 1:
+        return f"{short}c"
+    return operand.type.lower() if operand.type in _NARROW and not operand.scales else short
 
 
 def _forms(operands: Iterable[Operand], bias: int = -1) -> list[str]:

@@ -48,7 +48,11 @@ FORM: dict[str, Any] = {
                             "type": "object",
                             "additionalProperties": False,
                             "description": "Keywords of tfconvert.convert, as JSON.",
-                            "properties": {name: each.schema for name, each in SETTINGS.items() if not each.is_path},
+                            "properties": {
+                                name: each.client_schema
+                                for name, each in SETTINGS.items()
+                                if each.own_values or not each.is_path
+                            },
                         },
                         "calibration": {
                             "type": "string",

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfconvert.schema.dialects import tfl, tfl_file, types
+from tfconvert.converter.ir.symbol_table import names
+from tfconvert.converter.targets.litert.composite_check import composite_verdict
+from tfconvert.schema.dialects import quant, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -24,6 +26,7 @@ from tfconvert.schema.tflite.accelerators.acceptance import (
     table,
     verdict,
 )
+from tfconvert.schema.tflite.versions import Call
 
 TITLES: Mapping[str, str] = {
     "gpu": "the GPU",
@@ -48,6 +51,9 @@ _VERBS: Mapping[str, str] = {
 }
 _DEQUANTIZE = tfl.PREFIX + "dequantize"
 _CONTROL_FLOW = ("while", "if", "call_once")
+# Operators that take rows of a table, with the index of that operand.
+_TABLES: Mapping[str, int] = {"embedding_lookup": 1, "gather": 0}
+_COMPOSITE = "tfl.stablehlo_composite"
 _JOINED = ("concatenation",)
 _PARTED = ("split", "split_v")
 
@@ -177,9 +183,10 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
     """
     operators = taken = 0
     obstacles: list[Obstacle] = []
+    hidden = _hidden(module) if accelerator in _COMPILED else frozenset()
     for function in module.ops:
-        if isinstance(function, FuncOp) and function.body.blocks:
-            nodes = [op for op in function.body.blocks[0].ops if _is_node(op)]
+        if isinstance(function, FuncOp) and function.body.blocks and function.sym_name not in hidden:
+            nodes = [op for op in function.body.blocks[0].ops if is_node(op)]
             verdicts = _verdicts(nodes, accelerator)
             on_it = _taken(nodes, verdicts, accelerator)
             operators += len(nodes)
@@ -200,36 +207,71 @@ def verdicts(module: ModuleOp, accelerator: str) -> list[list[Verdict]]:
         accelerator: A key of `acceptance.ACCELERATORS`.
     """
     return [
-        _verdicts([op for op in function.body.blocks[0].ops if _is_node(op)], accelerator)
+        _verdicts([op for op in function.body.blocks[0].ops if is_node(op)], accelerator)
         for function in module.ops
         if isinstance(function, FuncOp) and function.body.blocks
     ]
 
 
-def _is_node(op: Operation) -> bool:
+def _hidden(module: ModuleOp) -> frozenset[str]:
+    """Returns the names of the functions of composites, which count as one operator."""
+    return frozenset(name for op in module.walk() if op.name == _COMPOSITE for name in names(op))
+
+
+def is_node(op: Operation) -> bool:
+    """Returns whether an op is an operator of the file."""
     name = op.name.removeprefix(tfl.PREFIX)
     return isinstance(op, tfl.TFLOp) and name not in tfl.CONSTANTS and name != "no_value"
 
 
 def _verdicts(nodes: Sequence[Operation], accelerator: str) -> list[Verdict]:
-    found = [_verdict(op, accelerator) for op in nodes]
-    if accelerator == "gpu":
-        for index, op in enumerate(nodes):
-            if found[index].is_ok and _reorders_parts(op):
-                found[index] = Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
-    return found
+    return [verdict_of(op, accelerator) for op in nodes]
 
 
-def _verdict(op: Operation, accelerator: str) -> Verdict:
+def verdict_of(op: Operation, accelerator: str, *, as_integers: bool = False) -> Verdict:
+    """Returns the verdict of an accelerator on an op and on how it uses its operands.
+
+    Args:
+        op: The op.
+        accelerator: A key of `acceptance.ACCELERATORS`.
+        as_integers: Whether it counts as if its floats were quantized to INT8.
+    """
     assert isinstance(op, tfl.TFLOp)
     if op.op_name == "custom":
         return Verdict(REFUSED, "it is a custom operator")
+    if op.name == _COMPOSITE and accelerator in _COMPILED:
+        return composite_verdict(op, accelerator)
     if op.op_name in _CONTROL_FLOW:
         return Verdict(OK) if accelerator in _ALL_OR_NONE else Verdict(REFUSED, "its functions run each for itself")
     if op.op_name == "dequantize" and accelerator == "gpu" and tfl.is_constant(op.operands[0]):
         found = verdict(accelerator, "DEQUANTIZE", tfl.whole_call_of(op))
         return found if found.outcome != UNKNOWN else Verdict(OK)
-    return verdict(accelerator, op.op_name.upper(), tfl.whole_call_of(op))
+    call = tfl.whole_call_of(op)
+    found = verdict(accelerator, op.op_name.upper(), _quantized(call) if as_integers else call)
+    return _in_context(op) if accelerator == "gpu" and found.is_ok else found
+
+
+def _in_context(op: tfl.TFLOp) -> Verdict:
+    """Returns the verdict of the GPU on an op whose form it takes, by what makes its operands and uses its results."""
+    if op.operands and all(map(tfl.is_constant, op.operands)):
+        return Verdict(REFUSED, "all its operands are constants")
+    if op.op_name in _TABLES and tfl.whole_call_of(op).inputs[_TABLES[op.op_name]].origin:
+        return Verdict(REFUSED, "its table is dequantized (Input / output dtype mismatch.)")
+    if _reorders_parts(op):
+        return Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
+    is_integer = any(isinstance(types.element_of(result.type), quant.UniformType) for result in op.results)
+    if is_integer and len({result.first_use is None for result in op.results}) > 1:
+        return Verdict(CRASHES, "it has integers, and a result that is not used")
+    return Verdict(OK)
+
+
+def _quantized(call: Call) -> Call:
+    """Returns a call with its floats as INT8."""
+    inputs, outputs = (
+        tuple([each._replace(type="INT8", scales=(1.0,)) if each.type == "FLOAT32" else each for each in values])
+        for values in (call.inputs, call.outputs)
+    )
+    return call._replace(inputs=inputs, outputs=outputs)
 
 
 def _reorders_parts(op: Operation) -> bool:

@@ -90,8 +90,7 @@ def best_order(schedule: Schedule) -> list[int] | None:
 def _arena_below(schedule: Schedule, order: Sequence[int], limit: int) -> int | None:
     """Returns the arena of the operators in some order, or `None` if it is not below a limit."""
     ordered = schedule._replace(steps=[schedule.steps[number] for number in order])
-    arena = ordered.arena() if ordered.peak() < limit else None
-    return arena if arena is not None and arena < limit else None
+    return ordered.arena(limit) if ordered.peak() < limit else None
 
 
 def _lower_bound(schedule: Schedule) -> int:

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS
 from tfconvert.converter.pipeline.stage import OPEN_SIZES, Stage
-from tfconvert.converter.pipeline.stages import CONTROL_FLOW, FUNCTIONAL, LOOPS, STANDARD, TO_FUNCTIONS, USER_PATTERNS
+from tfconvert.converter.pipeline.stages import (
+    CONTROL_FLOW,
+    FUNCTIONAL,
+    LOOPS,
+    STABLEHLO,
+    STANDARD,
+    TO_FUNCTIONS,
+    USER_PATTERNS,
+)
 
 _PRODUCTS = ("tf.MatMul",)
 # Ops that read single steps of a sequence.
@@ -29,8 +37,8 @@ STAGES: Sequence[Stage] = (
     Stage(
         "prepare-composite-functions",
         "the marked functions aren't inlined yet, and their bodies need not be converted",
-        ((IMPLEMENTS, API_IMPLEMENTS, "options.composites"),),
-        ("allow_custom_ops", "composites", "fuses_recurrent"),
+        ((IMPLEMENTS, API_IMPLEMENTS, "options.fusions"),),
+        ("allow_custom_ops", "composites=fusions", "fuses_recurrent"),
     ),
     *STANDARD,
     Stage(
@@ -72,8 +80,17 @@ STAGES: Sequence[Stage] = (
     ),
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
     Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns", "allow_custom_ops")),
+    Stage("portable-forms", "fused operators are known, and quantizing follows", takes=("quantize",)),
     Stage("cse", "folding leaves duplicates behind"),
+    Stage("keep-nan", "operators are fused, and patterns that match constants are done", (STABLEHLO,)),
     Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),
+    Stage(
+        "fit-accelerators",
+        "what quantizes operators finds those that accelerators take, and new ones get ranges like all others",
+        (("options.quantize",),),
+        ("accelerators=accelerator", "quantize"),
+        "accelerator",
+    ),
     Stage(
         "prepare-quantize",
         "ops without an integer kernel are replaced by ops that have one",
@@ -101,11 +118,22 @@ STAGES: Sequence[Stage] = (
     Stage(
         "quantize-weights",
         "weights are final, and still floats unless integers are needed",
-        takes=_WEIGHTS,
+        takes=(*_WEIGHTS, "accelerators=accelerator"),
         only_with="quantize",
+    ),
+    Stage(
+        "fit-accelerators",
+        "operators and the types of their numbers are final; copies would hide what belongs together",
+        takes=("accelerators=accelerator",),
+        only_with="accelerator",
     ),
     Stage("separate-outputs", "any pass before would remove copies, and quantizing would round them"),
     Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
     Stage("sparse-weights", "weights are final, and checked while they are whole", only_with="sparse_weights"),
+    Stage(
+        "outline-composites",
+        "every pass before rewrites the operators that composites hide, or would have to know composites",
+        only_with="writes_composites",
+    ),
     Stage("order-operators", "every pass before may add operators, or change the sizes of their results"),
 )

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from tfconvert.schema.tflite import kernels, operators
-from tfconvert.schema.tflite.versions import ABSENT, Call, Operand, type_form
+from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
 
 ANY = "*"
 """Stands for all signatures in a table."""
@@ -73,8 +73,8 @@ class Form:
     @cached_property
     def signature(self) -> str:
         """The types of the data and of the results, `f32,i8c>f32`."""
-        outputs = [type_form(operand) for operand in self.call.outputs]
-        return kernels.joined(self._declared, [type_form(operand) for operand in self.data], outputs)
+        outputs = [kernels.type_form(operand) for operand in self.call.outputs]
+        return kernels.joined(self._declared, [kernels.type_form(operand) for operand in self.data], outputs)
 
     @cached_property
     def rank(self) -> int:
@@ -216,7 +216,7 @@ def _has_flat_mask(form: Form) -> bool:
 def _has_partial_choice(form: Form) -> bool:
     result = form.call.result(0).shape or ()
     choices = [form.named.get(name, ABSENT) for name in ("x", "y")]
-    return "condition" in form.named and any(each.shape != result and _count(each) > 1 for each in choices)
+    return "condition" in form.named and any(each.shape not in ((), (1,), result) for each in choices)
 
 
 def _pads(form: Form) -> Sequence[tuple[float, float]]:
@@ -266,6 +266,28 @@ def _has_data(index: int, *, constant: bool) -> Callable[[Form], bool]:
 
 def _has_strides(form: Form) -> bool:
     return any(value < 0 for value in form.elements("strides"))
+
+
+def _steps_last(form: Form) -> bool:
+    """Returns whether a slice of all axes takes not every element of the last one."""
+    strides = form.elements("strides")
+    return len(strides) == len(form.main.shape or ()) > 0 and strides[-1] not in (1, -1)
+
+
+def _reduces_depth(form: Form) -> bool:
+    """Returns whether a reduction along the last axis has two other axes with several elements."""
+    shape = form.main.shape or ()
+    return len(shape) - 1 in form.axes and sum(size > 1 for size in shape[:-1]) > 1
+
+
+def _scales_oddly(form: Form) -> bool:
+    """Returns whether an image is not made 1, 2, 4 or 8 times as large in both directions."""
+    before, after = (form.main.shape or ())[1:3], (form.call.result(0).shape or ())[1:3]
+    if not form.operator.startswith("RESIZE_") or len(before) < 2 or before == (1, 1):
+        return False
+    aligned = 1 if form.option("align_corners") else 0
+    factors = {(new - aligned) / max(old - aligned, 1) for old, new in zip(before, after, strict=False)}
+    return len(factors) > 1 or not factors <= {1, 2, 4, 8}
 
 
 def _has_fewer(form: Form) -> bool:
@@ -396,6 +418,10 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
         lambda form: any((form.main.shape or ())[axis] > 1 for axis in form.axes),
         "it works along several elements",
     ),
+    "negative-axis": (
+        lambda form: any(axis < 0 for axis in form.elements("axis")),
+        "its axis is counted from the last one",
+    ),
     "axis": (
         lambda form: form.operator == "ONE_HOT" and form.option("axis", -1) not in (-1, len(form.main.shape or ())),
         "its axis is not the last",
@@ -408,6 +434,13 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "ellipsis": (_is_set("ellipsis_mask"), "it has an ellipsis"),
     "fewer": (_has_fewer, "it states fewer axes than its operand has"),
     "backwards": (_has_strides, "a stride is negative"),
+    "last-stride": (_steps_last, "it skips elements of the last axis"),
+    "depth": (_reduces_depth, "it reduces the last axis of three or more"),
+    "odd-scale": (_scales_oddly, "it is not scaled by 1, 2, 4 or 8 in both directions"),
+    "long-stride": (
+        lambda form: max(form.option("stride_h", 1), form.option("stride_w", 1)) > 2,
+        "a stride is above 2",
+    ),
     "updates-rows": (_updates_rows, "it replaces a part of the first axis"),
     "start": (lambda form: form.named.get("start_indices", ABSENT).is_constant, "its start is a constant"),
     "single": (

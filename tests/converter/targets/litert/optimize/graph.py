@@ -66,6 +66,17 @@ class Graph:
         result = data.type if shape is None else types.tensor(element or types.element_of(data.type), shape)
         return self._add(tfl.build(name, values, [result], options, NameLoc.get(name)))
 
+    def split(self, value: Value, sizes: list[int], axis: int) -> list[Value]:
+        """Adds a split of a dimension."""
+        shape = types.shape_of(value.type) or ()
+        kinds = [
+            types.tensor(types.element_of(value.type), [*shape[:axis], each, *shape[axis + 1 :]]) for each in sizes
+        ]
+        operands = [value, self.constant(sizes), self.constant(np.array(axis, np.int32))]
+        made = tfl.build("split_v", operands, kinds, {"num_splits": len(sizes)}, NameLoc.get("split_v"))
+        self._add(made)
+        return list(made.results)
+
     def conv(self, value: Value, weights: np.ndarray, bias: np.ndarray | None = None, **options: Any) -> Value:
         """Adds a convolution with stride 1 of a tensor whose height and width are known; bias is zero by default."""
         batch, height, width, _ = types.shape_of(value.type) or ()

@@ -31,7 +31,7 @@ _MODULES = (
     LazyModule("shape", title="shape"),
     LazyModule("rearrange", title="rearrange"),
     LazyModule("indexing", title="indexing"),
-    LazyModule("strided_slice", title="strided slice"),
+    LazyModule("strided_slice", "StridedSlice", "strided slice"),
     LazyModule("state", title="state and control flow"),
     LazyModule("strings", title="strings"),
     LazyModule("channels_first", title="channels first"),

@@ -185,7 +185,7 @@ def _mirrors(op: Operation) -> Failure | None:
     return None if mode in ("REFLECT", "SYMMETRIC") else Failure(f"mode is {mode}")
 
 
-def _merged(shape: Sequence[int], permutation: Sequence[int]) -> tuple[list[int], list[int]]:
+def merged(shape: Sequence[int], permutation: Sequence[int]) -> tuple[list[int], list[int]]:
     """Returns the shape and permutation of a transpose whose dimensions that stay neighbours are one, and none is 1.
 
     `[1, 2, 3, 4]` by `[2, 3, 0, 1]` is `[2, 12]` by `[1, 0]`.
@@ -210,7 +210,7 @@ def _mergeable(op: Operation) -> Failure | None:
     permutation = [axis % len(shape) for axis in ints(op.operands[1])] if shape else []
     if sorted(permutation) != list(range(len(shape))):
         return Failure("the permutation doesn't fit the dimensions")
-    if len(_merged(shape, permutation)[0]) > _MAX_RANK:
+    if len(merged(shape, permutation)[0]) > _MAX_RANK:
         return max_rank(_MAX_RANK)(op)
     unknown = shape.count(-1)
     if len(shape) > _MAX_RANK and (unknown > 1 or (unknown and 0 in shape)):
@@ -227,7 +227,7 @@ def _transpose_merged(op: Operation, emit: LiteRTBuilder) -> Value:
     """Transposes after dropping dimensions of size 1 and joining dimensions that stay neighbours."""
     shape = types.shape_of(op.operands[0].type) or ()
     permutation = [axis % len(shape) for axis in ints(op.operands[1])]
-    sizes, order = _merged(shape, permutation)
+    sizes, order = merged(shape, permutation)
     value = emit.transpose(emit.reshape(op.operands[0], sizes), order)
     return emit.reshape(value, [shape[axis] for axis in permutation])
 

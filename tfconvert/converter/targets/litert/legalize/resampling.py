@@ -6,6 +6,8 @@ copy of the image for each crop, and detectors take hundreds: the pixels around 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tfconvert.converter.ir.constants import Scalar
@@ -211,9 +213,10 @@ class _Pixels:
 
     def __init__(self, op: Operation, emit: LiteRTBuilder, sizes: list[Scalar]) -> None:
         image = emit.cast(op.operands[0], types.F32)
-        channels = (types.shape_of(image.type) or (-1,))[-1]
-        target = emit.pack((-1, emit.size(image, 3)))
-        rows = emit.tf("Reshape", (image, target), types.tensor(types.F32, (-1, channels)))
+        *around, channels = types.shape_of(image.type) or (-1,)
+        count = -1 if -1 in around else math.prod(around)
+        target = emit.pack((count, emit.size(image, 3)))
+        rows = emit.tf("Reshape", (image, target), types.tensor(types.F32, (count, channels)))
         self._rows = EmittedTensor(emit, rows)
         self._width = EmittedTensor(emit, emit.value(sizes[1]))
         owners = EmittedTensor(emit, emit.i32(op.operands[2]))

@@ -25,7 +25,7 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.ir.edit import rebuild
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, attr, check, computed, constant, number, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -174,7 +174,7 @@ def _slope(slope: Constant, x: Value) -> Constant | Failure:
 
 X = value("x").element(np.float32)
 
-_LEAKY_RELU = rule(
+_LEAKY_RELU = own_rule(
     "leaky-relu",
     tfl.maximum(X, tfl.mul(X, number("alpha"), **matching.PLAIN).commutative().once()).commutative(),
     tfl.leaky_relu(X, alpha=computed(lambda alpha: alpha)),
@@ -187,13 +187,13 @@ def _prelu(name: str, negative: Op) -> Pattern[Any]:
     scaled = tfl.mul(constant("slope"), tfl.relu(negative.once()).once(), **matching.PLAIN).commutative().once()
     alpha = computed(_slope, "alpha")
     positive = tfl.relu(X).once()
-    return rule(
+    return own_rule(
         name, tfl.add(positive, scaled, **matching.PLAIN).commutative(), tfl.prelu(X, alpha), where=[alpha], benefit=5
     )
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *tuple(rule(f"fuse-{root[4:]}", op(root, _SOURCE), _fuse, where=[_COMBINE], benefit=1) for root in ACTIVATIONS),
+    *tuple(own_rule(f"fuse-{root[4:]}", op(root, _SOURCE), _fuse, where=[_COMBINE], benefit=1) for root in ACTIVATIONS),
     Pattern("hard-swish", "tfl.mul", _match_hard_swish, _rewrite_hard_swish, benefit=15, depth=5),
     Pattern("clamp-maximum", "tfl.maximum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),
     Pattern("clamp-minimum", "tfl.minimum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),

@@ -29,7 +29,7 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.ir.edit import rebuild
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Check, Op, array, attr, check, computed, constant, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -190,7 +190,7 @@ _NEGATIVE, _RECIPROCAL = computed(_negative, "negative"), computed(_reciprocal, 
 
 def _power(exponent: float, name: str) -> Pattern[Any]:
     """Returns the pattern of a power that another op computes, or that is its operand."""
-    return rule(
+    return own_rule(
         f"power-to-{name or 'operand'}",
         tfl.pow(_FLOATS, exponent),
         op(f"tfl.{name}", _FLOATS) if name else _FLOATS,
@@ -229,20 +229,22 @@ _SINGLE = check("it has several results", lambda root: len(root.results) == 1)
 
 
 def _identity(matched: Op, *conditions: Check) -> Pattern[Any]:
-    return rule(f"identity-{matched.names[0][4:]}", matched, X, where=[matching.KEEPS_TYPE, *conditions], benefit=20)
+    return own_rule(
+        f"identity-{matched.names[0][4:]}", matched, X, where=[matching.KEEPS_TYPE, *conditions], benefit=20
+    )
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, benefit=30) for root in _FOLDED),
     *(_power(exponent, name) for exponent, name in _POWERS.items()),
-    rule(
+    own_rule(
         "sub-to-add",
         tfl.sub(X.varying(), C.element(np.float32), **_OPTIONS),
         tfl.add(X, _NEGATIVE, **_OPTIONS),
         where=[_NEGATIVE],
         benefit=10,
     ),
-    rule(
+    own_rule(
         "div-to-mul",
         tfl.div(X.varying(), array("c").element(np.float32), **_OPTIONS),
         tfl.mul(X, _RECIPROCAL, **_OPTIONS),

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, Term, array, check, computed, number, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -101,22 +101,22 @@ def _leaky() -> Iterator[Pattern[Any]]:
         for name, (condition, values) in conditions.items():
             matched = op(f"tfl.{select}", condition.once(), *values)
             created = tfl.leaky_relu(X, alpha=computed(lambda alpha: alpha))
-            yield rule(f"leaky-relu-{name}-{select}", matched, created, where=where, benefit=5)
+            yield own_rule(f"leaky-relu-{name}-{select}", matched, created, where=where, benefit=5)
 
 
 _NEGATED = [op(f"tfl.{name}", tfl.logical_not(B).once(), Y, Z) for name in _SELECTS]
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(
-        rule(f"known-{name}", op(f"tfl.{name}", array("condition"), Y, Z), _CHOSEN, where=[_CHOSEN], benefit=20)
+        own_rule(f"known-{name}", op(f"tfl.{name}", array("condition"), Y, Z), _CHOSEN, where=[_CHOSEN], benefit=20)
         for name in _SELECTS
     ),
-    *(rule(f"negated-{each.names[0][4:]}", each, each.rebuilt(B, Z, Y), benefit=10) for each in _NEGATED),
+    *(own_rule(f"negated-{each.names[0][4:]}", each, each.rebuilt(B, Z, Y), benefit=10) for each in _NEGATED),
     *_leaky(),
-    rule("twice-not", tfl.logical_not(tfl.logical_not(B)), B, benefit=20),
-    rule("opposite-comparison", tfl.logical_not(_COMPARISON), _compare, where=[_HAS_OPPOSITE], benefit=5),
+    own_rule("twice-not", tfl.logical_not(tfl.logical_not(B)), B, benefit=20),
+    own_rule("opposite-comparison", tfl.logical_not(_COMPARISON), _compare, where=[_HAS_OPPOSITE], benefit=5),
     *(
-        rule(
+        own_rule(
             f"decided-{name[4:]}",
             op(name, B.varying(), array("known")).commutative(),
             computed(lambda decided: decided),

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.targets.litert.optimize import matching, pads
@@ -110,7 +110,7 @@ _SAME_PHASES = check(
     "the phases are joined in another way than they were cut", lambda block, joined: block.tolist() == joined.tolist()
 )
 
-_DILATE = rule(
+_DILATE = own_rule(
     "dilate",
     tfl.batch_to_space_nd(_CONVOLUTION, array("joined"), array("crops")),
     _CONVOLUTION.rebuilt(
@@ -139,7 +139,7 @@ def _reshapes_rows(phases: Operation, images: Operation, convolution: Operation,
     return all(_is_row_of_images(image.results[0], row.results[0]) for image, row in pairs)
 
 
-_DILATE_ROWS = rule(
+_DILATE_ROWS = own_rule(
     "dilate-rows",
     tfl.batch_to_space_nd(_RESULTS, array("joined"), array("crops")),
     tfl.reshape(

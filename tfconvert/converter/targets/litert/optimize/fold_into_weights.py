@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.ir.edit import rebuild
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import check, computed, constant, op, rest, tfl
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -454,14 +454,14 @@ def _rewrite(op: Operation, match: int, rewriter: Rewriter) -> None:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    rule(
+    own_rule(
         "fold-add-into-bias",
         tfl.add(SOURCE, constant("c")).commutative(),
         _add_to_bias,
         where=[VECTOR, computed(_bias, "bias")],
         benefit=20,
     ),
-    rule(
+    own_rule(
         "fold-mul-into-filter",
         tfl.mul(SOURCE, constant("c")).commutative(),
         _scale,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfconvert.converter.ir.constants import constant_ints
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, number, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
@@ -78,15 +78,15 @@ def _pad_into(root: str) -> Pattern[Any]:
     # Other users of the padding don't matter: it stays for them.
     matched = op(root, tfl.pad(X, P).named("pad"), rest("weights"), padding="VALID")
     same = matched.rebuilt(X, rest("weights"), padding="SAME")
-    return rule(f"pad-into-{root[4:]}", matched, same, where=[_IS_SAME], benefit=10)
+    return own_rule(f"pad-into-{root[4:]}", matched, same, where=[_IS_SAME], benefit=10)
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     *map(_pad_into, _SPATIAL),
-    rule("no-pad", tfl.pad(X, P), X, where=[_NOTHING], benefit=10),
-    rule("no-padv2", tfl.padv2(X, P, value("fill")), X, where=[_NOTHING], benefit=10),
-    rule("twice-pad", tfl.pad(tfl.pad(X, P).once(), Q), tfl.pad(X, _SUM), where=[_SAME_RANK], benefit=1),
-    rule(
+    own_rule("no-pad", tfl.pad(X, P), X, where=[_NOTHING], benefit=10),
+    own_rule("no-padv2", tfl.padv2(X, P, value("fill")), X, where=[_NOTHING], benefit=10),
+    own_rule("twice-pad", tfl.pad(tfl.pad(X, P).once(), Q), tfl.pad(X, _SUM), where=[_SAME_RANK], benefit=1),
+    own_rule(
         "twice-padv2",
         tfl.padv2(tfl.padv2(X, P, number("inner")).once(), Q, number("outer")),
         tfl.padv2(X, _SUM, number("outer")),

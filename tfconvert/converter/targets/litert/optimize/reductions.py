@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, attr, check, computed, number, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.targets.litert.optimize import matching
@@ -48,7 +48,7 @@ def _is_one_by_count(total: Operation, factor: float) -> bool:
 X = value("x")
 _SUM = tfl.sum(X, array("axes"), keep_dims=attr("keep")).element(np.float32).once()
 
-_MEAN = rule(
+_MEAN = own_rule(
     "sum-to-mean",
     tfl.mul(_SUM.named("total"), number("factor"), **matching.PLAIN).commutative(),
     tfl.mean(X, array("axes"), keep_dims=attr("keep")),
@@ -67,7 +67,7 @@ def _twice(name: str) -> Pattern[Any]:
     outer = op(f"tfl.{name}", inner, array("second"), keep_dims=attr("keep"))
     # Each mean of integers is rounded.
     matched = outer.element(np.float32) if name == "mean" else outer
-    return rule(f"twice-{name}", matched, matched.rebuilt(X, _AXES), where=[_AXES], benefit=1)
+    return own_rule(f"twice-{name}", matched, matched.rebuilt(X, _AXES), where=[_AXES], benefit=1)
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (*map(_twice, _REDUCTIONS), _MEAN)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.ir.edit import rebuild
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, computed, constant, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -71,7 +71,7 @@ def _before_reshape(root: str, sources: tuple[str, ...], *, has_constant: bool =
     matched: Op = op(root, reshape, constant("c")).commutative() if has_constant else op(root, reshape)
     moved = matched.rebuilt(source, *([_VECTOR] if has_constant else [])).like(source)
     where = [_VECTOR] if has_constant else []
-    return rule(f"{root[4:]}-before-reshape", matched, reshape.rebuilt(moved, _DIMS), where=where, benefit=1)
+    return own_rule(f"{root[4:]}-before-reshape", matched, reshape.rebuilt(moved, _DIMS), where=where, benefit=1)
 
 
 # Ops of one operand whose kernels accept any rank.

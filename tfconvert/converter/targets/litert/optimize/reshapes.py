@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, attr, check, computed, constant, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.targets.litert.optimize import matching
@@ -96,23 +96,23 @@ _PRODUCT = tfl.fully_connected(X, W, REST).once().named("product")
 _OF_ROWS = tfl.fully_connected(tfl.reshape(X, ROWS), W, REST, keep_num_dims=False).once().named("product")
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    rule(
+    own_rule(
         "no-reshape",
         tfl.reshape(X, DIMS),
         X,
         where=[check("the shape changes, or may change", _keeps_elements)],
         benefit=20,
     ),
-    rule("fold-reshape", tfl.reshape(constant("c"), DIMS), _RESHAPED, where=[_RESHAPED], benefit=15),
-    rule("reshape-reshape", _OUTER, _OUTER.rebuilt(X, DIMS), benefit=12),
-    rule(
+    own_rule("fold-reshape", tfl.reshape(constant("c"), DIMS), _RESHAPED, where=[_RESHAPED], benefit=15),
+    own_rule("reshape-reshape", _OUTER, _OUTER.rebuilt(X, DIMS), benefit=12),
+    own_rule(
         "squeeze-expand-dims",
         tfl.expand_dims(tfl.squeeze(X, squeeze_dims=attr("squeezed")), array("axis")),
         X,
         where=[matching.KEEPS_TYPE, check("another axis went", _is_axis_that_went)],
         benefit=20,
     ),
-    rule(
+    own_rule(
         "keep-dims",
         tfl.reshape(_REDUCTION, DIMS),
         _REDUCTION.rebuilt(X, W, keep_dims=True),
@@ -120,7 +120,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         where=[check("the shape isn't that of the reduction with its dimensions kept", _keeps_reduced)],
     ),
     *(
-        rule(
+        own_rule(
             name,
             tfl.reshape(product, DIMS),
             product.rebuilt(X, W, REST, keep_num_dims=True),
@@ -130,7 +130,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         for name, product, benefit in (("keep-num-dims", _PRODUCT, 5), ("unflatten", _OF_ROWS, 8))
     ),
     *(
-        rule(f"{name}-to-reshape", op(f"tfl.{name}", X, REST), tfl.reshape(X, _TARGET), where=[_TARGET], benefit=5)
+        own_rule(f"{name}-to-reshape", op(f"tfl.{name}", X, REST), tfl.reshape(X, _TARGET), where=[_TARGET], benefit=5)
         for name in ("squeeze", "expand_dims")
     ),
 )

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, array, attr, check, computed, number, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.targets.litert.optimize import matching
@@ -56,7 +56,7 @@ _CENTERED = tfl.sub(X, _MAX, **matching.PLAIN)
 
 def _sigmoid(name: str, negative: Op) -> Pattern[Any]:
     divisor = tfl.add(tfl.exp(negative), 1.0, **matching.PLAIN).commutative().once()
-    return rule(
+    return own_rule(
         name, tfl.div(1.0, divisor, **matching.PLAIN), tfl.logistic(X), where=[matching.KEEPS_SHAPE], benefit=15
     )
 
@@ -105,55 +105,57 @@ _IS_ONE = check("the number isn't one", lambda c: c == 1)
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    rule("softmax", tfl.div(_EXP, _SUM, **matching.PLAIN), tfl.softmax(X, beta=1.0), where=[_LAST], benefit=15),
-    rule(
+    own_rule("softmax", tfl.div(_EXP, _SUM, **matching.PLAIN), tfl.softmax(X, beta=1.0), where=[_LAST], benefit=15),
+    own_rule(
         "log-softmax", tfl.sub(X, tfl.log(_SUM).once(), **matching.PLAIN), tfl.log_softmax(X), where=[_LAST], benefit=15
     ),
-    rule(
+    own_rule(
         "centered-softmax",
         tfl.softmax(_CENTERED, beta=attr("beta")),
         tfl.softmax(X, beta=attr("beta")),
         where=[_LAST, check("beta is negative", lambda beta: beta > 0)],
         benefit=15,
     ),
-    rule("centered-log-softmax", tfl.log_softmax(_CENTERED), tfl.log_softmax(X), where=[_LAST], benefit=15),
+    own_rule("centered-log-softmax", tfl.log_softmax(_CENTERED), tfl.log_softmax(X), where=[_LAST], benefit=15),
     _sigmoid("logistic", tfl.neg(X)),
     _sigmoid("logistic-of-product", tfl.mul(X, -1.0, **matching.PLAIN).commutative()),
-    rule(
+    own_rule(
         "order-before-softmax",
         _SEARCH,
         _SEARCH.rebuilt(_ORDERED, _AXES),
         where=[_LAST, check("the softmax turns the order around", _keeps_order)],
         benefit=5,
     ),
-    rule("twice-negated", tfl.neg(tfl.neg(_ANY)), _ANY, benefit=20),
-    rule("plus-negated", tfl.add(X, tfl.neg(Y), **_CLAMPED).commutative(), tfl.sub(X, Y, **_CLAMPED), benefit=2),
-    rule("minus-negated", tfl.sub(X, tfl.neg(Y), **_CLAMPED), tfl.add(X, Y, **_CLAMPED), benefit=2),
-    rule(
+    own_rule("twice-negated", tfl.neg(tfl.neg(_ANY)), _ANY, benefit=20),
+    own_rule("plus-negated", tfl.add(X, tfl.neg(Y), **_CLAMPED).commutative(), tfl.sub(X, Y, **_CLAMPED), benefit=2),
+    own_rule("minus-negated", tfl.sub(X, tfl.neg(Y), **_CLAMPED), tfl.add(X, Y, **_CLAMPED), benefit=2),
+    own_rule(
         "reciprocal-root",
         tfl.div(1.0, tfl.sqrt(X).once(), **matching.PLAIN),
         tfl.rsqrt(X),
         where=[matching.KEEPS_SHAPE],
         benefit=2,
     ),
-    rule(
+    own_rule(
         "squared-difference",
         tfl.square(tfl.sub(X, Y, **matching.PLAIN).once()),
         tfl.squared_difference(X, Y),
         where=[_LOW],
         benefit=0,
     ),
-    rule(
+    own_rule(
         "rectified",
         tfl.relu(_SOURCE),
         _SOURCE,
         benefit=3,
         where=[check("the type changes", lambda source, root: source.results[0].type == root.results[0].type)],
     ),
-    rule("power-of-zero", tfl.pow(_ANY, C), _ONES, where=[_IS_ZERO, _ONES], benefit=2),
-    rule("minus-itself", tfl.sub(_INTEGERS, _INTEGERS, **matching.PLAIN), _ZEROS, where=[_ZEROS], benefit=12),
+    own_rule("power-of-zero", tfl.pow(_ANY, C), _ONES, where=[_IS_ZERO, _ONES], benefit=2),
+    own_rule("minus-itself", tfl.sub(_INTEGERS, _INTEGERS, **matching.PLAIN), _ZEROS, where=[_ZEROS], benefit=12),
     *(
-        rule(f"neutral-{matched.names[0][4:]}", matched, _INTEGERS, where=[is_neutral, matching.KEEPS_TYPE], benefit=12)
+        own_rule(
+            f"neutral-{matched.names[0][4:]}", matched, _INTEGERS, where=[is_neutral, matching.KEEPS_TYPE], benefit=12
+        )
         for matched, is_neutral in (
             (tfl.sub(_INTEGERS, C, **matching.PLAIN), _IS_ZERO),
             (tfl.div(_INTEGERS, C, **matching.PLAIN), _IS_ONE),

@@ -26,7 +26,7 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import rebuild
-from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, constant, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -281,24 +281,24 @@ def _rewrite_reduction(op: Operation, match: tuple[_Transposed, tuple[int, ...]]
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    rule(
+    own_rule(
         "no-transpose",
         tfl.transpose(X, P),
         X,
         benefit=20,
         where=[matching.KEEPS_TYPE, check("it moves dimensions", _moves_nothing)],
     ),
-    rule("fold-transpose", tfl.transpose(C, P), _MOVED, where=[_MOVED], benefit=15),
-    rule(
+    own_rule("fold-transpose", tfl.transpose(C, P), _MOVED, where=[_MOVED], benefit=15),
+    own_rule(
         "transpose-transpose",
         tfl.transpose(tfl.transpose(X, P), array("q")),
         tfl.transpose(X, _COMPOSED),
         where=[_COMPOSED],
         benefit=12,
     ),
-    rule("transpose-to-reshape", tfl.transpose(X, P), tfl.reshape(X, _TARGET), where=[_TARGET], benefit=5),
+    own_rule("transpose-to-reshape", tfl.transpose(X, P), tfl.reshape(X, _TARGET), where=[_TARGET], benefit=5),
     *(
-        rule(
+        own_rule(
             f"transpose-after-{each.names[0][4:]}",
             each,
             tfl.transpose(each.rebuilt(X).like(X), _ORDER),

@@ -52,7 +52,8 @@ so for all constants but small ones, as 16-bit floats.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
@@ -66,7 +67,7 @@ from tfconvert.converter.targets.litert.quantize.hybrid import (
     weights_of,
 )
 from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_float16, why_none
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, tfl_file
 from tfconvert.schema.dialects.func import FuncOp
@@ -74,6 +75,8 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import Accumulation, Mode, PerChannel, Quantize
+
+_AS_DYNAMIC = "weights are integers that operators take as they are, since the GPU computes others wrongly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ class QuantizeWeights:
         hybrid_only: Whether all convolutions use integers in the mode `dynamic`, faster or not.
         accumulation: The float type that the runtime may sum up products in, in the mode `float16`.
         trained_only: Whether all weights stay floats except fake-quantized ones, which are already integers.
+        accelerators: What the file is for. The GPU computes weights that operators turn to floats wrongly; it computes
+            with floats whatever form weights have, so the modes `dynamic` and `weights` are one there.
     """
 
     mode: str = "dynamic"
@@ -97,6 +102,7 @@ class QuantizeWeights:
     hybrid_only: bool = False
     trained_only: bool = False
     accumulation: Accumulation = "float32"
+    accelerators: Sequence[str] = ()
     name: ClassVar[str] = "quantize-weights"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -117,6 +123,8 @@ class QuantizeWeights:
         if settings.mode == "float16" and stored.counts:
             module.attributes[tfl_file.REDUCED_PRECISION] = attrs.string(tfl_file.HALF_PRECISION[self.accumulation])
         notes += stored.notes
+        if settings.mode != self.mode:
+            notes.append(Diagnostic("other-mode", _AS_DYNAMIC, severity=NOTE))
         if not stored.counts:
             notes.append(why_none(module, settings.mode, exclusion, stored))
         return PassResult(stored.counts, notes, "quantized weights")
@@ -134,6 +142,8 @@ class QuantizeWeights:
             accumulation=self.accumulation,
         )
         settings.check()
+        if "gpu" in self.accelerators and settings.mode == "weights":
+            return replace(settings, mode="dynamic", hybrid_only=True)
         return settings
 
 

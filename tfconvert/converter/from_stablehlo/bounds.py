@@ -1,0 +1,263 @@
+"""Slices of dimensions that only running tells, whose bounds are counted from the end: `x[-2:]`, `x[:-1]`, `x[::-1]`.
+
+JAX computes the bounds from the size. TensorFlow's strided slice counts from the end by itself, and limits bounds to
+the dimension, so one op is enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tfconvert.converter.from_stablehlo.idioms import number, operands_of
+from tfconvert.converter.ir.tensors import EmittedTensor
+from tfconvert.schema.dialects.dims import UNKNOWN
+from tfconvert.schema.ir.operation import Operation
+
+Number = int | EmittedTensor
+"""An integer, or a scalar of `i32` that is computed."""
+
+END = None
+"""The bound that is the size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a dimension.
+
+    Attributes:
+        begin: The first index, counted from the end if it is negative, `None` for that of the first or last element.
+        end: The index before which it ends, `None` if it is the whole rest.
+        step: The step, negative for one that goes down.
+    """
+
+    begin: int | None
+    end: int | None = END
+    step: int = 1
+
+
+def offset_of(tensor: EmittedTensor) -> tuple[int, int] | None:
+    """Returns the symbol of a size and a number, where a scalar is known to be their sum."""
+    owner = tensor.value.owner
+    shape = tensor.shape
+    if isinstance(owner, Operation) and owner.name in _SAME and shape is not None and math.prod(shape) == 1:
+        return offset_of(_of(tensor, owner, 0))
+    if isinstance(owner, Operation) and owner.name in ("tf.AddV2", "tf.Sub"):
+        sign = 1 if owner.name == "tf.AddV2" else -1
+        for first, second in ((0, 1), (1, 0))[: 1 + (sign > 0)]:
+            base, step = offset_of(_of(tensor, owner, first)), tensor.known.partial(owner.operands[second])
+            if base is not None and step is not None and len(step) == 1 and step[0] > UNKNOWN:
+                return base[0], base[1] + sign * step[0]
+    partial = tensor.known.partial(tensor.value)
+    return (partial[0], 0) if partial is not None and len(partial) == 1 and partial[0] < UNKNOWN else None
+
+
+# What keeps the one element of a tensor.
+_SAME = ("tf.Cast", "tf.ExpandDims", "tf.Reshape", "tf.Squeeze")
+
+
+def _of(tensor: EmittedTensor, owner: Operation, index: int) -> EmittedTensor:
+    return EmittedTensor(tensor.builder, owner.operands[index], tensor.known)
+
+
+def spanned(x: EmittedTensor, spans: Mapping[int, Span]) -> EmittedTensor:
+    """Returns the parts of some dimensions of a tensor."""
+    axes = range(len(x.shape or ()))
+    of = [spans.get(axis, Span(None)) for axis in axes]
+    masks = [sum(1 << axis for axis in axes if bound[axis] is None) for bound in _bounds(of)]
+    begins, ends = ([0 if each is None else each for each in bound] for bound in _bounds(of))
+    steps = [each.step for each in of]
+    return x.op("StridedSlice", x, begins, ends, steps, begin_mask=masks[0], end_mask=masks[1])  # type: ignore[no-any-return]
+
+
+def _bounds(spans: Sequence[Span]) -> tuple[list[int | None], list[int | None]]:
+    return [each.begin for each in spans], [each.end for each in spans]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A scalar as a sum.
+
+    Attributes:
+        terms: What is not a number: symbols of sizes, ops on others, and values, with their factors.
+        constant: The number that is added to them.
+    """
+
+    terms: frozenset[tuple[Hashable, int]]
+    constant: int
+
+    def plus(self, other: _Form, factor: int = 1) -> _Form:
+        total = dict(self.terms)
+        for term, count in other.terms:
+            total[term] = total.get(term, 0) + count * factor
+        terms = frozenset((term, count) for term, count in total.items() if count)
+        return _Form(terms, self.constant + factor * other.constant)
+
+
+def _number(value: int) -> _Form:
+    return _Form(frozenset(), value)
+
+
+def _size(symbol: int) -> _Form:
+    return _Form(frozenset([(symbol, 1)]), 0)
+
+
+def _form(x: Number) -> _Form:
+    """Returns the sum that a scalar is."""
+    value = x if isinstance(x, int) else number(x)
+    if value is not None or isinstance(x, int):
+        return _number(int(value or 0))
+    moved, negated = operands_of(x, "Cast", "ExpandDims", "Reshape", "Squeeze"), operands_of(x, "Neg")
+    if moved or negated:
+        inner = _form((moved or negated)[0])
+        return _number(0).plus(inner, -1 if negated else 1)
+    for name in ("AddV2", "Sub", "Mul", "Minimum", "Maximum", "FloorMod"):
+        operands = operands_of(x, name)
+        if operands:
+            one, other = map(_form, operands)
+            if name in ("AddV2", "Sub"):
+                return one.plus(other, -1 if name == "Sub" else 1)
+            if name == "Mul" and not (one.terms and other.terms):
+                whole, factor = (one, other) if one.terms else (other, one)
+                return _number(0).plus(whole, factor.constant)
+            return _Form(frozenset([((name, one, other), 1)]), 0)
+    partial = x.known.partial(x.value)
+    if partial is not None and len(partial) == 1 and partial[0] < UNKNOWN:
+        return _size(partial[0])
+    return _Form(frozenset([(x.value, 1)]), 0)
+
+
+def bound_of(x: Number, size: int) -> tuple[int | None] | None:
+    """Returns a bound as a span has it, in a tuple; `None` if it isn't one.
+
+    Args:
+        x: The bound, which is within the dimension.
+        size: The symbol of the dimension's size.
+    """
+    return _bound(_form(x), size)
+
+
+def _bound(form: _Form, size: int) -> tuple[int | None] | None:
+    whole, constant = _size(size), form.constant
+    if not form.terms:
+        return (constant,) if constant >= 0 else None
+    if form.terms == whole.terms:
+        return (constant or END,) if constant <= 0 else None
+    ((term, count), *others) = form.terms
+    if others or count != 1 or constant or not isinstance(term, tuple):
+        return None
+    if term == ("FloorMod", _number(-1), whole):
+        # JAX requires dimensions to be at least 1.
+        return (-1,)
+    name, one, other = term
+    known, rest = (one, other) if not one.terms else (other, one)
+    if known.terms or rest.terms != whole.terms:
+        return None
+    if name == "Minimum" and known.constant >= 0 and rest.constant == 0:
+        return (known.constant,)
+    return (rest.constant,) if name == "Maximum" and known.constant == 0 and rest.constant < 0 else None
+
+
+def span_of(begin: Number, length: Number, size: int) -> Span | None:
+    """Returns the part of a dimension that a slice is, `None` if it isn't one that is counted from the end.
+
+    Args:
+        begin: Where it begins.
+        length: Its length.
+        size: The symbol of the dimension's size.
+    """
+    start, extent = _form(begin), _form(length)
+    limited = () if isinstance(length, int) else _pairs(operands_of(length, "Maximum"))
+    for one, zero in limited:
+        if number(zero) == 0:
+            # Where the end is before the beginning, there is nothing between them.
+            extent = _form(one)
+    end = start.plus(extent)
+    first, last = _bound(start, size), _bound(end, size) if end.terms else None
+    return None if first is None or last is None else Span(first[0], last[0])
+
+
+def _pairs(operands: Sequence[EmittedTensor]) -> Sequence[Sequence[EmittedTensor]]:
+    """Returns two operands in both orders."""
+    return (operands, operands[::-1]) if operands else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sequence:
+    """Numbers that are evenly spaced.
+
+    Attributes:
+        base: The symbol of the size that the first one is counted from, 0 for none.
+        first: The first one, or what is added to that size.
+        step: The step.
+        count: How many there are.
+        is_reversed: Whether they come in the opposite order.
+    """
+
+    base: int
+    first: int
+    step: int
+    count: EmittedTensor
+    is_reversed: bool = False
+
+
+def whole_span(index: EmittedTensor, size: int) -> tuple[Span, bool] | None:
+    """Returns the part of a dimension that indices select, and whether they do it in the opposite order.
+
+    Args:
+        index: The indices: evenly spaced, and as many as there are.
+        size: The symbol of the dimension's size.
+    """
+    found = _sequence(index, size)
+    if found is None:
+        return None
+    skipped = found.first if found.step > 0 else -1 - found.first
+    if found.base != (0 if found.step > 0 else size) or skipped < 0 or not _is_all(found, skipped, size):
+        return None
+    return Span((found.first if skipped else None), END, found.step), found.is_reversed
+
+
+def _is_all(found: _Sequence, skipped: int, size: int) -> bool:
+    """Returns whether there are as many numbers as there are between the first one and the end."""
+    step = abs(found.step)
+    if step == 1:
+        return offset_of(found.count) == (size, -skipped)
+    division = operands_of(found.count, "FloorDiv")
+    return bool(division) and number(division[1]) == step and offset_of(division[0]) == (size, step - 1 - skipped)
+
+
+def _sequence(x: EmittedTensor, size: int) -> _Sequence | None:
+    """Returns a vector as the sequence that it is."""
+    limits, reverse = operands_of(x, "Range"), operands_of(x, "ReverseV2")
+    if limits:
+        is_plain = number(limits[0]) == 0 and number(limits[2]) == 1
+        return _Sequence(0, 0, 1, limits[1]) if is_plain else None
+    if reverse:
+        found = _sequence(reverse[0], size)
+        return None if found is None else replace(found, is_reversed=not found.is_reversed)
+    moved = operands_of(x, "Cast", "ExpandDims", "Reshape")
+    if moved:
+        return _sequence(moved[0], size)
+    for name in ("AddV2", "Mul"):
+        operands = operands_of(x, name)
+        for one, other in _pairs(operands):
+            found = _sequence(one, size) if not other.rank or number(other) is not None else None
+            if found is not None:
+                return _added(found, other) if name == "AddV2" else _scaled(found, other)
+    return None
+
+
+def _added(found: _Sequence, term: EmittedTensor) -> _Sequence | None:
+    value, offset = number(term), offset_of(term)
+    base, more = offset if value is None and offset is not None else (0, value)
+    if more is None or (base and found.base):
+        return None
+    return replace(found, base=found.base or base, first=found.first + int(more))
+
+
+def _scaled(found: _Sequence, factor: EmittedTensor) -> _Sequence | None:
+    value = number(factor)
+    if not value or found.base:
+        return None
+    return replace(found, first=found.first * int(value), step=found.step * int(value))

@@ -1,0 +1,1 @@
+"""Forms of operators that accelerators take, for those that they refuse or compute wrongly."""

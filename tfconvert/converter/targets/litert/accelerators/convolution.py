@@ -1,0 +1,135 @@
+"""Convolutions: without what accelerators don't know, such as a third dimension or groups of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.accelerators.builder import AcceleratorBuilder, form, option, static_shape
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.ir.values import Value
+
+_ACTIVATION = "fused_activation_function"
+
+_ACTIVATIONS: Mapping[str, str] = {"RELU": "relu", "RELU6": "relu6", "RELU_N1_TO_1": "relu_n1_to_1", "TANH": "tanh"}
+"""The operators of activations that may be fused."""
+
+# The maximum number of elements of filters that are written out with zeros.
+_MAX_DENSE = 1 << 20
+
+
+def _unfused(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """An operator with a fused activation: the operator, then the activation."""
+    need(option(op, _ACTIVATION) != "NONE", "no activation is fused")
+    (value,) = build.again(op, op.operands, options={_ACTIVATION: "NONE"}).results
+    return _activated(op, build, value)
+
+
+def _activated(op: tfl.TFLOp, build: AcceleratorBuilder, value: Value) -> Value:
+    """Returns the activation of an operator that is fused, as an operator; declines if it is none."""
+    fused = option(op, _ACTIVATION)
+    need(fused in ("NONE", *_ACTIVATIONS), "an activation is fused that is no operator")
+    return value if fused == "NONE" else build.unary(_ACTIVATIONS[fused], value)
+
+
+def _cropped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.transpose_conv` with the padding SAME: the whole result, a slice of it, and the activation."""
+    need(option(op, "padding") == "SAME", "it is not padded")
+    _, weights, value, *_ = op.operands
+    shape, kernel, result = static_shape(value), static_shape(weights), static_shape(op.results[0])
+    strides = option(op, "stride_h"), option(op, "stride_w")
+    pairs = list(zip(shape[1:3], strides, kernel[1:3], strict=True))
+    whole = [(size - 1) * stride + taps for size, stride, taps in pairs]
+    # The gradient of a convolution with the padding SAME: the larger half of the padding is behind.
+    cut = [
+        max((size - 1) * stride + taps - after, 0)
+        for (size, stride, taps), after in zip(pairs, result[1:3], strict=True)
+    ]
+    need(all(one >= after for one, after in zip(whole, result[1:3], strict=True)), "its windows leave gaps at the end")
+    full = (result[0], *whole, result[3])
+    new = build.again(op, [build.ints(full), *op.operands[1:]], [full], {"padding": "VALID", _ACTIVATION: "NONE"})
+    return _activated(op, build, build.slice(new.results[0], [0, *(each // 2 for each in cut), 0], result))
+
+
+def _frames(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.conv_3d`: frames as a batch, each with those that it is computed from as channels; then one `conv_2d`."""
+    value, weights, *bias = op.operands
+    batch, _, height, width, channels = static_shape(value)
+    taps, *window, _, filters = static_shape(weights)
+    after = static_shape(op.results[0])
+    frames = _shifted(op, build, value, taps, after[1])
+    value = build.concatenation(
+        [build.reshape(each, (batch * after[1], height, width, channels)) for each in frames], 3
+    )
+    weights = build.transpose(weights, (4, 1, 2, 0, 3))
+    weights = build.reshape(weights, (filters, *window, taps * channels))
+    names = ("padding", _ACTIVATION, "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor")
+    shape = (batch * after[1], *after[2:])
+    operands = [value, weights, *(each for each in bias if not tfl.is_absent(each))]
+    if len(operands) < 3:
+        operands.append(build.constant(np.zeros(filters, np.float32)))
+    kind = types.tensor(types.element_of(op.results[0].type), shape)
+    new = build.tfl("conv_2d", operands, kind, {name: option(op, name) for name in names})
+    return build.reshape(new, after)
+
+
+def _shifted(op: tfl.TFLOp, build: AcceleratorBuilder, value: Value, taps: int, after: int) -> list[Value]:
+    """Returns for each tap of a filter the frames that it is applied to."""
+    batch, depth, height, width, channels = static_shape(value)
+    stride, dilation = option(op, "stride_d"), option(op, "dilation_d_factor")
+    reach = (taps - 1) * dilation + 1
+    missing = max((after - 1) * stride + reach - depth, 0) if option(op, "padding") == "SAME" else 0
+    value = build.reshape(value, (batch, depth, height, width * channels))
+    if missing:
+        value = build.pad(value, [(0, 0), (missing // 2, missing - missing // 2), (0, 0), (0, 0)])
+    size = (batch, (after - 1) * stride + 1, height, width * channels)
+    parts = [
+        value if size == static_shape(value) else build.slice(value, (0, tap * dilation, 0, 0), size)
+        for tap in range(taps)
+    ]
+    return [build.every(part, 1, stride) for part in parts]
+
+
+def _ungrouped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A `tfl.conv_2d` in groups: each output gets all inputs, with zeros for those of other groups."""
+    value, weights, *bias = op.operands
+    channels, shape = static_shape(value)[3], static_shape(weights)
+    filters, *window, taken = shape
+    groups = channels // taken
+    need(groups > 1, "it has one group")
+    need(filters * window[0] * window[1] * channels <= _MAX_DENSE, "it is large")
+    dense = build.mapped(weights, lambda given: _dense(given, groups))
+    (result,) = build.again(op, [value, dense, *bias]).results
+    return result
+
+
+def _dense(weights: tensor_data.Array, groups: int) -> tensor_data.Array:
+    filters, height, width, taken = weights.shape
+    dense = np.zeros((groups, filters // groups, height, width, groups, taken), weights.dtype)
+    parts = weights.reshape(groups, filters // groups, height, width, taken)
+    for group in range(groups):
+        dense[group, :, :, :, group] = parts[group]
+    return dense.reshape(filters, height, width, groups * taken)
+
+
+def _bias_after(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A convolution with a computed bias: the sum after it."""
+    at = 3 if op.op_name == "transpose_conv" else 2
+    need(tfl.has_operand(op, at) and not tfl.is_constant(op.operands[at]), "it has no computed bias")
+    (value,) = build.again(op, op.operands[:at], options={_ACTIVATION: "NONE"}).results
+    bias = build.reshape(op.operands[at], (1, 1, 1, static_shape(value)[-1]))
+    return build.tfl("add", (value, bias), value.type, {_ACTIVATION: option(op, _ACTIVATION)})
+
+
+_FUSED = ("add", "conv_2d", "depthwise_conv_2d", "div", "fully_connected", "mul", "sub", "transpose_conv")
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    *(form(f"{name}-then-activation", name, _unfused, 4) for name in _FUSED),
+    form("transpose-conv-then-slice", "transpose_conv", _cropped),
+    *(form(f"{name}-then-bias", name, _bias_after, 3) for name in ("conv_2d", "depthwise_conv_2d", "transpose_conv")),
+    form("frames-as-batch", "conv_3d", _frames),
+    form("conv-without-groups", "conv_2d", _ungrouped),
+)

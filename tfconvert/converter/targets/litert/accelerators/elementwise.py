@@ -1,0 +1,136 @@
+"""Elementwise operators: in rank 4, where no operand is misread, and with constants in full."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfconvert.converter.rewrite.pattern import need
+from tfconvert.converter.targets.litert.accelerators.builder import (
+    MAX_READ,
+    AcceleratorBuilder,
+    form,
+    source_of,
+    static_shape,
+    stored_constant,
+)
+from tfconvert.converter.targets.litert.accelerators.ranks import MAX_RANK
+from tfconvert.converter.targets.litert.fitting.fit import ANY, groups_of, merged
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.values import Value
+
+_UNARY = (
+    "abs cast ceil cos dequantize elu exp floor gelu hard_swish leaky_relu log logical_not logistic neg quantize relu "
+    "relu6 relu_n1_to_1 round rsqrt sign sin sqrt square tanh"
+)
+_BINARY = (
+    "add atan2 div equal floor_div floor_mod greater greater_equal less less_equal logical_and logical_or maximum "
+    "minimum mul not_equal pow prelu right_shift select select_v2 squared_difference sub"
+)
+
+
+def _unary(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """An op of one operand: in the shape from which the operand was reshaped, or in rank 4."""
+    need(
+        all(types.element_of(value.type) != types.I64 for value in (op.operands[0], op.results[0])), "it is of 64 bits"
+    )
+    shape = static_shape(op.operands[0])
+    source = source_of(op.operands[0])
+    before = static_shape(source)
+    if not 0 < len(before) <= MAX_RANK or source is op.operands[0]:
+        source, before = op.operands[0], _in_rank_4(shape)
+    need(before != shape, "its shape is low already")
+    (value,) = build.again(op, [build.reshape(source, before)], [before]).results
+    return build.reshape(value, shape)
+
+
+def _in_rank_4(shape: Shape) -> Shape:
+    """Returns a shape of rank 4 with a batch of one."""
+    if len(shape) <= MAX_RANK:
+        return (*[1] * (MAX_RANK - len(shape)), *shape)
+    return (1, math.prod(shape[:-2]), *shape[-2:])
+
+
+def _same_shapes(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """An op whose operands have one shape, or are single numbers: in the shape that one was reshaped from."""
+    shape = static_shape(op.results[0])
+    need(len(shape) > MAX_RANK, "its rank is low already")
+    shapes = [static_shape(value) for value in op.operands]
+    need(all(each == shape or math.prod(each) == 1 for each in shapes), "it broadcasts")
+    sources = [static_shape(source_of(value)) for value in op.operands if math.prod(static_shape(value)) > 1]
+    low = next((each for each in sources if 0 < len(each) <= MAX_RANK), _in_rank_4(shape))
+    operands = [
+        build.reshape(source_of(value), low if each == shape else (1,) * len(low))
+        for value, each in zip(op.operands, shapes, strict=True)
+    ]
+    (value,) = build.again(op, operands, [low]).results
+    return build.reshape(value, shape)
+
+
+def _grouped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """An op in rank 4: neighbouring dimensions that broadcast alike are merged."""
+    new, _ = _operands_in_rank_4(op, build)
+    return _emitted(op, build, new)
+
+
+def _full(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """As `_grouped`, with constants in the full shape of the result."""
+    new, low = _operands_in_rank_4(op, build)
+    for index, value in enumerate(new):
+        constant = stored_constant(value)
+        if constant is not None and static_shape(value) != low:
+            need(math.prod(low) <= MAX_READ, "it is large")
+            whole = np.broadcast_to(tensor_data.to_array(constant), low)
+            kind = types.tensor(types.element_of(value.type), low)
+            stored = tensor_data.of_array(np.ascontiguousarray(whole), types.element_of(constant.type))
+            new[index] = build.insert(tfl.constant(stored, result_type=kind)).results[0]
+    return _emitted(op, build, new)
+
+
+def _repeated(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """As `_grouped`, with computed operands repeated to the result's shape."""
+    new, low = _operands_in_rank_4(op, build)
+    for index, value in enumerate(new):
+        shape = static_shape(value)
+        if stored_constant(value) is None and shape != low:
+            new[index] = build.tile(value, [all_ // one for one, all_ in zip(shape, low, strict=True)])
+    return _emitted(op, build, new)
+
+
+def _emitted(op: tfl.TFLOp, build: AcceleratorBuilder, operands: Sequence[Value]) -> Value:
+    low = np.broadcast_shapes(*[static_shape(value) for value in operands])
+    (value,) = build.again(op, operands, [low]).results
+    return build.reshape(value, static_shape(op.results[0]))
+
+
+def _operands_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> tuple[list[Value], Shape]:
+    """Returns the operands in rank 4, no two of them the same value, and the result's shape."""
+    shape = static_shape(op.results[0])
+    need(op.op_name != "select" or static_shape(op.operands[0]) == shape, "it chooses rows")
+    padded = [(*[1] * (len(shape) - len(each)), *each) for each in map(static_shape, op.operands)]
+    need(np.broadcast_shapes(shape, *padded) == shape, "its kernel does not broadcast")
+    keys = [ANY if size == 1 else tuple(each[axis] == 1 for each in padded) for axis, size in enumerate(shape)]
+    groups = groups_of(keys) if len(shape) > MAX_RANK else [(axis, axis + 1) for axis in range(len(shape))]
+    need(len(groups) <= MAX_RANK, "its dimensions broadcast in too many ways")
+    missing = (1,) * (MAX_RANK - len(groups))
+    low = [(*missing, *merged(each, groups)) for each in padded]
+    seen: list[Value] = []
+    new: list[Value] = []
+    for value, each in zip(op.operands, low, strict=True):
+        is_number = tfl.is_constant(value) and math.prod(each) == 1
+        reshaped = build.reshape(value, () if is_number else each)
+        new.append(build.copy(reshaped) if value in seen and not tfl.is_constant(value) else reshaped)
+        seen.append(value)
+    return new, (*missing, *merged(shape, groups))
+
+
+PATTERNS = (
+    *(form(f"{name}-in-rank-4", name, _unary) for name in _UNARY.split()),
+    *(form(f"{name}-in-the-shape-before", name, _same_shapes, 3) for name in _BINARY.split()),
+    *(form(f"{name}-in-rank-4", name, _grouped, 2) for name in _BINARY.split()),
+    *(form(f"{name}-of-whole-constants", name, _full) for name in _BINARY.split()),
+    *(form(f"{name}-of-repeated-operands", name, _repeated, 0) for name in _BINARY.split()),
+)

@@ -1,0 +1,187 @@
+"""Borders around tensors, and batches that are made of spatial blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfconvert.converter.rewrite.pattern import need
+from tfconvert.converter.targets.litert.accelerators.builder import (
+    AcceleratorBuilder,
+    array_of,
+    form,
+    ints_of,
+    option,
+    static_shape,
+)
+from tfconvert.converter.targets.litert.accelerators.pieces import gather, like, padded, part, parted
+from tfconvert.converter.targets.litert.accelerators.ranks import around
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.ir.values import Value
+
+
+def _pairs(op: tfl.TFLOp) -> list[tuple[int, int]]:
+    found = ints_of(op.operands[1])
+    return list(zip(found[::2], found[1::2], strict=True))
+
+
+def _pad_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A border of a tensor of a lower rank: with the axes after a batch of one."""
+    shape = static_shape(op.operands[0])
+    need(len(shape) < 4, "its rank is 4 already")
+    missing = (0,) * (3 - len(shape))
+    pairs = [(0, 0), *_pairs(op), *((0, 0) for _ in missing)]
+    return _bordered(op, build, op.operands[0], (1, *shape, *(1 for _ in missing)), pairs, static_shape(op.results[0]))
+
+
+def _pad_by_axis(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A border of a batch, or of many axes: of each axis for itself, as that of the width."""
+    value = op.operands[0]
+    for axis, pair in enumerate(_pairs(op)):
+        if any(pair):
+            shape = list(static_shape(value))
+            parts = (1, *around(static_shape(value), axis))
+            shape[axis] += sum(pair)
+            value = _bordered(op, build, value, parts, [(0, 0), (0, 0), pair, (0, 0)], shape)
+    need(value is not op.operands[0], "it has no border")
+    return value
+
+
+def _bordered(
+    op: tfl.TFLOp,
+    build: AcceleratorBuilder,
+    value: Value,
+    shape: Sequence[int],
+    pairs: Sequence[tuple[int, int]],
+    result: Sequence[int],
+) -> Value:
+    """Emits a pad of a value in another shape, with the numbers that an op pads with."""
+    low = [size + sum(pair) for size, pair in zip(shape, pairs, strict=True)]
+    fill = [build.array(np.array(_finite(float(array_of(each)))), each) for each in op.operands[2:]]
+    operands = (build.reshape(value, shape), build.constant(np.array(pairs, np.int32)), *fill)
+    return build.reshape(build.again(op, operands, [tuple(low)]).results[0], result)
+
+
+def _finite(number: float) -> float:
+    """Returns a number that shaders can state: of infinity the largest one."""
+    largest = float(np.finfo(np.float32).max)
+    return min(max(number, -largest), largest)
+
+
+def _pad_with_finite(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A border of infinity: of the largest number."""
+    need(types.element_of(op.operands[0].type) == types.F32, "its elements are not f32")
+    fill = float(array_of(op.operands[2]))
+    need(math.isinf(fill), "its border is finite")
+    return build.again(op, (*op.operands[:2], build.array(np.array(_finite(fill)), op.operands[2]))).results[0]
+
+
+def _joined(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A border of elements that are not floats: constants that are joined to it."""
+    value = op.operands[0]
+    need(types.element_of(value.type) in (types.I32, types.I1, types.F32), "its elements are quantized")
+    fill = array_of(op.operands[2]).item() if op.op_name == "padv2" else 0
+    for axis, (before, after) in enumerate(_pairs(op)):
+        if before or after:
+            shape = list(static_shape(value))
+            shape[axis] += before + after
+            value = build.reshape(padded(build, parted(build, value, axis), 2, before, after, fill), shape)
+    need(value is not op.operands[0], "it has no border")
+    return value
+
+
+def _mirror(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A mirrored border: constant places of each axis."""
+    value, offset = op.operands[0], int(option(op, "mode") == "SYMMETRIC")
+    for axis, (before, after) in enumerate(_pairs(op)):
+        if before or after:
+            size = static_shape(value)[axis]
+            places = [*range(before - offset, -offset, -1), *range(size)]
+            places += range(size - 2 + offset, size - 2 + offset - after, -1)
+            shape = list(static_shape(value))
+            shape[axis] = len(places)
+            value = build.reshape(gather(build, parted(build, value, axis), places, 2), shape)
+    need(value is not op.operands[0], "it has no border")
+    return value
+
+
+def _blocks_to_batch(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.space_to_batch_nd`: a border, and two transposes of rank 4."""
+    value, sizes = op.operands[0], ints_of(op.operands[1])
+    pads = ints_of(op.operands[2])
+    for index in range(len(sizes)):
+        if any(pads[2 * index : 2 * index + 2]):
+            value = _border(build, value, index + 1, pads[2 * index], pads[2 * index + 1])
+    batch, height, width, behind, rows, columns = _blocks(static_shape(value), sizes)
+    tall, wide = height // rows, width // columns
+    value = build.reshape(value, (batch * tall, rows, wide, columns * behind))
+    value = build.reshape(build.transpose(value, (1, 0, 2, 3)), (rows, batch * tall * wide, columns, behind))
+    return build.reshape(build.transpose(value, (0, 2, 1, 3)), static_shape(op.results[0]))
+
+
+def _batch_to_blocks(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.batch_to_space_nd`: two transposes of rank 4, and a slice."""
+    value, sizes, crops = op.operands[0], ints_of(op.operands[1]), ints_of(op.operands[2])
+    shape = static_shape(value)
+    whole, height, width, behind, rows, columns = _blocks(shape, sizes)
+    batch = whole // (rows * columns)
+    value = build.reshape(value, (rows, columns, batch * height * width, behind))
+    value = build.reshape(build.transpose(value, (0, 2, 1, 3)), (rows, batch * height, width, columns * behind))
+    value = build.transpose(value, (1, 0, 2, 3))
+    spatial = [size * block for size, block in zip(shape[1:], sizes, strict=False)]
+    value = build.reshape(value, (batch, *spatial, *shape[len(sizes) + 1 :]))
+    for index in range(len(sizes)):
+        result = static_shape(op.results[0])[index + 1]
+        value = part(build, value, index + 1, crops[2 * index], result)
+    return value
+
+
+def _blocks(shape: tuple[int, ...], sizes: list[int]) -> tuple[int, int, int, int, int, int]:
+    """Returns the batch, the height, the width, all behind, and the height and width of a block."""
+    need(1 <= len(sizes) <= 2, "it has more than two spatial dimensions")
+    spatial = [1] * (2 - len(sizes)) + list(shape[1 : len(sizes) + 1])
+    blocks = [1] * (2 - len(sizes)) + sizes
+    return (shape[0], *spatial, math.prod(shape[len(sizes) + 1 :]), *blocks)  # type: ignore[return-value]
+
+
+def _border(build: AcceleratorBuilder, value: Value, axis: int, before: int, after: int) -> Value:
+    shape = list(static_shape(value))
+    around = [[0, 0] for _ in shape]
+    around[axis] = [before, after]
+    shape[axis] += before + after
+    return build.tfl("pad", (value, build.constant(np.array(around, np.int32))), like(value, shape))
+
+
+def _depth_of_batch(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A rearrangement of depth and space with a batch: which is a part of the height."""
+    (batch, height, *rest), result = static_shape(op.operands[0]), static_shape(op.results[0])
+    need(batch > 1, "it has no batch")
+    value = build.reshape(op.operands[0], (1, batch * height, *rest))
+    new = build.again(op, (value,), [(1, batch * result[1], *result[2:])])
+    return build.reshape(new.results[0], result)
+
+
+def _depth_by_transpose(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A rearrangement of depth and space: a transpose of rank 4."""
+    block, is_from_depth = option(op, "block_size"), op.op_name == "depth_to_space"
+    batch, height, width, depth = static_shape(op.results[0] if is_from_depth else op.operands[0])
+    apart = [batch * height // block, block, width // block, block * depth]
+    if is_from_depth:
+        apart[1], apart[2] = apart[2], apart[1]
+    value = build.transpose(build.reshape(op.operands[0], apart), (0, 2, 1, 3))
+    return build.reshape(value, static_shape(op.results[0]))
+
+
+PATTERNS = (
+    form("pad-with-finite-numbers", "padv2", _pad_with_finite, 4),
+    *(form(f"{name}-in-rank-4", name, _pad_in_rank_4, 3) for name in ("pad", "padv2")),
+    *(form(f"{name}-by-axis", name, _pad_by_axis, 0) for name in ("pad", "padv2")),
+    *(form(f"{name}-as-concatenation", name, _joined, -1) for name in ("pad", "padv2")),
+    form("mirror-as-gather", "mirror_pad", _mirror),
+    form("blocks-to-batch", "space_to_batch_nd", _blocks_to_batch),
+    form("batch-to-blocks", "batch_to_space_nd", _batch_to_blocks),
+    *(form(f"{name}-of-batch", name, _depth_of_batch) for name in ("depth_to_space", "space_to_depth")),
+    *(form(f"{name}-as-transpose", name, _depth_by_transpose, 0) for name in ("depth_to_space", "space_to_depth")),
+)

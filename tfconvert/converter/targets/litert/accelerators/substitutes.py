@@ -1,0 +1,193 @@
+"""Operators that microcontrollers or NPUs don't have, by others that they have."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tfconvert.converter.rewrite.pattern import need
+from tfconvert.converter.targets.litert.accelerators.builder import (
+    AcceleratorBuilder,
+    array_of,
+    form,
+    ints_of,
+    option,
+    static_shape,
+)
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.ir.values import Value
+
+# x * logistic(x * (_LINEAR + _CUBIC * x * x)) is 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))).
+_LINEAR = 2 * math.sqrt(2 / math.pi)
+_CUBIC = _LINEAR * 0.044715
+
+# The maximum exponent of a power that is done by multiplications.
+_MAX_EXPONENT = 64
+
+
+def _float(op: tfl.TFLOp, operand: int = 0) -> Value:
+    value = op.operands[operand]
+    need(types.element_of(value.type) == types.F32, "it is not of floats")
+    return value
+
+
+def _gelu(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """GELU by the logistic function; the exact one differs by at most 5e-4."""
+    x = _float(op)
+    factor = build.binary("add", build.binary("mul", build.binary("mul", x, x), _CUBIC), _LINEAR)
+    return build.binary("mul", x, build.unary("logistic", build.binary("mul", x, factor)))
+
+
+def _relu6(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    return build.binary("minimum", build.unary("relu", _float(op)), 6.0)
+
+
+def _neg(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    need(types.element_of(op.operands[0].type) in (types.F32, types.I32), "it is quantized")
+    return build.binary("mul", op.operands[0], -1)
+
+
+def _sign(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    x = _float(op)
+    above, below = (build.to(build.binary(name, x, 0.0, types.I1), types.F32) for name in ("greater", "less"))
+    return build.binary("sub", above, below)
+
+
+def _elu(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    x = _float(op)
+    below = build.binary("sub", build.unary("exp", build.binary("minimum", x, 0.0)), 1.0)
+    return build.binary("add", build.unary("relu", x), below)
+
+
+def _down(x: Value, build: AcceleratorBuilder) -> Value:
+    return build.binary("floor_div", x, 1.0)
+
+
+def _floor(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    return _down(_float(op), build)
+
+
+def _ceil(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    return build.binary("mul", _down(build.binary("mul", _float(op), -1.0), build), -1.0)
+
+
+def _round(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """Rounds half up, and subtracts 1 from odd results of halves."""
+    shifted = build.binary("add", _float(op), 0.5)
+    up = _down(shifted, build)
+    is_half = build.to(build.binary("equal", shifted, up, types.I1), types.F32)
+    return build.binary("sub", up, build.binary("mul", is_half, build.binary("floor_mod", up, 2.0)))
+
+
+def _pow(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A power with a constant exponent: products, roots, or `exp(exponent * log(x))`."""
+    x = _float(op)
+    exponents = np.unique(array_of(op.operands[1]))
+    need(exponents.size == 1, "it has several exponents")
+    need(static_shape(x) == static_shape(op.results[0]), "its exponent has another shape")
+    exponent = float(exponents[0])
+    if exponent == 0.5:
+        return build.unary("sqrt", x)
+    if exponent == -0.5:
+        return build.unary("rsqrt", x)
+    if not exponent.is_integer():
+        return build.unary("exp", build.binary("mul", build.unary("log", x), exponent))
+    need(0 < abs(exponent) <= _MAX_EXPONENT, "its exponent is large")
+    power = _product(x, int(abs(exponent)), build)
+    return power if exponent > 0 else build.binary("div", 1.0, power)
+
+
+def _product(x: Value, exponent: int, build: AcceleratorBuilder) -> Value:
+    if exponent == 1:
+        return x
+    half = _product(x, exponent // 2, build)
+    square = build.binary("mul", half, half)
+    return build.binary("mul", square, x) if exponent % 2 else square
+
+
+def _rsqrt(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    return build.binary("div", 1.0, build.unary("sqrt", _float(op)))
+
+
+def _square(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    return build.binary("mul", _float(op), op.operands[0])
+
+
+def _select(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A choice by rows or by elements as one that broadcasts."""
+    condition, *others = op.operands
+    mask, shape = static_shape(condition), static_shape(op.results[0])
+    if len(mask) == 1 < len(shape):
+        condition = build.reshape(condition, (*mask, *[1] * (len(shape) - 1)))
+    return build.tfl("select_v2", (condition, *others), op.results[0].type)
+
+
+def _integer_choice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A choice of integers as `y + condition * (x - y)`, which wraps around to the right numbers."""
+    condition, x, y = op.operands
+    element = types.element_of(op.results[0].type)
+    need(element == types.I32, "it is not of integers")
+    mask, shape = static_shape(condition), static_shape(op.results[0])
+    if op.op_name == "select" and len(mask) == 1 < len(shape):
+        condition = build.reshape(condition, (*mask, *[1] * (len(shape) - 1)))
+    chosen = build.binary("mul", build.to(condition, element), build.binary("sub", x, y))
+    return build.binary("add", y, chosen)
+
+
+def _reduce_min(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    opposite = build.binary("mul", _float(op), -1.0)
+    largest = build.tfl("reduce_max", (opposite, op.operands[1]), op.results[0].type, _kept(op))
+    return build.binary("mul", largest, -1.0)
+
+
+def _reduce_any(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    opposite = build.unary("logical_not", op.operands[0])
+    return build.unary(
+        "logical_not", build.tfl("reduce_all", (opposite, op.operands[1]), op.results[0].type, _kept(op))
+    )
+
+
+def _kept(op: tfl.TFLOp) -> dict[str, bool]:
+    return {"keep_dims": bool(option(op, "keep_dims"))}
+
+
+def _reduce_prod(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """Products of halves."""
+    value = _float(op)
+    rank = len(static_shape(value))
+    for axis in sorted({axis % rank for axis in ints_of(op.operands[1])}):
+        while (size := static_shape(value)[axis]) > 1:
+            half = size // 2
+            first, second = (_part(value, axis, start, half, build) for start in (0, half))
+            rest = [_part(value, axis, size - 1, 1, build)] if size % 2 else []
+            value = build.concatenation([build.binary("mul", first, second), *rest], axis)
+    return build.reshape(value, static_shape(op.results[0]))
+
+
+def _part(value: Value, axis: int, start: int, size: int, build: AcceleratorBuilder) -> Value:
+    shape = static_shape(value)
+    begin, sizes = [0] * len(shape), list(shape)
+    begin[axis], sizes[axis] = start, size
+    return build.slice(value, begin, sizes)
+
+
+PATTERNS = (
+    form("gelu-by-logistic", "gelu", _gelu),
+    form("relu6-as-minimum", "relu6", _relu6),
+    form("neg-as-product", "neg", _neg),
+    form("sign-by-comparison", "sign", _sign),
+    form("elu-by-exp", "elu", _elu),
+    form("floor-as-quotient", "floor", _floor),
+    form("ceil-as-quotient", "ceil", _ceil),
+    form("round-as-quotient", "round", _round),
+    form("pow-as-products", "pow", _pow),
+    form("rsqrt-as-quotient", "rsqrt", _rsqrt),
+    form("square-as-product", "square", _square),
+    form("select-that-broadcasts", "select", _select, 2),
+    form("choice-by-rows-as-product", "select", _integer_choice),
+    form("choice-as-product", "select_v2", _integer_choice),
+    form("minimum-by-maximum", "reduce_min", _reduce_min),
+    form("any-by-all", "reduce_any", _reduce_any),
+    form("products-of-halves", "reduce_prod", _reduce_prod),
+)

@@ -1,0 +1,44 @@
+"""All patterns that write such forms. A module is imported with the first op that one of its patterns needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.targets.litert.optimize import reshapes
+
+_BINARY = (
+    "add div equal floor_div floor_mod greater greater_equal less less_equal logical_and logical_or maximum minimum "
+    "mul not_equal pow squared_difference sub"
+)
+
+# In the order in which patterns of one root and one benefit are tried.
+_MODULES = (
+    LazyModule("slices", "concatenation reverse_v2 strided_slice"),
+    LazyModule("choices", "gather padv2 prelu select select_v2"),
+    LazyModule("ranks", "reduce_max reduce_min softmax tile transpose"),
+    LazyModule("operands", _BINARY),
+    LazyModule("numbers", "add_n broadcast_to cumsum mirror_pad neg pad padv2 transpose_conv"),
+)
+
+_TABLE = LazyTable("tfconvert.converter.targets.litert.forms", "tfl.", _MODULES)
+
+
+def patterns_for(names: Iterable[str], *, only_floats: bool) -> PatternSet:
+    """Returns the patterns that a module with ops of some names needs.
+
+    Args:
+        names: The names.
+        only_floats: Whether no activations will become integers.
+    """
+    return _patterns(_TABLE.needed(names), only_floats)
+
+
+@cache
+def _patterns(modules: frozenset[LazyModule], only_floats: bool) -> PatternSet:
+    special = "OF_FLOATS" if only_floats else "OF_INTEGERS"
+    files = _TABLE.load(modules)
+    found = [pattern for file in files for pattern in (*file.PATTERNS, *getattr(file, special, ()))]
+    return PatternSet([*found, *reshapes.PATTERNS] if found else ())

@@ -1,0 +1,1 @@
+"""Subgraphs that accelerators execute as one, recognised to become `odml.*` composites."""

@@ -1,0 +1,327 @@
+"""Files and directories that are not models of this package's formats, recognized once an import failed.
+
+A row of `ROWS` says what something is, how to recognize it, and the tool or command that makes a model of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import is_file, is_folder, open_file
+
+# Bytes at the start of a file that are inspected.
+_HEAD = 512
+
+# Maximum size of JSON that is read, and number of entries of a directory that are listed.
+_MAX_JSON = 1 << 24
+_MAX_ENTRIES = 10_000
+
+_SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")
+_URL = re.compile(r"([a-z][a-z0-9+]+):/{1,2}[^/]")
+_WEB_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<!?(?:doctype\s+html|html)", re.IGNORECASE)
+
+
+class Found:
+    """A path as far as rows look at it.
+
+    Args:
+        path: The path, which need not exist.
+        given: The path as the user wrote it.
+    """
+
+    def __init__(self, path: Path, given: str) -> None:
+        self.path = path
+        self.given = given
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes of a file; empty otherwise."""
+        return _head(self.path)
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """The sorted names in a directory; empty for a file."""
+        if not is_folder(self.path):
+            return ()
+        try:
+            with os.scandir(self.path) as entries:
+                return sorted(entry.name for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False))
+        except OSError:
+            return ()
+
+    @cached_property
+    def members(self) -> Sequence[str]:
+        """The names in a zip; empty otherwise."""
+        if not self.head.startswith(b"PK"):
+            return ()
+        try:
+            with os.fdopen(open_file(self.path), "rb") as file, zipfile.ZipFile(file) as archive:
+                return archive.namelist()
+        except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+            return ()
+
+    def json(self, name: str) -> dict[str, Any]:
+        """Returns the JSON object in a file of a directory, or in the file itself; otherwise an empty one."""
+        path = self.path / name if self.names else self.path
+        try:
+            with os.fdopen(open_file(path), "rb") as file:
+                value = json.loads(file.read(_MAX_JSON))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    def has(self, *endings: str) -> bool:
+        """Returns whether the file, or one in the directory, has one of these endings."""
+        return any(name.lower().endswith(endings) for name in (self.path.name, *self.names))
+
+    def saved_models_below(self) -> list[Path]:
+        """Returns the SavedModels one or two directories below."""
+        folders = [self.path / name for name in self.names]
+        folders += [folder / name for folder in folders for name in Found(folder, "").names]
+        return [folder for folder in folders if any(is_file(folder / name) for name in _SAVED_MODELS)]
+
+
+def _head(path: Path) -> bytes:
+    if not is_file(path):
+        return b""
+    try:
+        with os.fdopen(open_file(path), "rb") as file:
+            return file.read(_HEAD)
+    except OSError:
+        return b""
+
+
+class Row(NamedTuple):
+    """Something that is not a model.
+
+    Attributes:
+        what: What it is, after "is".
+        hint: The tool or the command that helps; `{path}` is the path, `{found}` what `matches` returned.
+        matches: Returns whether it is that, or text for the hint.
+    """
+
+    what: str
+    hint: str
+    matches: Callable[[Found], bool | str]
+
+
+def _url(found: Found) -> bool:
+    return _URL.match(found.given) is not None
+
+
+def _lfs_pointer(found: Found) -> str:
+    """Returns the pointer of Git LFS: the file itself, or one that a SavedModel has in place of a file."""
+    inside = [found.path / name for name in (*_SAVED_MODELS, "fingerprint.pb")] if found.names else [found.path]
+    if "variables" in found.names:
+        inside += [found.path / "variables" / name for name in Found(found.path / "variables", "").names]
+    pointers = [path for path in inside if _head(path).startswith(b"version https://git-lfs.github.com/spec/")]
+    return str(pointers[0]) if pointers else ""
+
+
+def _checkpoint(found: Found) -> str:
+    """Returns the common prefix of a checkpoint's files: in a directory, or where the path is one."""
+    if found.names:
+        indices = [name for name in found.names if name.endswith(".index")]
+        return str(found.path / indices[-1].removesuffix(".index")) if indices else ""
+    path = str(found.path)
+    prefix = re.sub(r"\.(?:index|data-\d+-of-\d+)$", "", path)
+    return prefix if is_file(Path(prefix + ".index")) else ""
+
+
+def _version_folder(found: Found) -> str:
+    models = found.saved_models_below()
+    return str(models[-1]) if models else ""
+
+
+def _contained(found: Found) -> str:
+    """Returns a model's file in a directory that is not a model itself."""
+    if set(_SAVED_MODELS) & set(found.names):
+        return ""
+    for ending in (".tflite", ".keras", ".h5", ".pb", ".mlir", ".mlirbc"):
+        files = [name for name in found.names if name.endswith(ending) and name != "fingerprint.pb"]
+        if files:
+            return str(found.path / files[0])
+    return ""
+
+
+def _torch(found: Found) -> bool:
+    in_zip = any(name.endswith(("/data.pkl", "/constants.pkl", "/archive_format")) for name in found.members)
+    # `torch.save` begins older files with this number.
+    return in_zip or found.head.startswith(b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9") or found.has(".pt", ".pth", ".pt2")
+
+
+def _onnx(found: Found) -> bool:
+    if found.has(".onnx"):
+        return True
+    # The version of the format, then the name of the producer.
+    return found.head[:1] == b"\x08" and found.head[2:3] == b"\x12" and b"onnx" in found.head.lower()
+
+
+def _safetensors(found: Found) -> bool:
+    size = int.from_bytes(found.head[:8], "little")
+    return found.head[8:9] == b"{" and 0 < size < 1 << 30 and b'"dtype"' in found.head
+
+
+def _transformers(found: Found) -> bool:
+    return "config.json" in found.names and bool({"architectures", "model_type"} & found.json("config.json").keys())
+
+
+def _web_model(found: Found) -> str:
+    """Returns the format of a model of TensorFlow.js."""
+    name = "" if found.path.suffix == ".json" else "model.json"
+    if name and name not in found.names:
+        return ""
+    model = found.json(name)
+    return str(model.get("format") or "graph-model") if "weightsManifest" in model else ""
+
+
+def _magic(*starts: bytes) -> Callable[[Found], bool]:
+    return lambda found: found.head.startswith(starts)
+
+
+def _ending(*endings: str) -> Callable[[Found], bool]:
+    return lambda found: found.path.name.lower().endswith(endings)
+
+
+def _other_zip(found: Found) -> bool:
+    return found.path.suffix != ".keras" and _magic(b"PK\x03\x04", b"PK\x05\x06")(found)
+
+
+_WEIGHTS = "build the model in Python, load the weights, and pass it to tfconvert.convert"
+_TORCH = "pip install litert-torch; litert_torch.convert(model.eval(), (sample,)).export('model.tflite')"
+
+ROWS: Sequence[Row] = (
+    Row("a URL", "download it first, and give the path of the file or of the unpacked directory", _url),
+    Row(
+        "a pointer of Git LFS, not the file itself",
+        "fetch the files in the repository: git lfs pull (the pointer is {found})",
+        _lfs_pointer,
+    ),
+    Row(
+        "a web page, not the file that it links to",
+        "download the file itself; where a site shows a page, use its raw or download link",
+        lambda found: _WEB_PAGE.match(found.head) is not None,
+    ),
+    Row("empty", "copy or download it again", lambda found: is_file(found.path) and not found.head),
+    Row("a directory of versions of a SavedModel", "give the version: {found}", _version_folder),
+    Row(
+        "an unpacked Keras file",
+        "pack it again: (cd {path} && zip -0 -r ../model.keras .), and convert model.keras",
+        lambda found: {"config.json", "metadata.json", "model.weights.h5"} <= set(found.names),
+    ),
+    Row(
+        "a model of TensorFlow.js ({found})",
+        "convert the model that it was made of; or pip install tfjs-graph-converter, and tfjs_graph_converter {path} "
+        "saved_model --output_format tf_saved_model",
+        _web_model,
+    ),
+    Row(
+        "a model of Hugging Face's transformers",
+        "save it for TensorFlow, tf.saved_model.save(TFAutoModel.from_pretrained(...), directory, signatures=...); or, "
+        "for PyTorch, litert-torch",
+        _transformers,
+    ),
+    Row("a model of PyTorch", _TORCH, _torch),
+    Row("an ONNX model", "pip install onnx2tf; onnx2tf -i {path} -o saved_model, and convert saved_model", _onnx),
+    Row("a file of safetensors, which has weights only", _WEIGHTS, _safetensors),
+    Row(
+        "a checkpoint without a graph ({found})",
+        "it has values only: restore it in Python (tf.train.Checkpoint(model).restore, model.load_weights), and "
+        "pass the model to tfconvert.convert",
+        _checkpoint,
+    ),
+    Row(
+        "a model of LiteRT-LM",
+        "it is for LiteRT-LM's own runtime, and holds .tflite files already",
+        _magic(b"LITERTLM"),
+    ),
+    Row(
+        "a model of llama.cpp (GGUF), which has weights only", "convert the model that it was made of", _magic(b"GGUF")
+    ),
+    Row(
+        "a MediaPipe task bundle",
+        "unpack it (unzip {path}): it holds .tflite files",
+        lambda found: any(name.endswith(".tflite") for name in found.members),
+    ),
+    Row(
+        "an archive of a SavedModel",
+        "unpack it (unzip {path}), and give the directory with saved_model.pb",
+        lambda found: any(name.endswith(_SAVED_MODELS) for name in found.members),
+    ),
+    Row(
+        "a compressed archive",
+        "unpack it (tar -xf {path}), and give the directory with saved_model.pb, or the model's file",
+        lambda found: _magic(b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh")(found) or found.head[257:262] == b"ustar",
+    ),
+    Row("a zip that holds no model", "unpack it, and give the model in it", _other_zip),
+    Row(
+        "a model of Core ML",
+        "convert the TensorFlow or PyTorch model that it was made of",
+        _ending(".mlmodel", ".mlpackage", ".mlmodelc"),
+    ),
+    Row(
+        "a model of OpenVINO", "convert the TensorFlow model that it was made of", lambda found: b"<net " in found.head
+    ),
+    Row("a model of PaddlePaddle", "pip install paddle2onnx, then onnx2tf", _ending(".pdmodel", ".pdiparams")),
+    Row("a model of Caffe", "convert the model by a tool for Caffe to ONNX, then onnx2tf", _ending(".caffemodel")),
+    Row(
+        "an engine of TensorRT, made for one GPU",
+        "convert the model that it was made of",
+        _ending(".engine", ".plan", ".trt"),
+    ),
+    Row(
+        "a pickle of Python",
+        "load it in Python; a Keras model or a function of TensorFlow can be passed to tfconvert.convert",
+        lambda found: (
+            _ending(".pkl", ".pickle", ".joblib")(found) or _magic(b"\x80\x03", b"\x80\x04", b"\x80\x05")(found)
+        ),
+    ),
+    Row("a directory that holds a model", "give the file: {found}", _contained),
+)
+"""All that is recognized, in this order."""
+
+# The errors after which a path is looked at.
+_CODES = frozenset(
+    {
+        "bad-index",
+        "damaged-saved-model",
+        "missing-index",
+        "not-a-graph-def",
+        "not-a-keras-model",
+        "not-a-meta-graph",
+        "not-a-saved-model",
+        "truncated-shard",
+        "unknown-format",
+        "unreadable-file",
+    }
+)
+
+
+def recognized(problem: ConversionError, model: str | os.PathLike[str]) -> ConversionError:
+    """Returns what to raise after an import failed: an error that names what the path is, or the same one.
+
+    Args:
+        problem: The failure.
+        model: The path as the user wrote it.
+    """
+    if problem.code not in _CODES:
+        return problem
+    given = os.fspath(model)
+    found = Found(Path(given), given)
+    for row in ROWS:
+        match = row.matches(found)
+        if match:
+            text = "" if match is True else match
+            what = row.what.replace("{found}", text)
+            return error(
+                "foreign-format", f"{given} is {what}", hint=row.hint.replace("{path}", given).replace("{found}", text)
+            )
+    return problem
