@@ -28,8 +28,8 @@ PAGE = Path(__file__).parent / "accelerators.md"
 _HEAD = """# Accelerators
 
 GPUs, NPUs and microcontrollers do not take every form of every operator. A GPU leaves what it does not support to the
-CPU and takes only one connected part of the rest; worse, it computes some forms wrongly without a word. So each form was
-tried on the real thing, and tfconvert looks them up before you ship a file:
+CPU and takes only one connected part of the rest; worse, it computes some forms wrongly without a word. So each form
+was tried on the real thing, and tfconvert looks them up before you ship a file:
 
 ```console
 $ tfconvert saved_model/ -o model.tflite --batch 1 --accelerator gpu   # the report says what the GPU takes
@@ -59,16 +59,20 @@ for acceptance in model.report.acceptances:
 
 | to run a file | install |
 |---|---|
-| on the GPU (`--verify gpu`) | `pip install 'tfconvert[gpu]'`, and a GPU with a Vulkan driver, or SwiftShader, which computes on the processor: `apt-get install chromium libvulkan1`. It is found in the directories of Chromium, Chrome and Playwright; `VK_ICD_FILENAMES` names another driver. |
+| on the GPU (`--verify gpu`) | `pip install 'tfconvert[gpu]'`, and a Vulkan driver |
 | in the runtime of microcontrollers (`--verify micro`) | `pip install 'tfconvert[micro]'` (Linux, x86-64) |
 | in LiteRT's CompiledModel (`--verify`, without more) | `pip install 'tfconvert[verify]'` |
 | on Intel's NPU, to make its table again | `pip install openvino==2026.3.1` |
 | through Ethos-U's compiler, to make its table again | `pip install ethos-u-vela` |
 
+The Vulkan driver is that of a GPU, or SwiftShader, which computes on the processor and comes with Chromium:
+`apt-get install chromium libvulkan1`. It is found in the directories of Chromium, Chrome and Playwright;
+`VK_ICD_FILENAMES` names another driver.
+
 Each runs in a process of its own: a file that ends or blocks it is reported like one that is refused. SwiftShader
-computes in 32 bits; GPUs of phones use 16 unless they are told not to (`GpuOptions(enforce_f32=True)`). Plain `--verify`
-also runs the file in LiteRT's CompiledModel on the CPU, which apps use for accelerators, and notes what it does not load,
-such as the variable tensors of fused recurrent layers.
+computes in 32 bits; GPUs of phones use 16 unless they are told not to (`GpuOptions(enforce_f32=True)`). Plain
+`--verify` also runs the file in LiteRT's CompiledModel on the CPU, which apps use for accelerators, and notes what it
+does not load, such as the variable tensors of fused recurrent layers.
 
 """
 
