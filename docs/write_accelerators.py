@@ -33,7 +33,7 @@ was tried on the real thing, and tfconvert looks them up before you ship a file:
 
 ```console
 $ tfconvert saved_model/ -o model.tflite --batch 1 --accelerator gpu   # the report says what the GPU takes
-$ tfconvert inspect model.tflite --accelerator gpu                     # the same for anybody's file, without running it
+$ tfconvert inspect model.tflite --accelerator gpu                     # the same for any file, without running it
 $ tfconvert inspect model.tflite --accelerator gpu --json
 $ tfconvert verify model.tflite --on gpu                               # runs it on the GPU, and compares with the CPU
 $ tfconvert saved_model/ -o model.tflite --batch 1 --verify gpu        # the same after converting
