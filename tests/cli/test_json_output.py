@@ -56,6 +56,16 @@ def test_a_conversion(schema: dict[str, Any], digits_model: Path, tmp_path: Path
     assert data["headings"]["optimize"]
 
 
+def test_accelerators(schema: dict[str, Any], digits_model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "x.tflite"
+    for accelerator in ("gpu", "npu", "micro", "ethos-u"):
+        arguments: list[str | Path] = ["--batch", "1", "--accelerator", accelerator]
+        (found,) = check(schema, "report", digits_model, "-o", output, *arguments)["accelerators"]
+        assert (found["accelerator"], found["is_whole"]) == (accelerator, not found["obstacles"])
+        (inspected,) = check(schema, "inspection", "inspect", output, "--accelerator", accelerator)["accelerators"]
+        assert (inspected["verdict"], inspected["taken"]) == (found["verdict"], found["taken"])
+
+
 @pytest.mark.parametrize("mode", ["dynamic", "int8"])
 def test_a_quantization(schema: dict[str, Any], digits_model: Path, tmp_path: Path, mode: str) -> None:
     samples = tmp_path / "samples.npz"

@@ -47,7 +47,7 @@ function summary() {
     (report.min_runtime_version || custom.length > 0) && tile("Runtime", report.min_runtime_version || "any",
       `TensorFlow Lite, or later${custom.length ? `, with these registered: ${custom.join(", ")}` : ""}`),
     ...(report.accelerators || []).map((each) => tile("Accelerator", each.verdict,
-      [...new Set(each.obstacles.map((one) => one.operator))].join(", "), each.is_whole ? "good" : "bad")),
+      [...new Set(each.obstacles.map((one) => one.operator || one.reason))].join(", "), each.is_whole ? "good" : "bad")),
     (report.verification || []).length > 0 && tile("Largest error", worst.toExponential(1), "of the largest value", "good"),
   ];
   const rows = (report.functions || []).flatMap((each) => [
@@ -336,6 +336,21 @@ function verificationSection() {
     table("Verification", ["Signature", "Output", "Largest error", "Of the largest value"], rows));
 }
 
+const OUTCOMES = { refused: "not supported", wrong: "computed wrongly", crashes: "crashes", "load-fails": "does not load", unknown: "never tried" };
+
+// What accelerators do not compute, by the tables of what they accept; not by a run.
+function acceleratorSection() {
+  const found = report.accelerators || [];
+  if (!found.length) return null;
+  const parts = found.map((each) => {
+    const rows = each.obstacles.map((one) => [one.operator || "the file", one.is_left ? "on the CPU with its neighbours" : OUTCOMES[one.outcome] || one.outcome, one.reason,
+      el("span", { class: "path" }, [one.node, one.source].filter(Boolean).join(", ")), one.splits_off ? count(one.splits_off) : ""]);
+    return [el("h3", {}, each.verdict), el("p", { class: "dim" }, `Measured with ${each.made_with}.`),
+      rows.length > 0 && table(each.verdict, ["Operator", "Outcome", "Why", "Node", "Operators that it splits off"], rows)];
+  });
+  return section("accelerators", "Accelerators", "By the tables of what each accepts; the file was not run for it.", parts.flat());
+}
+
 function notesSection() {
   const notes = report.notes || [];
   if (!notes.length) return null;
@@ -353,7 +368,7 @@ function noGraphs() {
 header();
 const drawing = graphs ? new Graphs() : null;
 const sections = [summary(), drawing ? drawing.section() : noGraphs(), sizeSection(drawing), latencySection(), fusionSection(drawing),
-  quantizationSection(), verificationSection(), timeSection(), notesSection()].filter(Boolean);
+  quantizationSection(), acceleratorSection(), verificationSection(), timeSection(), notesSection()].filter(Boolean);
 main.append(...sections);
 document.getElementById("contents").append(el("ul", {}, sections.map((each) => el("li", {}, el("a", { href: `#${each.id}` }, each.querySelector("h2").textContent.replace(/ \(.*/, ""))))));
 if (drawing) drawing.open("after", 0);

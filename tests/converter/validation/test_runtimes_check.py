@@ -118,3 +118,9 @@ def test_a_file_that_is_not_one_does_not_run() -> None:
     (found,) = outcomes(b"no model at all", ["compiled"])
     assert found.problem
     assert not found.is_missing
+
+
+def test_the_log_says_how_a_file_is_split() -> None:
+    found = runtimes_check._split("gpu", 0.0, LOG)
+    assert (found.is_whole, found.taken, found.operators) == (False, 4, 12)
+    assert runtimes_check._split("gpu", 0.0, "INFO: Created LiteRT GpuEnvironment.").is_whole is True

@@ -75,7 +75,7 @@ _TIMEOUT = 300.0
 
 _NO_ADAPTER = "No adapters found"
 _REFUSED_BLOCK = "Following operations are not supported"
-_COUNTS = re.compile(r"(\d+) operations will run on the GPU, and (?:the remaining|all) (\d+) operations will run on")
+_COUNTS = re.compile(r"(\d+|No) operations will run on the GPU, and (?:the remaining|all) (\d+) operations will run on")
 _NOT_FED = "Unsupported dtype"
 
 
@@ -89,6 +89,8 @@ class Outcome:
         error: The largest difference, as a part of the largest value of its output.
         is_whole: Whether an accelerator took all operators; `None` if it does not say.
         refused: The operators that an accelerator left to the CPU, with its reasons.
+        taken: How many operators it took; 0 if it took all, as it does not say then.
+        operators: How many there are; 0 if it does not say.
         is_missing: Whether the runtime, or a device for it, is not installed.
     """
 
@@ -97,6 +99,8 @@ class Outcome:
     error: float = 0.0
     is_whole: bool | None = None
     refused: tuple[str, ...] = ()
+    taken: int = 0
+    operators: int = 0
     is_missing: bool = False
 
 
@@ -134,11 +138,19 @@ def outcomes(content: bytes, kinds: Sequence[str], seconds: float = _TIMEOUT) ->
             continue
         with Child(seconds) as child:
             try:
-                off, is_whole, refused = child.call(run, kind, content)
+                off, log = child.call(run, kind, content)
             except ChildError as problem:
                 yield _failed(kind, problem)
             else:
-                yield Outcome(kind, error=off, is_whole=is_whole, refused=tuple(refused))
+                yield Outcome(kind, error=off) if log is None else _split(kind, off, log)
+
+
+def _split(kind: str, error: float, log: str) -> Outcome:
+    """Returns the outcome of a file that ran, with how the log says that it was split."""
+    refused = tuple(refusals(log))
+    counts = [(0 if each[1] == "No" else int(each[1]), int(each[2])) for each in _COUNTS.finditer(log)]
+    taken, left = sum(on for on, _ in counts), sum(off for _, off in counts)
+    return Outcome(kind, "", error, not refused and not left, refused, taken, taken + left)
 
 
 def _failed(kind: str, problem: ChildError) -> Outcome:
@@ -191,8 +203,8 @@ _GETTING: Mapping[str, str] = {
 }
 
 
-def run(kind: str, content: bytes) -> tuple[float, bool | None, list[str]]:
-    """Runs a file; returns the largest difference from the CPU, whether an accelerator took all, and what it refused.
+def run(kind: str, content: bytes) -> tuple[float, str | None]:
+    """Runs a file; returns the largest difference from the CPU, and what an accelerator logs when it loads the file.
 
     Args:
         kind: The runtime.
@@ -203,15 +215,14 @@ def run(kind: str, content: bytes) -> tuple[float, bool | None, list[str]]:
         Path(path).write_bytes(content)
         _prepare(folder)
         largest = 0.0
-        is_whole: bool | None = None
-        refused: list[str] = []
+        log: str | None = None
         interpreter: Any = runtime.interpreter_of(path, num_threads=1)
         keys = list(interpreter.get_signature_list())
         if not keys:
             raise RuntimeError("it has no signature")
         model: Any = None
         if kind != "micro":
-            model, is_whole, refused = _loaded(kind, path, folder)
+            model, log = _loaded(kind, path, folder)
         for key in keys[:1] if kind == "micro" else keys:
             inputs, expected = _on_cpu(interpreter, key)
             if kind == "micro":
@@ -220,7 +231,7 @@ def run(kind: str, content: bytes) -> tuple[float, bool | None, list[str]]:
                 results = _in_model(model, key, inputs, expected)
             pairs = zip(expected.values(), results, strict=True)
             largest = max([largest, *(_difference(one, other) for one, other in pairs)])
-        return largest, is_whole, refused
+        return largest, log
 
 
 def _prepare(folder: str) -> None:
@@ -244,13 +255,13 @@ def _logged(path: Path) -> Iterator[None]:
             os.close(kept)
 
 
-def _loaded(kind: str, path: str, folder: str) -> tuple[Any, bool | None, list[str]]:
-    """Returns a model that is loaded, whether the accelerator takes all of it, and what it refuses."""
+def _loaded(kind: str, path: str, folder: str) -> tuple[Any, str | None]:
+    """Returns a model that is loaded, and what the accelerator logs of it."""
     from ai_edge_litert.compiled_model import CompiledModel
     from ai_edge_litert.hardware_accelerator import HardwareAccelerator
 
     if kind == COMPILED:
-        return CompiledModel.from_file(path, hardware_accel=HardwareAccelerator.CPU), None, []
+        return CompiledModel.from_file(path, hardware_accel=HardwareAccelerator.CPU), None
     # That the model is fully accelerated is also said of one that XNNPACK takes the rest of.
     log = Path(folder, "log")
     try:
@@ -260,10 +271,7 @@ def _loaded(kind: str, path: str, folder: str) -> tuple[Any, bool | None, list[s
     except RuntimeError as problem:
         text = log.read_text("utf-8", "replace")
         raise RuntimeError(_NO_ADAPTER if _NO_ADAPTER in text else str(problem)) from problem
-    text = log.read_text("utf-8", "replace")
-    refused = list(refusals(text))
-    left = sum(int(each[2]) for each in _COUNTS.finditer(text))
-    return model, not refused and not left, refused
+    return model, log.read_text("utf-8", "replace")
 
 
 def refusals(log: str) -> Iterator[str]:

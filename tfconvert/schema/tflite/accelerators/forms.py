@@ -407,7 +407,11 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "first-axis": (_has_axis(lambda axis, _: axis == 0), "it works along the first axis"),
     "last-axis": (_has_axis(lambda axis, rank: axis == rank - 1), "it works along the last axis"),
     "odd-last": (
-        lambda form: form.channels(form.main) % 4 > 0 and (len(form.main.shape or ()) - 1) in form.axes,
+        lambda form: (
+            len(form.main.shape or ()) > 1
+            and form.channels(form.main) % 4 > 0
+            and (len(form.main.shape or ()) - 1) in form.axes
+        ),
         "it works along the last axis, whose size is no multiple of 4",
     ),
     "long-axis": (
