@@ -155,6 +155,7 @@ EVERYTHING = [
     "quantize",
     "separate-state",
     "quantize-io",
+    "portable-forms",
     "fold-fake-quant",
     "quantize-weights",
     "separate-outputs",
