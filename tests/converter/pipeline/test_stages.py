@@ -157,6 +157,7 @@ EVERYTHING = [
     "quantize",
     "separate-state",
     "quantize-io",
+    "portable-forms",
     "fold-fake-quant",
     "quantize-weights",
     "fit-accelerators",

@@ -114,6 +114,12 @@ STAGES: Sequence[Stage] = (
     Stage("quantize", "the ranges of numbers are known by now", _STATIC, ("quantize",), "quantize"),
     Stage("separate-state", "states of integers are constants so far", (*_STATIC, _WITH_STATE)),
     Stage("quantize-io", "inputs and outputs have kept their types so far", _STATIC, ("quantize",), "quantize"),
+    Stage(
+        "portable-forms",
+        "the ranges of integers may be those of activations",
+        (*_STATIC, ("tfl.transpose_conv",)),
+        ("quantize",),
+    ),
     Stage("fold-fake-quant", "what quantizes a model has seen the ranges", (("tfl.fake_quant", "tfl.quantize"),)),
     Stage(
         "quantize-weights",

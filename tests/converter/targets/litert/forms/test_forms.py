@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ class Form(NamedTuple):
 
 
 def _sliced(
-    begin: list[int], end: list[int], strides: list[int], shape: Sequence[int], **masks: int
+    begin: list[int], end: list[int], strides: list[int], shape: Sequence[int], **masks: Any
 ) -> Callable[[Graph, Value], Value]:
     return lambda g, x: g.op("strided_slice", x, begin, end, strides, shape=shape, **masks)
 
@@ -81,7 +81,7 @@ def _compared(constant: np.ndarray, *shape: int) -> Callable[[Graph, Value], Val
 
 def _deconvolved(size: int) -> Callable[[Graph, Value], Value]:
     def make(g: Graph, x: Value) -> Value:
-        options = {"padding": "SAME", "stride_h": 2, "stride_w": 2, "fused_activation_function": "RELU"}
+        options: dict[str, Any] = {"padding": "SAME", "stride_h": 2, "stride_w": 2, "fused_activation_function": "RELU"}
         operands = ([1, size, size, 3], random(3, 3, 3, 2), x, None)
         return g.op("transpose_conv", *operands, shape=(1, size, size, 3), **options)
 
@@ -223,7 +223,7 @@ def test_an_infinite_border_becomes_the_smallest_number(run_tflite: RunTFLite) -
     assert set(found[0, 0].ravel().tolist()) == {float(np.finfo(np.float32).min)}
 
 
-def _first(graph: Graph, x: Value, masks: dict[str, int], shape: Sequence[int] = (1, 2)) -> Value:
+def _first(graph: Graph, x: Value, masks: dict[str, Any], shape: Sequence[int] = (1, 2)) -> Value:
     """Adds a slice of the first row."""
     return graph.op("strided_slice", x, [0, 0], [1, 2], [1, 1], shape=shape, **masks)
 
@@ -256,7 +256,8 @@ def test_an_operand_that_is_there_twice_is_copied(name: str, run_tflite: RunTFLi
     graph = Graph((1, 4, 4))
     y = graph.op("abs", graph.inputs[0])
     shape = (1, 4, 4) if name == "batch_matmul" else (1, 2, 4, 4)
-    graph.returns(graph.op(name, y, y, shape=shape, **({"values_count": 2, "axis": 1} if name == "pack" else {})))
+    options: dict[str, Any] = {"values_count": 2, "axis": 1} if name == "pack" else {}
+    graph.returns(graph.op(name, y, y, shape=shape, **options))
     x = random(1, 4, 4)
     before = graph.run(run_tflite, [x])
     assert _kept(graph) == ["abs", "reshape", name]

@@ -7,7 +7,8 @@
     pad(x, p)                        ->  concatenation(zeros, x, zeros)         below rank 3, and along the batch
     padv2(x, p, -inf)                ->  padv2(x, p, the smallest number)
     mirror_pad{SYMMETRIC}(x, p)      ->  gather(gather(x, rows), columns)
-    transpose_conv{RELU}(x, w)       ->  relu(transpose_conv(x, w))
+    transpose_conv{RELU}(x, w)       ->  relu(transpose_conv(x, w))             of floats
+    transpose_conv{RELU}(x, w)       ->  transpose_conv(x, w)                   of integers none of which is below zero
 
 The CPU runs them at least as fast: XNNPACK has kernels for most of the right side and none for the left.
 """
@@ -35,10 +36,13 @@ from tfconvert.converter.targets.litert.forms.form import (
 )
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _MAX_RANK = 4
+# The limits of activations, `None` for none.
+_LIMITS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 _ACTIVATIONS = {"RELU": "relu", "RELU6": "relu6", "RELU_N1_TO_1": "relu_n1_to_1"}
 
 
@@ -170,16 +174,35 @@ def _apart(op: Operation) -> Emit:
     return emit_both
 
 
+def _implied(op: Operation) -> Emit:
+    """Drops an activation whose limits the integers of the result have anyway."""
+    activation = str(tfl.attribute(op, "fused_activation_function"))
+    element = types.element_of(op.results[0].type)
+    need(activation in _LIMITS and not _is_misread(op), "no activation follows, or the GPU should leave it to the CPU")
+    if not isinstance(element, UniformType):
+        need(False, "they aren't integers")
+    assert isinstance(element, UniformType)
+    (scale, *others), (zero, *_), bounds = element.data.scales, element.data.zero_points, element.data.range
+    need(not others, "there are several scales")
+    limits = (round(each / scale) + zero if each is not None else bounds[1] for each in _LIMITS[activation])
+    low, high = limits
+    need(low <= bounds[0] and bounds[1] <= high, "some integers are beyond the activation's limits")
+    fields = ("padding", "stride_w", "stride_h")
+    options = {**{name: tfl.attribute(op, name) for name in fields}, **PLAIN}
+    return lambda emit: emit.tfl("transpose_conv", op.operands, op.results[0].type, options)
+
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     form("negated-by-product", "neg", _negated),
     form("sum-by-pairs", "add_n", _sum),
     form("cumsum-of-reversed", "cumsum", _backwards),
     form("finite-padv2", "padv2", _finite, benefit=2),
     form("symmetric-by-places", "mirror_pad", _mirrored, is_longer=True),
-    form("activation-apart", "transpose_conv", _apart),
+    form("activation-implied", "transpose_conv", _implied),
 )
 
 OF_FLOATS: tuple[Pattern[Any], ...] = (
+    form("activation-apart", "transpose_conv", _apart),
     form("broadcast-by-product", "broadcast_to", _broadcast),
     form("pad-by-joining", "pad", _joined_pad),
     form("padv2-by-joining", "padv2", _joined_pad),

@@ -17,7 +17,7 @@ _BINARY = (
 # In the order in which patterns of one root and one benefit are tried.
 _MODULES = (
     LazyModule("slices", "concatenation reverse_v2 strided_slice"),
-    LazyModule("choices", "gather padv2 prelu select select_v2"),
+    LazyModule("choices", "gather prelu select_v2"),
     LazyModule("ranks", "reduce_max reduce_min softmax tile transpose"),
     LazyModule("operands", _BINARY),
     LazyModule("numbers", "add_n broadcast_to cumsum mirror_pad neg pad padv2 transpose_conv"),
