@@ -341,6 +341,10 @@ def _extremes() -> Iterator[Trial]:
                 for output, kind in (("INT32", "i32"), ("INT64", "i64")):
                     options = {"output_type": output}
                     yield Trial(name, [data("f32", shape), integers(axis)], [Result(kind)], options)
+                # What fills a vector of four numbers may be above all others, or below.
+                options = {"output_type": "INT32"}
+                for low, high in ((-2.0, -1.0), (1.0, 2.0)):
+                    yield Trial(name, [data("f32", shape, low, high), integers(axis)], [Result("i32")], options)
         for kind in ("i8", "i32", "u8"):
             for shape in (R4, (3, 6)):
                 last = integers(len(shape) - 1)

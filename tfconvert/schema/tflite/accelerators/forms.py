@@ -351,6 +351,10 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     ),
     "constant": (lambda form: bool(_constants(form)), "an operand is a constant"),
     "constant-first": (_has_data(0, constant=True), "the first operand is a constant"),
+    "constant-many-first": (
+        lambda form: _has_data(0, constant=True)(form) and _count(form.data[0]) > 1,
+        "the first operand is a constant of several elements",
+    ),
     "constant-second": (_has_data(1, constant=True), "the second operand is a constant"),
     "computed-first": (_has_data(0, constant=False), "the first operand is computed"),
     "computed-second": (_has_data(1, constant=False), "the second operand is computed"),

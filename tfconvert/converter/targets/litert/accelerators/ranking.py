@@ -46,7 +46,8 @@ def _extreme(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     need(types.element_of(value.type) in (types.F32, types.I32), "its elements are quantized")
     value = value if op.op_name == "arg_max" else build.unary("neg", value)
     (axis,) = ints_of(op.operands[1])
-    if len(static_shape(value)) > MAX_RANK:
+    if len(static_shape(value)) > MAX_RANK or static_shape(value)[-1] % _LANES:
+        # Lanes that are not filled hold zeros, which are above negative numbers.
         value, axis = parted(build, value, axis), 2
     shape = list(static_shape(value))
     del shape[axis]

@@ -43,11 +43,11 @@ _MODULES = (
     LazyModule(
         "formulas",
         "add_n bitwise_xor equal greater greater_equal l2_normalization l2_pool_2d less less_equal "
-        "local_response_normalization log_softmax logical_and logical_or mean not_equal prelu relu_0_to_1 "
+        "local_response_normalization log_softmax mean not_equal prelu relu_0_to_1 "
         "relu_n1_to_1 softmax squared_difference sub",
     ),
     LazyModule(
-        "scattering", "matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice tile unsorted_segment_sum"
+        "scattering", "matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice unsorted_segment_sum"
     ),
     LazyModule(
         "substitutes",
