@@ -238,10 +238,16 @@ def _in_context(op: tfl.TFLOp) -> Verdict:
         return Verdict(REFUSED, "its table is dequantized (Input / output dtype mismatch.)")
     if _reorders_parts(op):
         return Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
+    if any(_is_op(value, "bitcast") for value in op.operands):
+        return Verdict(WRONG, "it is of numbers that were made of bits (its shader is not valid)")
     is_integer = any(isinstance(types.element_of(result.type), quant.UniformType) for result in op.results)
     if is_integer and len({result.first_use is None for result in op.results}) > 1:
         return Verdict(CRASHES, "it has integers, and a result that is not used")
     return Verdict(OK)
+
+
+def _is_op(value: Value, name: str) -> bool:
+    return isinstance(value.owner, tfl.TFLOp) and value.owner.op_name == name
 
 
 def _quantized(call: Call) -> Call:

@@ -477,6 +477,7 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
         lambda form: any(form.option(name, 1) != 1 for name in ("dilation_h_factor", "dilation_w_factor")),
         "it is dilated",
     ),
+    "steep": (lambda form: form.option("alpha") > 1, "its slope is above 1"),
     "keep": (_is_set("keep_dims"), "it keeps the axes"),
 }
 """The conditions on calls, with what they mean."""

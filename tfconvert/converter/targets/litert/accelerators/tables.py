@@ -12,7 +12,7 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     static_shape,
     stored_constant,
 )
-from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
 
 
@@ -29,6 +29,22 @@ def _whole_floats(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.again(op, operands).results[0]
 
 
-PATTERNS: tuple[Pattern[Any], ...] = tuple(
-    form(f"{name}-of-whole-floats", name, _whole_floats, 9) for name in ("embedding_lookup", "gather")
+def _scale_for_each_row(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A lookup in a table of integers with one scale: the scale for each row."""
+    table = op.operands[1]
+    element = types.element_of(table.type)
+    stored = stored_constant(table)
+    need(isinstance(element, quant.UniformType) and element.data.axis is None, "its table has no single scale")
+    assert isinstance(element, quant.UniformType)
+    assert stored is not None
+    shape, data = static_shape(table), element.data
+    need(data.zero_points == (0,), "its zero point is not 0")
+    rows = data._replace(scales=data.scales * shape[0], zero_points=data.zero_points * shape[0], axis=0)
+    kind = types.tensor(quant.UniformType.get(rows), shape)
+    return build.again(op, [op.operands[0], build.insert(tfl.constant(stored, result_type=kind)).results[0]]).results[0]
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    *(form(f"{name}-of-whole-floats", name, _whole_floats, 9) for name in ("embedding_lookup", "gather")),
+    form("lookup-with-scales-of-rows", "embedding_lookup", _scale_for_each_row),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from tfconvert.converter.ir import edit
 from tfconvert.converter.rewrite.pattern import Declined, Failure
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.rewriter import Rewriter, is_unused
 from tfconvert.converter.targets.litert.accelerator_check import is_node, verdict_of
 from tfconvert.converter.targets.litert.accelerators.builder import PREPARES
 from tfconvert.converter.targets.litert.accelerators.rewrites import patterns_for
@@ -55,10 +55,14 @@ class _Trial(Rewriter):
         self._later(lambda: Rewriter.erase(self, op))
 
     def accept(self) -> None:
-        """Makes the changes."""
+        """Makes the changes; erases what replaces a result that is not used."""
         changes, self._changes = self._changes or [], None
         for change in changes:
             change()
+        for op in reversed(self._changed):
+            if op.parent is not None and is_unused(op):
+                op.erase()
+        self._changed = [op for op in self._changed if op.parent is not None]
 
     def made(self) -> list[tfl.TFLOp]:
         """Returns the operators that were inserted and are of use; erases the others."""
