@@ -268,6 +268,28 @@ def _has_strides(form: Form) -> bool:
     return any(value < 0 for value in form.elements("strides"))
 
 
+def _steps_last(form: Form) -> bool:
+    """Returns whether a slice of all axes takes not every element of the last one."""
+    strides = form.elements("strides")
+    return len(strides) == len(form.main.shape or ()) > 0 and strides[-1] not in (1, -1)
+
+
+def _reduces_depth(form: Form) -> bool:
+    """Returns whether a reduction along the last axis has two other axes with several elements."""
+    shape = form.main.shape or ()
+    return len(shape) - 1 in form.axes and sum(size > 1 for size in shape[:-1]) > 1
+
+
+def _scales_oddly(form: Form) -> bool:
+    """Returns whether an image is not made 1, 2, 4 or 8 times as large in both directions."""
+    before, after = (form.main.shape or ())[1:3], (form.call.result(0).shape or ())[1:3]
+    if not form.operator.startswith("RESIZE_") or len(before) < 2 or before == (1, 1):
+        return False
+    aligned = 1 if form.option("align_corners") else 0
+    factors = {(new - aligned) / max(old - aligned, 1) for old, new in zip(before, after, strict=False)}
+    return len(factors) > 1 or not factors <= {1, 2, 4, 8}
+
+
 def _has_fewer(form: Form) -> bool:
     begin = form.named.get("begin", ABSENT)
     return bool(begin.shape) and form.operator == "STRIDED_SLICE" and begin.shape != (len(form.main.shape or ()),)
@@ -412,6 +434,13 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "ellipsis": (_is_set("ellipsis_mask"), "it has an ellipsis"),
     "fewer": (_has_fewer, "it states fewer axes than its operand has"),
     "backwards": (_has_strides, "a stride is negative"),
+    "last-stride": (_steps_last, "it skips elements of the last axis"),
+    "depth": (_reduces_depth, "it reduces the last axis of three or more"),
+    "odd-scale": (_scales_oddly, "it is not scaled by 1, 2, 4 or 8 in both directions"),
+    "long-stride": (
+        lambda form: max(form.option("stride_h", 1), form.option("stride_w", 1)) > 2,
+        "a stride is above 2",
+    ),
     "updates-rows": (_updates_rows, "it replaces a part of the first axis"),
     "start": (lambda form: form.named.get("start_indices", ABSENT).is_constant, "its start is a constant"),
     "single": (
