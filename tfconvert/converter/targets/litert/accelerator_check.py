@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.schema.dialects import quant, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import place_of
@@ -180,6 +181,7 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
     """
     operators = taken = 0
     obstacles: list[Obstacle] = []
+    entries = entry_functions(module)
     for function in module.ops:
         if isinstance(function, FuncOp) and function.body.blocks:
             nodes = [op for op in function.body.blocks[0].ops if is_node(op)]
@@ -189,7 +191,9 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
             taken += len(on_it)
             obstacles += _obstacles(function, nodes, verdicts, on_it, accelerator)
             if accelerator in _COMPILED:
-                obstacles += _limits(function)
+                obstacles += _limits(function, is_called=function not in entries)
+                if accelerator in _ONE_PART and function in entries:
+                    obstacles += _open_sizes(function, nodes)
     if accelerator in _ALL_OR_NONE and obstacles:
         taken = 0
     return Acceptance(accelerator, table(accelerator).release, operators, taken, tuple(obstacles))
@@ -363,15 +367,32 @@ def _name(op: Operation) -> str:
     )
 
 
-def _limits(function: FuncOp) -> Iterator[Obstacle]:
-    """Yields what CompiledModel does not load or computes wrongly, on whatever hardware."""
+def _open_sizes(function: FuncOp, nodes: Sequence[Operation]) -> Iterator[Obstacle]:
+    """Yields the first op whose result has a size that only running tells, although all inputs have known sizes."""
+    if not all(types.is_static(types.shape_of(value.type)) for value in function.body.blocks[0].args):
+        return
+    for op in nodes:
+        if not all(types.is_static(types.shape_of(result.type)) for result in op.results):
+            place = place_of(op.location)
+            why = "running tells a size of its result"
+            yield Obstacle(_name(op), LOAD_FAILS, why, place.node, place.source, function.sym_name)
+            return
+
+
+def _limits(function: FuncOp, *, is_called: bool) -> Iterator[Obstacle]:
+    """Yields what CompiledModel does not load or computes wrongly, on whatever hardware.
+
+    Args:
+        function: The function.
+        is_called: Whether an operator calls it, so that its results are copied.
+    """
     block = function.body.blocks[0]
     if any(types.element_of(value.type) == types.STRING for value in block.args):
         yield Obstacle("", LOAD_FAILS, "an input holds strings", function=function.sym_name)
     if any(tfl_file.IS_VARIABLE in op.attributes for op in block.ops):
         yield Obstacle("", LOAD_FAILS, "it has variable tensors", function=function.sym_name)
     for op in block.ops:
-        if isinstance(op, ReturnOp):
+        if isinstance(op, ReturnOp) and not is_called:
             yield from _doubled(function, op.operands)
 
 
