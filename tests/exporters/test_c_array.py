@@ -26,6 +26,29 @@ int main(void) {{
   return fwrite({name}, 1, {name}_len, stdout) == {name}_len ? 0 : 3;
 }}
 """
+# What a program needs of tflite-micro, and a program that counts the operators which the model's header adds.
+RESOLVER = """
+#pragma once
+namespace tflite {{
+template <unsigned int Count>
+class MicroMutableOpResolver {{
+ public:
+  unsigned int added = 0;
+{methods}
+}};
+}}  // namespace tflite
+"""
+ADDING = """
+#include "model.h"
+#include "micro_mutable_op_resolver.h"
+alignas(16) static unsigned char arena[g_model_arena_size];
+int main() {
+  tflite::MicroMutableOpResolver<g_model_operator_count> resolver;
+  g_model_add_operators(resolver);
+  arena[0] = 0;
+  return resolver.added == g_model_operator_count ? 0 : 1;
+}
+"""
 CC = ["gcc", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 CXX = ["g++", "-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c++11"]
 
@@ -124,3 +147,14 @@ def test_blocks_of_any_size_make_the_same_lines(blocks: list[bytes]) -> None:
     numbers = [int(number, 16) for number in text.replace("\n", "").split(",") if number]
     assert bytes(numbers) == b"".join(blocks)
     assert all(line.count(",") == 16 for line in text.splitlines()[:-1])
+
+
+def test_a_program_adds_the_operators(model: tfconvert.Model, tmp_path: Path) -> None:
+    model.save(tmp_path / "model.cc")
+    names = ["Add", "Conv2D", "DepthwiseConv2D", "FullyConnected", "HardSwish", "MaxPool2D", "Mean", "Mul", "Pad"]
+    names += ["Reshape", "Softmax"]
+    methods = "\n".join(f"  void Add{name}() {{ ++added; }}" for name in names)
+    (tmp_path / "micro_mutable_op_resolver.h").write_text(RESOLVER.format(methods=methods), "utf-8")
+    (tmp_path / "main.cpp").write_text(ADDING, "utf-8")
+    subprocess.run([*CXX, "main.cpp", "model.cc", "-o", "program"], check=True, cwd=tmp_path, timeout=120)
+    subprocess.run([tmp_path / "program"], check=True, timeout=60)

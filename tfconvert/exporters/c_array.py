@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from tfconvert.exporters.micro_program import micro_program
 from tfconvert.exporters.output_file import C_SOURCES, Write, write_whole
 from tfconvert.schema.diagnostics import error
 
@@ -51,30 +53,35 @@ class CArray(NamedTuple):
         """
         if size >= 2**32:
             raise error("too-large", f"a model of {size} bytes doesn't fit a C array", hint="write a .tflite file")
+        model = io.BytesIO()
+        write(model)
+        program = "".join([f"{line}\n" for line in micro_program(model.getvalue()).lines(self.name)])
         if self.header is not None:
-            header = self._header(self.header.name)
+            header = self._header(self.header.name, program)
             write_whole(self.header, lambda stream: _write(stream, header))
-        write_whole(self.file, lambda stream: self._array(stream, size, write))
+        write_whole(self.file, lambda stream: self._array(stream, model.getbuffer(), "" if self.header else program))
 
-    def _header(self, file_name: str) -> bytes:
+    def _header(self, file_name: str, program: str) -> bytes:
         guard = f"TFCONVERT_{re.sub('[^A-Za-z0-9]', '_', file_name).upper()}_"
         return _MADE + (
             f"#ifndef {guard}\n#define {guard}\n\n"
             '#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
             f"extern const unsigned char {self.name}[];\nextern const unsigned int {self.name}_len;\n\n"
-            f"#ifdef __cplusplus\n}}\n#endif\n\n#endif  // {guard}\n"
+            f"#ifdef __cplusplus\n}}\n\n{program}#endif\n\n#endif  // {guard}\n"
         ).encode(errors="backslashreplace")
 
-    def _array(self, stream: BinaryIO, size: int, write: Write) -> None:
+    def _array(self, stream: BinaryIO, model: memoryview, program: str) -> None:
         static = "static " if self.header is None else ""
         head = "#pragma once\n\n" if self.header is None else f'#include "{self.header.name}"\n\n'
         head += "#ifndef __cplusplus\n#include <stdalign.h>\n#endif\n\n"
         head += f"alignas({ALIGNMENT}) {static}const unsigned char {self.name}[] = {{\n"
         stream.write(_MADE + head.encode(errors="backslashreplace"))
         lines = _Lines(stream)
-        write(lines)  # type: ignore[arg-type]  # only `write` of it is used
+        lines.write(model)
         lines.finish()
-        stream.write(f"}};\n{static}const unsigned int {self.name}_len = {size}U;\n".encode())
+        stream.write(f"}};\n{static}const unsigned int {self.name}_len = {len(model)}U;\n".encode())
+        if program:
+            stream.write(f"\n#ifdef __cplusplus\n{program}#endif\n".encode())
 
 
 class _Lines:

@@ -10,19 +10,18 @@ from tfconvert.schema.tflite.compiled_model import Table
 from tfconvert.schema.tflite.reader import View, read_model
 
 # The operators that `tflite::MicroMutableOpResolver` has a method for.
-_OPERATORS = frozenset(
-    """
-    ABS ADD ADD_N ARG_MAX ARG_MIN ASSIGN_VARIABLE AVERAGE_POOL_2D BATCH_MATMUL BATCH_TO_SPACE_ND BROADCAST_ARGS
-    BROADCAST_TO CALL_ONCE CAST CEIL CONCATENATION CONV_2D COS CUMSUM DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE DIV
-    DYNAMIC_UPDATE_SLICE ELU EMBEDDING_LOOKUP EQUAL EXP EXPAND_DIMS FILL FLOOR FLOOR_DIV FLOOR_MOD FULLY_CONNECTED
-    GATHER GATHER_ND GREATER GREATER_EQUAL HARD_SWISH IF L2_NORMALIZATION L2_POOL_2D LEAKY_RELU LESS LESS_EQUAL LOG
-    LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LOG_SOFTMAX MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD MUL NEG
-    NOT_EQUAL PACK PAD PADV2 PRELU QUANTIZE READ_VARIABLE REDUCE_ALL REDUCE_MAX REDUCE_MIN RELU RELU6 RESHAPE
-    RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2 ROUND RSQRT SELECT_V2 SHAPE SIN SLICE SOFTMAX SPACE_TO_BATCH_ND
-    SPACE_TO_DEPTH SPLIT SPLIT_V SQRT SQUARE SQUARED_DIFFERENCE SQUEEZE STRIDED_SLICE SUB SUM SVDF TANH TRANSPOSE
-    TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM UNPACK VAR_HANDLE WHILE ZEROS_LIKE
-    """.split()
-)
+_NAMES = """
+ABS ADD ADD_N ARG_MAX ARG_MIN ASSIGN_VARIABLE AVERAGE_POOL_2D BATCH_MATMUL BATCH_TO_SPACE_ND BROADCAST_ARGS
+BROADCAST_TO CALL_ONCE CAST CEIL CONCATENATION CONV_2D COS CUMSUM DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE DIV
+DYNAMIC_UPDATE_SLICE ELU EMBEDDING_LOOKUP EQUAL EXP EXPAND_DIMS FILL FLOOR FLOOR_DIV FLOOR_MOD FULLY_CONNECTED
+GATHER GATHER_ND GREATER GREATER_EQUAL HARD_SWISH IF L2_NORMALIZATION L2_POOL_2D LEAKY_RELU LESS LESS_EQUAL LOG
+LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LOG_SOFTMAX MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD MUL NEG
+NOT_EQUAL PACK PAD PADV2 PRELU QUANTIZE READ_VARIABLE REDUCE_ALL REDUCE_MAX REDUCE_MIN RELU RELU6 RESHAPE
+RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2 ROUND RSQRT SELECT_V2 SHAPE SIN SLICE SOFTMAX SPACE_TO_BATCH_ND
+SPACE_TO_DEPTH SPLIT SPLIT_V SQRT SQUARE SQUARED_DIFFERENCE SQUEEZE STRIDED_SLICE SUB SUM SVDF TANH TRANSPOSE
+TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM UNPACK VAR_HANDLE WHILE ZEROS_LIKE
+"""
+_OPERATORS = frozenset(_NAMES.split())
 _METHODS = {
     "BATCH_MATMUL": "BatchMatMul",
     "CUMSUM": "CumSum",
@@ -35,8 +34,8 @@ _CUSTOM_METHODS = {
     "ethos-u": "EthosU",
 }
 
-# The alignment of tensors; which part is added, since kernels differ; and bytes that the interpreter keeps with its reference kernels on a 64-bit processor: for
-# itself, for a tensor, for an operator, for an output channel of weights.
+# The alignment of tensors; which part is added, since kernels differ; and bytes that the interpreter keeps with its
+# reference kernels on a 64-bit processor: for itself, for a tensor, for an operator, for a channel of weights.
 _ALIGNMENT = 16
 _MARGIN = 20
 _FIXED = 1536
@@ -44,8 +43,8 @@ _OF_TENSOR = 24
 _OF_OPERATOR = 168
 _OF_CHANNEL = 8
 
-# Operators that have numbers for each output channel, with the axis of these in their weights; those that sum up integers
-# in 32 bits beside their result; and the one that keeps its operands transposed.
+# Operators that have numbers for each output channel, with the axis of these in their weights; those that sum up
+# integers in 32 bits beside their result; and the one that keeps its operands transposed.
 _CHANNELS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
 _SUMS = ("TRANSPOSE_CONV", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
 _TURNED = "BATCH_MATMUL"
@@ -82,7 +81,8 @@ class MicroProgram(NamedTuple):
         yield f"//   tflite::MicroMutableOpResolver<{self.count}> resolver;"
         yield f"//   {name}_add_operators(resolver);"
         yield f"//   alignas({_ALIGNMENT}) static uint8_t arena[{name}_arena_size];"
-        yield f"//   tflite::MicroInterpreter interpreter(tflite::GetModel({name}), resolver, arena, {name}_arena_size);"
+        model = f"tflite::GetModel({name})"
+        yield f"//   tflite::MicroInterpreter interpreter({model}, resolver, arena, {name}_arena_size);"
         yield f"constexpr unsigned int {name}_operator_count = {self.count};"
         yield ""
         yield "// An estimate, for reference kernels; `arena_used_bytes()` of an interpreter tells what it needs."
@@ -137,7 +137,7 @@ def _length(data: Sequence[int] | None) -> int:
 
 
 def _with_scratch(schedule: Schedule, subgraph: View, names: Sequence[str]) -> Schedule:
-    """Returns a schedule as tflite-micro has it: inputs may be overwritten after their last use; kernels have scratch."""
+    """Returns a schedule as tflite-micro has it: inputs end with their last use, and kernels have scratch memory."""
     sizes = list(schedule.sizes)
     steps = [Step((), schedule.inputs)]
     for call, step in zip(subgraph["operators"] or (), schedule.steps, strict=True):
@@ -162,8 +162,9 @@ def _kept(subgraph: View, names: Sequence[str]) -> int:
             total += _OF_CHANNEL * (int(shape[axis]) if shape is not None and len(shape) > axis else 1)
         if name == _TURNED:
             options: View | None = call["builtin_options"]
-            is_turned = [options is not None and options["adj_x"], options is None or not options["adj_y"]]
-            total += sum(_bytes(_tensor(subgraph, each)) for each, turns in zip(call["inputs"], is_turned) if turns)
+            is_turned = options is not None and options["adj_x"], options is None or not options["adj_y"]
+            turned = [index for index, turns in zip(call["inputs"], is_turned, strict=True) if turns]
+            total += sum(_bytes(_tensor(subgraph, index)) for index in turned)
         total += _MORE.get(name, 0)
     return total
 

@@ -81,7 +81,7 @@ def names_in(module: ModuleOp) -> set[str]:
 # The op whose program of StableHLO is an attribute.
 _PROGRAM = "tf.XlaCallModule"
 
-USER = ("composites", "patterns", "quantizes_activations")
+USER = ("composites", "patterns", "quantize", "quantizes_activations")
 """Settings by which the user adds something to the conversion, so that stages may require it."""
 
 

@@ -77,8 +77,9 @@ STAGES: Sequence[Stage] = (
     Stage(
         "fit-accelerators",
         "what quantizes operators finds those that accelerators take, and new ones get ranges like all others",
-        takes=("accelerators=accelerator", "quantize"),
-        only_with="quantizes_for_accelerators",
+        (("options.quantize",),),
+        ("accelerators=accelerator", "quantize"),
+        "accelerator",
     ),
     Stage(
         "prepare-quantize",

@@ -40,10 +40,10 @@ def test_whole_on_the_gpu(name: str) -> None:
 
 def test_stays_where_nothing_helps() -> None:
     text = """
-    func.func @main(%x: tensor<2x3x2x3x2x3xf32>) -> tensor<3x2x3x2x3x2xf32> {
-      %p = "tfl.pseudo_const"() <{value = dense<[5, 4, 3, 2, 1, 0]> : tensor<6xi32>}> : () -> tensor<6xi32>
-      %0 = "tfl.transpose"(%x, %p) : (tensor<2x3x2x3x2x3xf32>, tensor<6xi32>) -> tensor<3x2x3x2x3x2xf32>
-      func.return %0 : tensor<3x2x3x2x3x2xf32>
+    func.func @main(%x: tensor<2x3x2x3x2x3x2x3xf32>) -> tensor<3x2x3x2x3x2x3x2xf32> {
+      %p = "tfl.pseudo_const"() <{value = dense<[7, 6, 5, 4, 3, 2, 1, 0]> : tensor<8xi32>}> : () -> tensor<8xi32>
+      %0 = "tfl.transpose"(%x, %p) : (tensor<2x3x2x3x2x3x2x3xf32>, tensor<8xi32>) -> tensor<3x2x3x2x3x2x3x2xf32>
+      func.return %0 : tensor<3x2x3x2x3x2x3x2xf32>
     }"""
     module = _parsed(text)
     before = str(module)

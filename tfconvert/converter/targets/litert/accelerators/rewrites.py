@@ -19,6 +19,7 @@ _MODULES = (
         "one_hot pack pad padv2 reduce_max reduce_min reduce_prod reshape reverse_v2 scatter_nd select select_v2 sign "
         "slice split split_v squeeze strided_slice sub sum tile topk_v2 transpose unpack",
     ),
+    LazyModule("recurrent", "dynamic_update_slice zeros_like"),
     LazyModule("tables", "embedding_lookup gather"),
     LazyModule("repetition", "concatenation tile"),
     LazyModule("products", "batch_matmul fully_connected"),
@@ -51,8 +52,7 @@ _MODULES = (
     ),
     LazyModule(
         "substitutes",
-        "ceil elu floor gelu neg pow reduce_any reduce_min reduce_prod relu6 round rsqrt select select_v2 sign square "
-        "zeros_like",
+        "ceil elu floor gelu neg pow reduce_any reduce_min reduce_prod relu6 round rsqrt select select_v2 sign square",
     ),
 )
 

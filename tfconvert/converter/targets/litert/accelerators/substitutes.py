@@ -173,10 +173,6 @@ def _part(value: Value, axis: int, start: int, size: int, build: AcceleratorBuil
     return build.slice(value, begin, sizes)
 
 
-def _zeros(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    return build.array(np.zeros(static_shape(op.results[0]), np.float32), op.results[0])
-
-
 PATTERNS = (
     form("gelu-by-logistic", "gelu", _gelu),
     form("relu6-as-minimum", "relu6", _relu6),
@@ -195,5 +191,4 @@ PATTERNS = (
     form("minimum-by-maximum", "reduce_min", _reduce_min),
     form("any-by-all", "reduce_any", _reduce_any),
     form("products-of-halves", "reduce_prod", _reduce_prod),
-    form("zeros", "zeros_like", _zeros),
 )

@@ -1,0 +1,53 @@
+"""Lines for tflite-micro: operators by its names, those that it doesn't have, and the memory."""
+
+from __future__ import annotations
+
+from tests.converter.targets.litert.optimize.graph import Graph, f32, random
+from tfconvert.exporters.micro_program import MicroProgram, micro_program
+from tfconvert.schema.dialects import types
+from tfconvert.schema.tflite.arena import ALIGNMENT, bytes_of
+
+
+def test_operators_have_the_names_of_methods() -> None:
+    program = MicroProgram(("BATCH_MATMUL", "CONV_2D", "CUMSUM", "GELU", "PADV2", "RELU6"), (), 1024)
+    assert program.count == 5
+    assert [line.strip() for line in program.lines("net")][-8:] == [
+        "void net_add_operators(Resolver& resolver) {",
+        "resolver.AddBatchMatMul();",
+        "resolver.AddConv2D();",
+        "resolver.AddCumSum();",
+        "// GELU: tflite-micro does not have it.",
+        "resolver.AddPadV2();",
+        "resolver.AddRelu6();",
+        "}",
+    ]
+    assert "//   tflite::MicroMutableOpResolver<5> resolver;" in program.lines("net")
+
+
+def test_custom_operators_are_counted() -> None:
+    program = MicroProgram((), ("TFLite_Detection_PostProcess", "Mine"), 1024)
+    assert program.count == 2
+    lines = [line.strip() for line in program.lines("net")]
+    assert "resolver.AddDetectionPostprocess();" in lines
+    assert '// resolver.AddCustom("Mine", ...): a custom operator.' in lines
+
+
+def test_no_operators_are_no_warning() -> None:
+    assert "  (void)resolver;" in MicroProgram((), (), 0).lines("net")
+
+
+def test_memory_is_that_of_tensors_which_live_together_and_more() -> None:
+    graph = Graph((1, 32, 32, 8))
+    value = graph.conv(graph.inputs[0], random(8, 3, 3, 8), f32([1] * 8))
+    value = graph.op("relu", graph.conv(value, random(8, 3, 3, 8)))
+    graph.returns(graph.op("batch_matmul", value, value, shape=(1, 32, 32, 32), element=types.F32, adj_y=True))
+    program = micro_program(graph.content)
+    image, result = 4 * 32 * 32 * 8, 4 * 32 * 32 * 32
+    assert program.operators == ("BATCH_MATMUL", "CONV_2D", "RELU")
+    assert image + result < program.arena < 1.2 * (2 * image + result)
+    assert program.arena % 16 == 0
+
+
+def test_tensors_are_aligned() -> None:
+    assert bytes_of((3,), "INT8") == ALIGNMENT
+    assert bytes_of((3, -1, 6), "INT8", 16) == 32
