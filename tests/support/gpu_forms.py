@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accelerator_probe.trial import Result, Trial, data, floats, integers
+from benchmarks.kernel_probe.tensors import Tensor
 
 X = (1, 3, 4, 6)
 IMAGE = (1, 8, 8, 4)
@@ -90,10 +91,11 @@ def _pads(numbers: Sequence[int]) -> Any:
 
 
 def _ranking() -> Iterator[tuple[str, Trial]]:
-    for shape in ((2, 6), (7,)):
-        yield "top-k-of-whole-lanes", Trial("TOPK_V2", [data("f32", shape), integers(3)], [Result(), Result("i32")])
+    for rows in ((2, 6), (7,)):
+        yield "top-k-of-whole-lanes", Trial("TOPK_V2", [data("f32", rows), integers(3)], [Result(), Result("i32")])
+    extremes: Sequence[tuple[Sequence[int], int]] = (((3, 6), 1), (X, 3), (X, 1))
     for low in (-2.0, 1.0):
-        for shape, axis in (((3, 6), 1), (X, 3), (X, 1)):
+        for shape, axis in extremes:
             for name in ("ARG_MAX", "ARG_MIN"):
                 if name == "ARG_MIN" or axis == len(shape) - 1:
                     operands = [data("f32", shape, low, low + 1), integers(axis)]
@@ -124,6 +126,10 @@ def _formulas() -> Iterator[tuple[str, Trial]]:
         yield "relu-0-to-1-as-minimum", Trial("RELU_0_TO_1", [data("f32", shape)])
     yield "softmax-of-product", Trial("SOFTMAX", [data("f32", X)], options={"beta": 0.5})
     yield "softmax-of-product", Trial("SOFTMAX", [data("f32", (6,))], options={"beta": 1.0})
+    options = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "fused_activation_function": "RELU"}
+    options |= {"dilation_w_factor": 1, "dilation_h_factor": 1}
+    operands = [data("f32", IMAGE), data("f32", (5, 3, 3, 4), constant=True), data("f32", (5,))]
+    yield "conv_2d-then-bias", Trial("CONV_2D", operands, options=options)
     yield "l2-pool-by-formula", Trial("L2_POOL_2D", [data("f32", IMAGE)], options=_POOL)
     yield "local-response-by-convolution", Trial("LOCAL_RESPONSE_NORMALIZATION", [data("f32", IMAGE)], options=_NORMAL)
     yield "prelu-of-channels", Trial("PRELU", [data("f32", X), floats(0.25)])
@@ -148,6 +154,7 @@ def _scattering() -> Iterator[tuple[str, Trial]]:
     operands = [integers(((0, 1), (3, 5))), data("i32", (2,)), integers((4, 6))]
     yield "scatter-as-gather", Trial("SCATTER_ND", operands, [Result("i32")])
     yield "segment_sum-as-product", Trial("SEGMENT_SUM", [data("f32", (4, 6)), integers((0, 0, 1, 2))])
+    yield "fill-as-tile", Trial("FILL", [integers((2, 3)), Tensor("f32", np.array(2.5, np.float32))])
     yield "diagonal-as-product", Trial("MATRIX_DIAG", [data("f32", (2, 6))])
     operands = [data("bool", (3, 8)), integers((0,))]
     yield "reverse_v2-of-booleans", Trial("REVERSE_V2", operands, [Result("bool")])

@@ -48,7 +48,7 @@ _MODULES = (
         "relu_n1_to_1 softmax squared_difference sub",
     ),
     LazyModule(
-        "scattering", "matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice unsorted_segment_sum"
+        "scattering", "fill matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice unsorted_segment_sum"
     ),
     LazyModule(
         "substitutes",

@@ -73,6 +73,13 @@ def _diagonal(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(build.binary("mul", columns, build.constant(eye)), static_shape(op.results[0]))
 
 
+def _fill(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """One number everywhere: a repetition of it."""
+    shape = static_shape(op.results[0])
+    ones = build.reshape(op.operands[1], (1, 1, 1, 1))
+    return build.reshape(build.tile(ones, (1, 1, 1, math.prod(shape))), shape)
+
+
 def _of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Sequence[Value]:
     """A move of booleans: of integers."""
     need(types.element_of(op.operands[0].type) == types.I1, "its elements are not booleans")
@@ -91,6 +98,7 @@ def _shape(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 PATTERNS = (
     form("scatter-as-gather", "scatter_nd", _scatter),
     *(form(f"{name}-as-product", name, _segments) for name in ("segment_sum", "unsorted_segment_sum")),
+    form("fill-as-tile", "fill", _fill),
     form("diagonal-as-product", "matrix_diag", _diagonal),
     *(form(f"{name}-as-constant", name, _shape) for name in ("rank", "shape")),
     *(form(f"{name}-of-booleans", name, _of_integers, 0) for name in ("reverse_v2", "strided_slice")),
