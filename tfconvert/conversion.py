@@ -188,6 +188,7 @@ def _run(
         recorder.add(name, timed(name, finish))
     interfaces, names, input_notes = _interfaces(module, source.batch, options.target)
     recorder.notes += [*names, *budget().notes(), *target.notes(file), *_custom_notes(file.custom_operators)]
+    recorder.notes += options.target.notes if isinstance(options.target, LiteRT) else ()
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
     report = recorder.report(source.name)._replace(
         interfaces=interfaces,

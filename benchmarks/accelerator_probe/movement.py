@@ -344,6 +344,7 @@ def _orders() -> Iterator[Trial]:
                 options = {"exclusive": exclusive, "reverse": reverse}
                 yield Trial("CUMSUM", [data("f32", shape), integers(axis)], options=options)
             yield Trial("CUMSUM", [data("i32", shape), integers(axis)], [Result("i32")], {})
+            yield Trial("CUMSUM", [data("f32", shape), integers(axis - len(shape))])
             for kind in ("f32", "i32", "i8"):
                 yield Trial("REVERSE_V2", [data(kind, shape), integers((axis,))], [result_of(kind)])
     yield Trial("REVERSE_V2", [data("f32", R4), integers((1, 2))])

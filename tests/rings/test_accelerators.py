@@ -7,13 +7,19 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tfconvert
 from benchmarks.accelerator_probe import __main__ as command
-from benchmarks.accelerator_probe import vela
+from benchmarks.accelerator_probe import parent, vela
 from benchmarks.accelerator_probe.judge import probe
+from benchmarks.kernel_probe import child
+from tests.support.gpu_forms import forms
+from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.converter.validation.runtimes_check import outcomes, swiftshader
+from tfconvert.exporters.tflite.model import export
+from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.tflite.accelerators.acceptance import OK, WRONG, table
 
 FORMS = 300
@@ -57,3 +63,27 @@ def test_a_network_runs_there_if_its_operators_do(kind: str, digits_model: Path)
     assert found.error < 1e-3
     if kind == "gpu":
         assert found.is_whole is acceptance.is_whole
+
+
+def test_rewritten_operators_run_on_the_gpu() -> None:
+    if REASONS["gpu"]:
+        pytest.skip(REASONS["gpu"])
+    known = forms()
+    answers = child.run([child.Job(trial.build()[0], trial.inputs) for _, trial in known])
+    jobs = []
+    for (_, trial), answer in zip(known, answers, strict=True):
+        module = import_tflite(trial.build([each.shape for each in answer.results])[0])
+        FitAccelerators(["gpu"]).apply(module)
+        jobs.append(parent.Job(export(module).to_bytes(), trial.inputs, answer.results))
+    wrong = [
+        name
+        for (name, _), job, answer in zip(known, jobs, parent.run("gpu", jobs), strict=True)
+        if answer.problem or not all(map(_is_near, job.expected, answer.results))
+    ]
+    assert not wrong
+
+
+def _is_near(one: np.ndarray, other: np.ndarray) -> bool:
+    # Borders of infinity become those of the largest number.
+    largest = np.finfo(np.float32).max
+    return np.allclose(np.clip(one.astype(float), -largest, largest), other.astype(float), rtol=1e-3, atol=1e-4)

@@ -98,7 +98,8 @@ def _io(text: str) -> Any:
     ends = text.split(",")
     if len(ends) > 2 or not set(ends) <= set(get_args(Io)):
         raise click.BadParameter(f"{text!r} is not one of {', '.join(get_args(Io))}, or two of them with a comma")
-    return ends[0] if len(ends) == 1 else tuple(ends)
+    # A pair says that it was chosen: by default inputs and outputs for Ethos-U are integers.
+    return ends[0] if len(ends) == 1 and ends[0] != "float32" else (ends[0], ends[-1])
 
 
 def _share(text: str) -> float:

@@ -54,7 +54,7 @@ _MORE = {"CONCATENATION": 384, "UNIDIRECTIONAL_SEQUENCE_LSTM": 1024}
 
 
 class MicroProgram(NamedTuple):
-    """What a program for a model needs.
+    """The needs of a program for a model.
 
     Attributes:
         operators: Its operators, each once.

@@ -72,7 +72,8 @@ class Quantize:
     )
     io: Io | tuple[Io, Io] = setting(
         "float32",
-        "Type of float inputs and outputs; or a pair, that of inputs and that of outputs.",
+        "Type of float inputs and outputs; or a pair, that of inputs and that of outputs. For Ethos-U only a pair "
+        "keeps floats in the mode int8.",
         expected=f"one of {', '.join(get_args(Io))}, or a pair of them",
         is_common=True,
     )

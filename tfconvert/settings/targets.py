@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
-from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.settings.quantization import Quantize, to_quantize
+from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
+from tfconvert.settings.quantization import WEIGHT_MODES, Quantize, to_quantize
 from tfconvert.settings.setting import documented, is_path, setting, shown
 
 Recurrent = Literal["auto", "fused", "loop", "unrolled"]
@@ -38,6 +38,14 @@ _RESERVED = ("-o", "--compile-to", "--iree-hal-target-", "--iree-hal-local-targe
 
 _FOR_THE_CLASS = "it is for `TFLiteConverter`"
 CODE = "it runs code of yours"
+
+
+UNSUITABLE = "unsuitable-setting"
+"""Code of the note that a setting doesn't suit an accelerator."""
+
+
+def _unsuitable(message: str, hint: str) -> Diagnostic:
+    return Diagnostic(UNSUITABLE, message, hint=f"{hint} --quantize int8 --samples FILE", severity=NOTE)
 
 
 @documented
@@ -129,6 +137,30 @@ class LiteRT:
         schema={"type": ["object", "null"]},
         stays=_FOR_THE_CLASS,
     )
+
+    def __post_init__(self) -> None:
+        quantize = self.quantize if self._is_for("ethos-u") else None
+        if isinstance(quantize, Quantize) and (quantize.mode, quantize.io) == ("int8", "float32"):
+            object.__setattr__(self, "quantize", replace(quantize, io="int8"))
+
+    def _is_for(self, accelerator: str) -> bool:
+        return isinstance(self.accelerator, list | tuple) and accelerator in self.accelerator
+
+    @property
+    def notes(self) -> Sequence[Diagnostic]:
+        """Notes on settings that don't suit the accelerators."""
+        mode = None if self.quantize is None else self.quantize.mode
+        found = []
+        if self._is_for("micro") and mode in WEIGHT_MODES:
+            found.append(
+                _unsuitable(f"tflite-micro has no kernels for the mode {mode}", "leave --quantize out, or choose")
+            )
+        if self._is_for("ethos-u") and not self.quantizes_activations:
+            found.append(_unsuitable("Ethos-U computes with integers only", "choose"))
+        elif self._is_for("ethos-u") and self.quantize is not None and "float32" in self.quantize.ends:
+            message = "Ethos-U leaves the operators at inputs and outputs of floats to the processor"
+            found.append(Diagnostic(UNSUITABLE, message, hint="choose --io int8", severity=NOTE))
+        return found
 
     @property
     def fusions(self) -> tuple[Any, ...]:

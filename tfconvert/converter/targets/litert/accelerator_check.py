@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.converter.ir.symbol_table import names
 from tfconvert.converter.targets.litert.composite_check import composite_verdict
 from tfconvert.schema.dialects import quant, tfl, tfl_file, types
@@ -183,6 +184,7 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
     """
     operators = taken = 0
     obstacles: list[Obstacle] = []
+    entries = entry_functions(module)
     hidden = _hidden(module) if accelerator in _COMPILED else frozenset()
     for function in module.ops:
         if isinstance(function, FuncOp) and function.body.blocks and function.sym_name not in hidden:
@@ -193,7 +195,9 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
             taken += len(on_it)
             obstacles += _obstacles(function, nodes, verdicts, on_it, accelerator)
             if accelerator in _COMPILED:
-                obstacles += _limits(function)
+                obstacles += _limits(function, is_called=function not in entries)
+                if accelerator in _ONE_PART and function in entries:
+                    obstacles += _open_sizes(function, nodes)
     if accelerator in _ALL_OR_NONE and obstacles:
         taken = 0
     return Acceptance(accelerator, table(accelerator).release, operators, taken, tuple(obstacles))
@@ -259,10 +263,16 @@ def _in_context(op: tfl.TFLOp) -> Verdict:
         return Verdict(REFUSED, "its table is dequantized (Input / output dtype mismatch.)")
     if _reorders_parts(op):
         return Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
+    if any(_is_op(value, "bitcast") for value in op.operands):
+        return Verdict(WRONG, "it is of numbers that were made of bits (its shader is not valid)")
     is_integer = any(isinstance(types.element_of(result.type), quant.UniformType) for result in op.results)
     if is_integer and len({result.first_use is None for result in op.results}) > 1:
         return Verdict(CRASHES, "it has integers, and a result that is not used")
     return Verdict(OK)
+
+
+def _is_op(value: Value, name: str) -> bool:
+    return isinstance(value.owner, tfl.TFLOp) and value.owner.op_name == name
 
 
 def _quantized(call: Call) -> Call:
@@ -368,15 +378,32 @@ def _name(op: Operation) -> str:
     )
 
 
-def _limits(function: FuncOp) -> Iterator[Obstacle]:
-    """Yields what CompiledModel does not load or computes wrongly, on whatever hardware."""
+def _open_sizes(function: FuncOp, nodes: Sequence[Operation]) -> Iterator[Obstacle]:
+    """Yields the first op whose result has a size that only running tells, although all inputs have known sizes."""
+    if not all(types.is_static(types.shape_of(value.type)) for value in function.body.blocks[0].args):
+        return
+    for op in nodes:
+        if not all(types.is_static(types.shape_of(result.type)) for result in op.results):
+            place = place_of(op.location)
+            why = "running tells a size of its result"
+            yield Obstacle(_name(op), LOAD_FAILS, why, place.node, place.source, function.sym_name)
+            return
+
+
+def _limits(function: FuncOp, *, is_called: bool) -> Iterator[Obstacle]:
+    """Yields what CompiledModel does not load or computes wrongly, on whatever hardware.
+
+    Args:
+        function: The function.
+        is_called: Whether an operator calls it, so that its results are copied.
+    """
     block = function.body.blocks[0]
     if any(types.element_of(value.type) == types.STRING for value in block.args):
         yield Obstacle("", LOAD_FAILS, "an input holds strings", function=function.sym_name)
     if any(tfl_file.IS_VARIABLE in op.attributes for op in block.ops):
         yield Obstacle("", LOAD_FAILS, "it has variable tensors", function=function.sym_name)
     for op in block.ops:
-        if isinstance(op, ReturnOp):
+        if isinstance(op, ReturnOp) and not is_called:
             yield from _doubled(function, op.operands)
 
 

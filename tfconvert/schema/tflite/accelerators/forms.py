@@ -414,13 +414,13 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
         ),
         "it works along the last axis, whose size is no multiple of 4",
     ),
-    "long-axis": (
-        lambda form: any((form.main.shape or ())[axis] > 1 for axis in form.axes),
-        "it works along several elements",
-    ),
     "negative-axis": (
         lambda form: any(axis < 0 for axis in form.elements("axis")),
         "its axis is counted from the last one",
+    ),
+    "long-axis": (
+        lambda form: any((form.main.shape or ())[axis] > 1 for axis in form.axes),
+        "it works along several elements",
     ),
     "axis": (
         lambda form: form.operator == "ONE_HOT" and form.option("axis", -1) not in (-1, len(form.main.shape or ())),
@@ -461,6 +461,7 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
         lambda form: any(form.option(name, 1) != 1 for name in ("dilation_h_factor", "dilation_w_factor")),
         "it is dilated",
     ),
+    "steep": (lambda form: form.option("alpha") > 1, "its slope is above 1"),
     "keep": (_is_set("keep_dims"), "it keeps the axes"),
 }
 """The conditions on calls, with what they mean."""

@@ -29,7 +29,7 @@ def _unfused(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 
 def _activated(op: tfl.TFLOp, build: AcceleratorBuilder, value: Value) -> Value:
-    """Returns the activation of an operator that is fused, as an operator; declines if it is none."""
+    """Returns the activation of an operator that is fused, as an operator; declines if there is no such operator."""
     fused = option(op, _ACTIVATION)
     need(fused in ("NONE", *_ACTIVATIONS), "an activation is fused that is no operator")
     return value if fused == "NONE" else build.unary(_ACTIVATIONS[fused], value)
@@ -119,8 +119,10 @@ def _bias_after(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A convolution with a computed bias: the sum after it."""
     at = 3 if op.op_name == "transpose_conv" else 2
     need(tfl.has_operand(op, at) and not tfl.is_constant(op.operands[at]), "it has no computed bias")
-    (value,) = build.again(op, op.operands[:at], options={_ACTIVATION: "NONE"}).results
-    bias = build.reshape(op.operands[at], (1, 1, 1, static_shape(value)[-1]))
+    depth = static_shape(op.results[0])[-1]
+    zeros = build.array(np.zeros(depth), op.operands[at])
+    (value,) = build.again(op, (*op.operands[:at], zeros), options={_ACTIVATION: "NONE"}).results
+    bias = build.reshape(op.operands[at], (1, 1, 1, depth))
     return build.tfl("add", (value, bias), value.type, {_ACTIVATION: option(op, _ACTIVATION)})
 
 

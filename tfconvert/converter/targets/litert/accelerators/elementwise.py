@@ -11,7 +11,9 @@ from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.accelerators.builder import (
     MAX_READ,
     AcceleratorBuilder,
+    array_of,
     form,
+    option,
     source_of,
     static_shape,
     stored_constant,
@@ -127,7 +129,27 @@ def _operands_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> tuple[list[
     return new, (*missing, *merged(shape, groups))
 
 
+def _steep(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.leaky_relu` with a slope above 1: the minimum of the operand and the sloped one."""
+    slope = float(option(op, "alpha"))
+    need(slope > 1, "its slope is not above 1")
+    return build.binary("minimum", op.operands[0], build.binary("mul", op.operands[0], slope))
+
+
+def _sign_bit(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """Whether the sign bit of a float is set: it or its reciprocal is negative, which tells -0 from 0."""
+    bits, zero = op.operands
+    need(isinstance(bits.owner, tfl.TFLOp) and bits.owner.op_name == "bitcast", "it compares no bits")
+    assert isinstance(bits.owner, tfl.TFLOp)
+    (value,) = bits.owner.operands
+    need(types.element_of(value.type) == types.F32, "the bits are not those of floats")
+    need(not array_of(zero).any(), "it compares with another number than 0")
+    return build.binary("less", build.binary("minimum", value, build.binary("div", 1.0, value)), 0.0, types.I1)
+
+
 PATTERNS = (
+    form("sign-bit-by-reciprocal", "less", _sign_bit, 4),
+    form("leaky-relu-as-minimum", "leaky_relu", _steep, 3),
     *(form(f"{name}-in-rank-4", name, _unary) for name in _UNARY.split()),
     *(form(f"{name}-in-the-shape-before", name, _same_shapes, 3) for name in _BINARY.split()),
     *(form(f"{name}-in-rank-4", name, _grouped, 2) for name in _BINARY.split()),

@@ -149,7 +149,7 @@ def _not_equal(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 def _constant_behind(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """An operator whose first operand is a constant: the one with exchanged operands."""
     x, y = (lifted(build, value) for value in op.operands)
-    need(tfl.is_constant(x), "the first operand is computed")
+    need(tfl.is_constant(x) and not tfl.is_constant(y), "the first operand is computed")
     if op.op_name == "sub":
         value = activated(build, op, build.binary("add", build.unary("neg", y), x))
     else:
@@ -168,22 +168,6 @@ _EXCHANGED = {
 }
 
 
-def _whole_logic(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """Logic with one constant for all: with constants of the result's shape."""
-    shape = static_shape(op.results[0])
-    lower = (*[1] * (4 - len(shape)), *shape)
-    need(len(shape) <= len(lower), "its rank is above 4")
-    operands = []
-    for value in op.operands:
-        if tfl.is_constant(value):
-            need(array_of(value).size == 1, "a constant has several elements")
-            operands.append(build.constant(np.full(lower, array_of(value).item())))
-            small(np.empty(lower, bool))
-        else:
-            operands.append(build.reshape(value, lower))
-    return build.reshape(build.binary(op.op_name, operands[0], operands[1]), shape)
-
-
 PATTERNS = (
     form("log-softmax-by-formula", "log_softmax", _log_softmax, 2),
     form("softmax-of-product", "softmax", _softmax, 2),
@@ -199,6 +183,5 @@ PATTERNS = (
     form("mean-of-integers", "mean", _mean_of_integers),
     form("exclusive-or-by-logic", "bitwise_xor", _exclusive_or),
     *(form(f"{name}-of-booleans", name, _not_equal, 0) for name in ("equal", "not_equal")),
-    *(form(f"{name}-exchanged", name, _constant_behind, -1) for name in ("sub", *_EXCHANGED)),
-    *(form(f"{name}-with-whole-constants", name, _whole_logic) for name in ("logical_and", "logical_or")),
+    *(form(f"{name}-exchanged", name, _constant_behind, 5) for name in ("sub", *_EXCHANGED)),
 )

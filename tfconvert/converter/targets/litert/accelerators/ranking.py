@@ -41,12 +41,14 @@ def _top_k(op: tfl.TFLOp, build: AcceleratorBuilder) -> list[Value]:
 
 
 def _extreme(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """The place of an extreme: of the highest number, in rank 4, as a 32-bit integer."""
+    """The place of an extreme: of the highest number, in rank 4 along no channels, as a 32-bit integer."""
     value = op.operands[0]
     need(types.element_of(value.type) in (types.F32, types.I32), "its elements are quantized")
     value = value if op.op_name == "arg_max" else build.unary("neg", value)
     (axis,) = ints_of(op.operands[1])
-    if len(static_shape(value)) > MAX_RANK:
+    rank = len(static_shape(value))
+    if rank > MAX_RANK or axis % rank == rank - 1:
+        # Lanes that are not filled hold zeros, which are above negative numbers.
         value, axis = parted(build, value, axis), 2
     shape = list(static_shape(value))
     del shape[axis]

@@ -19,6 +19,7 @@ _MODULES = (
         "one_hot pack pad padv2 reduce_max reduce_min reduce_prod reshape reverse_v2 scatter_nd select select_v2 sign "
         "slice split split_v squeeze strided_slice sub sum tile topk_v2 transpose unpack",
     ),
+    LazyModule("recurrent", "dynamic_update_slice zeros_like"),
     LazyModule("tables", "embedding_lookup gather"),
     LazyModule("repetition", "concatenation tile"),
     LazyModule("products", "batch_matmul fully_connected"),
@@ -43,16 +44,15 @@ _MODULES = (
     LazyModule(
         "formulas",
         "add_n bitwise_xor equal greater greater_equal l2_normalization l2_pool_2d less less_equal "
-        "local_response_normalization log_softmax logical_and logical_or mean not_equal prelu relu_0_to_1 "
+        "local_response_normalization log_softmax mean not_equal prelu relu_0_to_1 "
         "relu_n1_to_1 softmax squared_difference sub",
     ),
     LazyModule(
-        "scattering", "matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice tile unsorted_segment_sum"
+        "scattering", "fill matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice unsorted_segment_sum"
     ),
     LazyModule(
         "substitutes",
-        "ceil elu floor gelu neg pow reduce_any reduce_min reduce_prod relu6 round rsqrt select select_v2 sign square "
-        "zeros_like",
+        "ceil elu floor gelu neg pow reduce_any reduce_min reduce_prod relu6 round rsqrt select select_v2 sign square",
     ),
 )
 

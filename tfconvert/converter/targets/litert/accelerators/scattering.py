@@ -13,7 +13,6 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     AcceleratorBuilder,
     array_of,
     form,
-    ints_of,
     static_shape,
 )
 from tfconvert.converter.targets.litert.accelerators.pieces import gather, like, need_floats, padded, small
@@ -74,18 +73,11 @@ def _diagonal(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(build.binary("mul", columns, build.constant(eye)), static_shape(op.results[0]))
 
 
-def _tile(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A repetition: what is repeated is joined to itself."""
-    value = op.operands[0]
-    for axis, count in enumerate(ints_of(op.operands[1])):
-        need(count <= _MAX_PARTS, "it is repeated often")
-        value = build.concatenation([value] * count, axis)
-    need(value is not op.operands[0], "nothing is repeated")
-    return value
-
-
-# The maximum number of parts of a repetition.
-_MAX_PARTS = 10
+def _fill(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """One number everywhere: a repetition of it."""
+    shape = static_shape(op.results[0])
+    ones = build.reshape(op.operands[1], (1, 1, 1, 1))
+    return build.reshape(build.tile(ones, (1, 1, 1, math.prod(shape))), shape)
 
 
 def _of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Sequence[Value]:
@@ -106,8 +98,8 @@ def _shape(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 PATTERNS = (
     form("scatter-as-gather", "scatter_nd", _scatter),
     *(form(f"{name}-as-product", name, _segments) for name in ("segment_sum", "unsorted_segment_sum")),
+    form("fill-as-tile", "fill", _fill),
     form("diagonal-as-product", "matrix_diag", _diagonal),
     *(form(f"{name}-as-constant", name, _shape) for name in ("rank", "shape")),
-    *(form(f"{name}-of-booleans", name, _of_integers, 0) for name in ("reverse_v2", "strided_slice", "tile")),
-    form("tile-as-concatenation", "tile", _tile, -1),
+    *(form(f"{name}-of-booleans", name, _of_integers, 0) for name in ("reverse_v2", "strided_slice")),
 )

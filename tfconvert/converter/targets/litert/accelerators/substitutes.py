@@ -82,8 +82,9 @@ def _round(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 def _pow(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A power with a constant exponent: products, roots, or `exp(exponent * log(x))`."""
-    x = _float(op)
-    exponents = np.unique(array_of(op.operands[1]))
+    x, exponents = op.operands[0], np.unique(array_of(op.operands[1]))
+    if types.element_of(x.type) != types.I32 or exponents[0] < 0:
+        _float(op)
     need(exponents.size == 1, "it has several exponents")
     need(static_shape(x) == static_shape(op.results[0]), "its exponent has another shape")
     exponent = float(exponents[0])

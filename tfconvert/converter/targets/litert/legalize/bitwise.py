@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow, Entry, Lowering, element_name
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
@@ -23,6 +24,10 @@ def _invert(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _bitwise_and(op: Operation, emit: LiteRTBuilder) -> Value:
+    """The sign bit is there in negative numbers; other bits take more work."""
+    for x, y in (op.operands, op.operands[::-1]):
+        if constant_int(y) == _SIGN_BIT:
+            return emit.select(emit.compare("Less", x, 0), emit.scalar(_SIGN_BIT, types.I32), 0)
     return _conjunction(emit, *op.operands)
 
 
@@ -64,7 +69,7 @@ ENTRIES: tuple[Entry, ...] = (
     BuiltinRow("BitwiseXor", "bitwise_xor", _WORDS),
     BuiltinRow("RightShift", "right_shift", _WORDS),
     Lowering("Invert", "BitwiseXor", _invert, _WORDS),
-    Lowering("BitwiseAnd", "BitwiseXor RightShift Less", _bitwise_and, "i32"),
+    Lowering("BitwiseAnd", "BitwiseXor RightShift Less SelectV2", _bitwise_and, "i32"),
     Lowering("BitwiseOr", "BitwiseXor RightShift Less", _bitwise_or, "i32"),
     Lowering("LeftShift", "Gather Mul", _left_shift, f"{_SMALL} i32 ui32 i64"),
 )

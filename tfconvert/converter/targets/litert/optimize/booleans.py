@@ -7,6 +7,7 @@
     not(x == y), not(x != y)           ->  x != y, x == y        of integers also the comparisons by size
     and(x, true), or(x, false)         ->  x
     and(x, false), or(x, true)         ->  false, true
+    select(c, -2, 0) < 0               ->  c
 
 An ordered comparison of floats can't be negated to its opposite: both are false for NaN.
 """
@@ -104,6 +105,17 @@ def _leaky() -> Iterator[Pattern[Any]]:
             yield own_rule(f"leaky-relu-{name}-{select}", matched, created, where=where, benefit=5)
 
 
+def _below() -> Iterator[Pattern[Any]]:
+    """Yields patterns for the comparison of a choice between two numbers, of which the first one only is less."""
+    where = [
+        check("both numbers compare alike", lambda low, high, limit: low < limit <= high),
+        check("it broadcasts", lambda b, root: matching.shape(b) == matching.shape(root.results[0])),
+    ]
+    for select in _SELECTS:
+        choice = op(f"tfl.{select}", B, number("low"), number("high"))
+        yield own_rule(f"chosen-below-{select}", tfl.less(choice, number("limit")), B, where=where, benefit=10)
+
+
 _NEGATED = [op(f"tfl.{name}", tfl.logical_not(B).once(), Y, Z) for name in _SELECTS]
 
 PATTERNS: tuple[Pattern[Any], ...] = (
@@ -113,6 +125,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     ),
     *(own_rule(f"negated-{each.names[0][4:]}", each, each.rebuilt(B, Z, Y), benefit=10) for each in _NEGATED),
     *_leaky(),
+    *_below(),
     own_rule("twice-not", tfl.logical_not(tfl.logical_not(B)), B, benefit=20),
     own_rule("opposite-comparison", tfl.logical_not(_COMPARISON), _compare, where=[_HAS_OPPOSITE], benefit=5),
     *(
