@@ -54,7 +54,7 @@ _MORE = {"CONCATENATION": 384, "UNIDIRECTIONAL_SEQUENCE_LSTM": 1024}
 
 
 class MicroProgram(NamedTuple):
-    """What a program for a model needs.
+    """The needs of a program for a model.
 
     Attributes:
         operators: Its operators, each once.
@@ -67,7 +67,7 @@ class MicroProgram(NamedTuple):
     arena: int
 
     @property
-    def count(self) -> int:
+    def operator_count(self) -> int:
         """How many operators the resolver must have room for."""
         return sum(each in _OPERATORS for each in self.operators) + len(self.custom)
 
@@ -78,12 +78,12 @@ class MicroProgram(NamedTuple):
             name: The array's name, with which all names begin.
         """
         yield "// For tflite-micro:"
-        yield f"//   tflite::MicroMutableOpResolver<{self.count}> resolver;"
+        yield f"//   tflite::MicroMutableOpResolver<{self.operator_count}> resolver;"
         yield f"//   {name}_add_operators(resolver);"
         yield f"//   alignas({_ALIGNMENT}) static uint8_t arena[{name}_arena_size];"
         model = f"tflite::GetModel({name})"
         yield f"//   tflite::MicroInterpreter interpreter({model}, resolver, arena, {name}_arena_size);"
-        yield f"constexpr unsigned int {name}_operator_count = {self.count};"
+        yield f"constexpr unsigned int {name}_operator_count = {self.operator_count};"
         yield ""
         yield "// An estimate, for reference kernels; `arena_used_bytes()` of an interpreter tells what it needs."
         yield f"constexpr unsigned int {name}_arena_size = {self.arena};"

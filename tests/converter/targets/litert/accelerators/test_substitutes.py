@@ -14,6 +14,7 @@ from tfconvert.converter.targets.litert.accelerator_check import check
 from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.settings.quantization import INT8
 
 X = random(2, 3, 4, seed=1, scale=3)
@@ -172,6 +173,27 @@ def test_powers_with_large_exponents_stay(exponent: float) -> None:
     graph = _power(exponent)()
     assert not FitAccelerators(["micro"]).apply(graph.module).counts
     assert graph.names == ["pow"]
+
+
+def test_integers_without_a_kernel_are_floats_in_between() -> None:
+    graph = Graph(X.shape)
+    uniform = Uniform(types.I8, (0.125,), (0,))
+    value = graph.op("quantize", graph.inputs[0], element=UniformType.get(uniform), shape=X.shape)
+    value = graph.op("exp", value, element=UniformType.get(uniform), shape=X.shape)
+    graph.returns(graph.op("dequantize", value, element=types.F32, shape=X.shape))
+    assert FitAccelerators(["micro"]).apply(graph.module).counts
+    assert graph.names == ["quantize", "dequantize", "exp", "quantize", "dequantize"]
+    assert check(graph.module, "micro").is_whole
+
+
+def test_means_of_rows_and_of_these(run_tflite: RunTFLite) -> None:
+    graph = Graph((1, 4, 3, 2, 5))
+    graph.returns(graph.op("mean", graph.inputs[0], [1, 2, 4], shape=(1, 1, 1, 2, 1), keep_dims=True))
+    data = random(1, 4, 3, 2, 5, seed=3)
+    (before,) = graph.run(run_tflite, [data])
+    assert FitAccelerators(["ethos-u"], INT8).apply(graph.module).counts
+    assert graph.names == ["reshape", "mean", "reshape", "mean", "reshape"]
+    np.testing.assert_allclose(graph.run(run_tflite, [data])[0], before, rtol=1e-5, atol=1e-6)
 
 
 def test_what_becomes_integers_counts_as_such() -> None:
