@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 class Model:
     """A converted model; it doesn't change any more.
 
-    Weights are still where they were, in the source's files: saving copies them straight to the new file. Those of a
-    model in memory were written to a temporary directory, which is removed when this object is dropped.
+    Weights are still where they were, in the source's files or in variables' memory: saving copies them straight to the
+    new file. A model in memory that had to be saved is in a temporary directory, which is removed when this object is
+    dropped.
 
     Attributes:
         report: The report of the conversion.
@@ -200,10 +201,10 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
     options = conversion.checked(options)
     start = time.perf_counter()
     on_stage("open")
-    original, source = source, source.on_disk()
-    saved = StageTime("save", time.perf_counter() - start)
+    original, source = source, source.importable()
+    preparation = time.perf_counter() - start
     with limited(options.limits), ExitStack() as undo, ExitStack() as end:
-        if original.temporary is None:
+        if original.prepared is None:
             undo.callback(source.discard)
         if options.verify is not None:
             from tfconvert.tools.verification import prepared, verified
@@ -215,5 +216,6 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
             report = verified(source, options, file, report, on_stage)
         undo.pop_all()
     if source is not original:
-        report = report._replace(stages=(saved, *report.stages))
+        stage, notes = source.preparation
+        report = report._replace(stages=(StageTime(stage, preparation), *report.stages), notes=(*notes, *report.notes))
     return Model(file, report, source, Form.of(options.target))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import io
 import subprocess
 import sys
@@ -139,8 +140,11 @@ def test_errors_name_lines_of_source(tf: ModuleType) -> None:
     assert Path(__file__).name in caught.value.diagnostics[0].location
 
 
-def test_the_temporary_folder_stays_as_long_as_the_result(scaled: Any, left_folders: LeftFolders) -> None:
-    model = tfconvert.convert(scaled)
+def test_the_temporary_folder_stays_as_long_as_the_result(tf: ModuleType, left_folders: LeftFolders) -> None:
+    model = tfconvert.convert(_table(tf))
+    (note,) = [note for note in model.report.notes if note.code == "saved-first"]
+    assert note.message == "the Module in memory was saved to a temporary directory first: it uses tables or files"
+    assert model.report.stages[0].name == "save"
     (folder,) = left_folders()
     assert folder.stat().st_mode & 0o077 == 0 or sys.platform == "win32"
     stream = io.BytesIO()
@@ -149,6 +153,44 @@ def test_the_temporary_folder_stays_as_long_as_the_result(scaled: Any, left_fold
     del model
     gc.collect()
     assert left_folders() == []
+
+
+def test_nothing_is_saved_of_a_function_of_variables(scaled: Any, left_folders: LeftFolders, tmp_path: Path) -> None:
+    model = tfconvert.convert(scaled)
+    assert left_folders() == []
+    assert not [note for note in model.report.notes if note.code == "saved-first"]
+    importlib.import_module("tensorflow").saved_model.save(scaled, str(tmp_path / "saved"), scaled.call)
+    saved = bytes(tfconvert.convert(tmp_path / "saved"))
+    # The metadata tells what the model was.
+    (differing,) = (pair for pair in zip(bytes(model), saved, strict=True) if len(set(pair)) > 1)
+    assert differing == (3, 1)
+
+
+def test_a_model_is_converted_as_it_was(tf: ModuleType, scaled: Any) -> None:
+    first = bytes(tfconvert.convert(scaled))
+    model = tfconvert.convert(scaled)
+    scaled.weight.assign_add(tf.ones_like(scaled.weight))
+    scaled.weight.assign(tf.zeros_like(scaled.weight))
+    assert bytes(model) == first
+    assert bytes(tfconvert.convert(scaled)) != first
+
+
+def test_captured_constants_and_repeated_names(tf: ModuleType, run_tflite: RunTFLite) -> None:
+    module = tf.Module()
+    module.offset = tf.constant(np.arange(512, dtype=np.float32))
+    module.weights = [tf.Variable(np.full(512, at, np.float32), name="same name") for at in (2, 3)]
+
+    @traced(tf, tf.TensorSpec([None, 512], tf.float32, name="a b"), tf.TensorSpec([512], tf.float32, name="a b"))
+    def call(one: Any, other: Any) -> Any:
+        return one * module.weights[0] + other * module.weights[1] + module.offset
+
+    module.call = call
+    (found,) = run_tflite(
+        bytes(tfconvert.convert(module)),
+        {"a b": np.ones((1, 512), np.float32), "a b_1": np.ones(512, np.float32)},
+        signature="serving_default",
+    )
+    np.testing.assert_array_equal(found, np.arange(5, 517, dtype=np.float32)[None])
 
 
 def test_errors_leave_no_folder(tf: ModuleType, left_folders: LeftFolders) -> None:
@@ -166,10 +208,10 @@ def test_results_can_be_verified(scaled: Any) -> None:
     assert tfconvert.convert(scaled, verify=True).report.verification
 
 
-def test_the_report_names_the_model_and_the_time_to_save_it(scaled: Any) -> None:
+def test_the_report_names_the_model_and_the_time_to_trace_it(scaled: Any) -> None:
     report = tfconvert.convert(scaled.call).report
     assert report.source == "the Function in memory"
-    assert report.stages[0].name == "save"
+    assert report.stages[0].name == "trace"
 
 
 def test_invalid_models_are_reported(tf: ModuleType) -> None:
@@ -200,6 +242,6 @@ def test_files_need_no_tensorflow(digits_model: Path) -> None:
 
 def test_a_source_on_the_disk_is_itself(digits_model: Path) -> None:
     source = Source(digits_model)
-    assert source.on_disk() is source
+    assert source.importable() is source
     source.discard()
     assert digits_model.is_dir()

@@ -191,7 +191,7 @@ def uncached(source: Source, options: Options, files: Sequence[Path]) -> str:
         options: The settings.
         files: All files that the conversion reads.
     """
-    if source.temporary is not None or not files:
+    if source.prepared is not None or not files:
         return "the model is not in files"
     return data.uncached(source, options)
 

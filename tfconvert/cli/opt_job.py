@@ -153,7 +153,7 @@ class OptCommand:
     def _run(self) -> Outcome:
         outcome = Outcome()
         if not self.request.is_text:
-            self._source = self.request.source.on_disk()
+            self._source = self.request.source.importable()
             module = _opened(self._source, outcome)
             self._rewrite(module, outcome.diagnostics)
             outcome.modules.append(module)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tfconvert.compat.row import refusal
 from tfconvert.importers.graph.node_graph import parse_graph_input
 from tfconvert.importers.graph.reachability import needed_nodes
 from tfconvert.importers.graph_def import check_tensors
-from tfconvert.importers.saved_model import SignatureInfo, is_saved_model, signatures_of
+from tfconvert.importers.saved_model import SignatureInfo, is_saved_model, signatures_in, signatures_of
+from tfconvert.importers.temporary_model import PreparedModel, TemporaryModel
+from tfconvert.importers.traced_model import TracedModel
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.files import is_missing
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -45,21 +46,25 @@ def path_of(name: str, given: Any) -> str:
 
 
 def signatures(
-    folder: str, keys: Sequence[str] | None, tags: Sequence[str] | None
+    model: str | PreparedModel, keys: Sequence[str] | None, tags: Sequence[str] | None
 ) -> Mapping[str, SignatureInfo] | None:
     """Returns the signatures of a SavedModel's graph; `None` for a model of another format.
 
     Args:
-        folder: The model.
+        model: The path of the model, or one that its framework prepared.
         keys: The signatures to convert; all of them if `None`.
         tags: The tags of the graph.
 
     Raises:
         ConversionError: There is no such model, graph or signature.
     """
-    if not is_saved_model(folder) and not is_missing(folder):
-        return None
-    found = signatures_of(Path(folder), tags)
+    if isinstance(model, TracedModel):
+        found = signatures_in(model.message, tags)
+    else:
+        assert isinstance(model, str | TemporaryModel)
+        if not is_saved_model(model) and not is_missing(model):
+            return None
+        found = signatures_of(model, tags)
     if not found:
         raise error(
             "no-signature",

@@ -65,7 +65,7 @@ def ranged(source: Source, stats: Mapping[str, tuple[float, float]], kind: str) 
     with temporary_model(source.name, "TF_GRAPH_DEF") as folder:
         path = Path(folder, "graph.pb")
         path.write_bytes(graph.SerializeToString())
-        return replace(source, model=path, temporary=folder)
+        return replace(source, model=path, prepared=folder)
 
 
 def _fake_quantized(graph: pb.GraphDef, stats: Mapping[str, tuple[float, float]], kind: str) -> pb.GraphDef:

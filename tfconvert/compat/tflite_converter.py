@@ -13,7 +13,7 @@ from tfconvert.compat.converter import Converter
 from tfconvert.compat.errors import as_of_the_class
 from tfconvert.compat.row import set_plainly
 from tfconvert.importers.jax_functions import export_named
-from tfconvert.importers.temporary_model import has_flat_results, is_function
+from tfconvert.importers.tf_functions import has_flat_results, is_function
 from tfconvert.schema.diagnostics import error
 
 

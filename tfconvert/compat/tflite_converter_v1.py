@@ -19,7 +19,7 @@ from tfconvert.compat.row import Values, refusal, set_plainly
 from tfconvert.converter.ir.interface import entry_functions, interface_of
 from tfconvert.converter.pipeline.runner import opened
 from tfconvert.importers.graph_def import read_graph_def
-from tfconvert.importers.keras import save_keras_file
+from tfconvert.importers.keras import prepare_keras_file
 from tfconvert.importers.source import Source
 from tfconvert.importers.temporary_model import SIGNATURE
 from tfconvert.schema.files import is_folder
@@ -123,11 +123,11 @@ class TFLiteConverter(Converter):
         if named is not None:
             return [name.partition(":")[0] for name in named]
         given = Source(self._model, **self._arguments)
-        source = given.on_disk()
+        source = given.importable()
         try:
             return [each.name for each in interface_of(entry_functions(opened(source))[0]).inputs]
         finally:
-            if given.temporary is None:
+            if given.prepared is None:
                 source.discard()
 
     def model(self, values: Values) -> Any:
@@ -217,12 +217,10 @@ class TFLiteConverter(Converter):
             ConversionError: The file can't be loaded, or the model has no such input.
         """
         path = path_of("model_file", model_file)
-        saved = None if is_folder(path) else save_keras_file(Path(path), custom_objects)
-        found = signatures(path if saved is None else os.fspath(saved), [SIGNATURE], None)
+        made = None if is_folder(path) else prepare_keras_file(Path(path), custom_objects)
+        found = signatures(made or path, [SIGNATURE], None)
         selection = of_signature(None if found is None else found[SIGNATURE], input_arrays, input_shapes, output_arrays)
-        return cls._of(
-            saved or path, {**selection, "signatures": [SIGNATURE], "temporary": saved, "order": "flattened"}
-        )
+        return cls._of(made or path, {**selection, "signatures": [SIGNATURE], "prepared": made, "order": "flattened"})
 
     @classmethod
     @as_of_the_class()

@@ -1,4 +1,4 @@
-"""Keras models, in memory or in Keras' own files, written as temporary SavedModels by the Keras that the user has.
+"""Keras models, in memory or in Keras' own files, prepared for the importer by the Keras that the user has.
 
 Models in memory need no import: their Keras and its TensorFlow are in the process already. Files are loaded by Keras 3
 or by tf_keras, whichever wrote them, and never run code that they hold.
@@ -21,14 +21,15 @@ from typing import Any
 
 from tfconvert.importers.temporary_model import (
     SIGNATURE,
+    TABLES,
+    PreparedModel,
     TemporaryModel,
     explained,
-    result_names,
     save_options,
     temporary_model,
-    tensor_names,
     user_module,
 )
+from tfconvert.importers.traced_model import TracedModel, can_be_traced
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import LARGEST, open_file
 
@@ -124,12 +125,16 @@ _CONFIG = 1 << 28
 
 _DAMAGED = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, ValueError, zlib.error)
 
+_KIND = "KERAS_MODEL"
+
 _PIP = "pip install 'tfconvert[tensorflow]'"
 _LOAD = "load the model in Python with its custom objects, and pass it to tfconvert.convert"
 
 
-def save_keras(model: Any, name: str | None = None) -> TemporaryModel:
-    """Returns a SavedModel of a Keras model's inference, with dynamic batch size and a single signature.
+def prepare_keras(model: Any, name: str | None = None) -> PreparedModel:
+    """Returns a Keras model's inference for the importer, with dynamic batch size and a single signature.
+
+    A model is traced once. One with tables of strings, and one on JAX, is saved to a temporary directory.
 
     Args:
         model: A model of Keras 3 on TensorFlow or JAX, or of tf_keras.
@@ -150,17 +155,29 @@ def save_keras(model: Any, name: str | None = None) -> TemporaryModel:
     _check_backend(is_old, kind)
     if not model.built:
         raise _not_built(kind)
-    with temporary_model(name or f"the {kind} model in memory", "KERAS_MODEL") as folder:
-        with explained("export-failed", f"Keras can't export the {kind} model", "check whether model.export works"):
-            if is_old:
-                _save_old(model, folder)
-            else:
-                _save_new(model, folder)
-        return folder
+    name = name or f"the {kind} model in memory"
+    with explained("export-failed", f"Keras can't export the {kind} model", "check whether model.export works"):
+        if not is_old and (user_module("keras").backend.backend() == "jax" or _export_utils() is None):
+            return _exported(model, name)
+        function = _old_function(model) if is_old else _new_function(model)
+        concrete = function.get_concrete_function()
+        if can_be_traced([concrete]):
+            # The tensors of `serving_default` are named as in models that Keras 3 exports, which also have `serve`.
+            keys = (SIGNATURE,) if is_old else ("serve", SIGNATURE)
+            made: PreparedModel = TracedModel(name, _KIND, dict.fromkeys(keys, concrete))
+            made.signatures = [SIGNATURE]
+        else:
+            made = _saved(model, function, name, is_old=is_old)
+            made.add_results({SIGNATURE: concrete})
+        if is_old:
+            # As for a function that returns a list.
+            names = made.results[SIGNATURE]
+            made.tensors[SIGNATURE] = {each: f"Identity_{at}" if at else "Identity" for at, each in enumerate(names)}
+        return made
 
 
-def save_keras_file(path: Path, custom_objects: Mapping[str, Any] | None = None) -> TemporaryModel:
-    """Returns a SavedModel of a model in a file of Keras; only code of Keras and of the user runs.
+def prepare_keras_file(path: Path, custom_objects: Mapping[str, Any] | None = None) -> PreparedModel:
+    """Returns a model in a file of Keras for the importer; only code of Keras and of the user runs.
 
     Args:
         path: The file.
@@ -173,7 +190,7 @@ def save_keras_file(path: Path, custom_objects: Mapping[str, Any] | None = None)
         model = keras.models.load_model(
             path, custom_objects=custom_objects, compile=False, **({"safe_mode": True} if is_zip else {})
         )
-    return save_keras(model, str(path))
+    return prepare_keras(model, str(path))
 
 
 def _is_old(model: Any) -> bool:
@@ -206,22 +223,38 @@ def _not_built(kind: str) -> ConversionError:
     )
 
 
-def _save_new(model: Any, folder: TemporaryModel) -> None:
-    """Saves a model of Keras 3; source lines are left out if Keras keeps its signatures elsewhere."""
+def _export_utils() -> Any:
+    """Returns the module in which Keras 3 finds how a model is called, or `None` if it has it elsewhere."""
     utils = sys.modules.get("keras.src.export.export_utils")
-    is_on_jax = user_module("keras").backend.backend() == "jax"
-    if is_on_jax or utils is None or not hasattr(utils, "get_input_signature"):
+    return utils if hasattr(utils, "get_input_signature") else None
+
+
+def _exported(model: Any, name: str) -> TemporaryModel:
+    """Returns the SavedModel that Keras 3 exports."""
+    with temporary_model(name, _KIND, "Keras exports it for TensorFlow") as folder:
         model.export(str(Path(folder)), verbose=False)
-        return
+        return folder
+
+
+def _saved(model: Any, function: Any, name: str, *, is_old: bool) -> TemporaryModel:
+    """Returns a SavedModel of a model's inference, with the tables and files that it uses."""
+    keras = (sys.modules.get("tf_keras") if is_old else None) or user_module("keras")
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    # Keras 3 adds `serving_default`.
+    archive.add_endpoint(SIGNATURE if is_old else "serve", function)
+    with temporary_model(name, _KIND, TABLES) as folder, redirect_stdout(StringIO()):  # It prints all signatures.
+        archive.write_out(str(Path(folder)), options=save_options(user_module("tensorflow")))
+        folder.signatures = [SIGNATURE]
+        return folder
+
+
+def _new_function(model: Any) -> Any:
+    """Returns the inference of a model of Keras 3 as a function of TensorFlow."""
     tf = user_module("tensorflow")
-    signature = _completed(tf, utils.get_input_signature(model), iter(getattr(model, "inputs", None) or ()))
-    archive = user_module("keras").export.ExportArchive()
-    # Keras adds `serving_default`, whose tensors are then named as in exported models.
-    function = archive.track_and_add_endpoint("serve", model, signature)
-    folder.signatures = [SIGNATURE]
-    concrete = function.get_concrete_function()
-    folder.results[SIGNATURE], folder.tensors[SIGNATURE] = result_names(concrete), tensor_names(concrete)
-    archive.write_out(str(Path(folder)), options=save_options(tf), verbose=False)
+    inputs = iter(getattr(model, "inputs", None) or ())
+    signature = _completed(tf, _export_utils().get_input_signature(model), inputs)
+    return tf.function(model.__call__, input_signature=signature, autograph=False)
 
 
 def _completed(tf: ModuleType, signature: Any, inputs: Iterator[Any], name: str | None = None) -> Any:
@@ -245,14 +278,12 @@ def _completed(tf: ModuleType, signature: Any, inputs: Iterator[Any], name: str 
     return tf.TensorSpec(source.shape, signature.dtype, signature.name or name)
 
 
-def _save_old(model: Any, folder: TemporaryModel) -> None:
-    """Saves a model of Keras 2 with the names of inputs and outputs that its own SavedModels have."""
+def _old_function(model: Any) -> Any:
+    """Returns the inference of a model of Keras 2, with the names of inputs and outputs that its SavedModels have."""
     tf = user_module("tensorflow")
-    keras = sys.modules.get("tf_keras") or user_module("keras")
     arguments, options = model.save_spec() or ((), {})
     if not arguments:
         raise _not_built(type(model).__name__)
-    specs = _named(tf, tf.nest.flatten((arguments, options)))
 
     def serve(*tensors: Any) -> Any:
         values, keywords = tf.nest.pack_sequence_as((arguments, options), tensors)
@@ -260,16 +291,10 @@ def _save_old(model: Any, folder: TemporaryModel) -> None:
         if model.output_names is not None or not isinstance(results, dict):
             flat = tf.nest.flatten(results)
             results = dict(zip(model.output_names or _numbered("output", len(flat)), flat, strict=True))
-        folder.results[SIGNATURE] = list(results)
-        # As for a function that returns a list.
-        folder.tensors[SIGNATURE] = {name: f"Identity_{at}" if at else "Identity" for at, name in enumerate(results)}
         return results
 
-    archive = keras.export.ExportArchive()
-    archive.track(model)
-    archive.add_endpoint(SIGNATURE, tf.autograph.experimental.do_not_convert(serve), specs)
-    with redirect_stdout(StringIO()):  # It prints all signatures.
-        archive.write_out(str(Path(folder)), options=save_options(tf))
+    specs = _named(tf, tf.nest.flatten((arguments, options)))
+    return tf.function(serve, input_signature=specs, autograph=False)
 
 
 def _named(tf: ModuleType, specs: Sequence[Any]) -> list[Any]:

@@ -16,7 +16,7 @@ from tfconvert.settings.selection import Selection
 from tfconvert.settings.setting import check_fields
 
 if TYPE_CHECKING:
-    from tfconvert.importers.temporary_model import TemporaryModel
+    from tfconvert.importers.temporary_model import PreparedModel
     from tfconvert.schema.ir.builtin import ModuleOp
 
 _KERAS = {"keras", "tf_keras"}
@@ -33,30 +33,30 @@ _OF_GRAPHS = ("inputs", "outputs", "signatures", "tags", "op_defs")
 _OF_INTERFACES = ("input_shapes", "rename", "batch")
 
 
-def save_if_needed(model: object) -> TemporaryModel | None:
-    """Saves a model that only its framework can read: a Keras model, a Keras file, or TensorFlow's functions.
+def prepare_if_needed(model: object) -> PreparedModel | None:
+    """Prepares a model that only its framework can read: a Keras model, a Keras file, or TensorFlow's functions.
 
     The names of its classes' modules determine its kind, so that no framework is imported to find out.
 
     Returns:
-        The SavedModel's directory, which exists as long as this object; `None` if the model can be imported as it is.
+        What can be imported, as long as this object exists; `None` if the model can be imported as it is.
     """
     if isinstance(model, str | os.PathLike):
         path = Path(model)
         if path.suffix not in _KERAS_FILES or is_folder(path):
             return None
-        from tfconvert.importers.keras import save_keras_file
+        from tfconvert.importers.keras import prepare_keras_file
 
-        return save_keras_file(path)
+        return prepare_keras_file(path)
     frameworks = _frameworks(model)
     if frameworks & _KERAS:
-        from tfconvert.importers.keras import save_keras
+        from tfconvert.importers.keras import prepare_keras
 
-        return save_keras(model)
+        return prepare_keras(model)
     if "tensorflow" in frameworks and "google" not in frameworks:
-        from tfconvert.importers.temporary_model import save_functions
+        from tfconvert.importers.tf_functions import prepare_functions
 
-        return save_functions(model)
+        return prepare_functions(model)
     return None
 
 
@@ -80,7 +80,12 @@ def exported(model: object, args: Sequence[Any]) -> object:
 
 def is_of_jax(model: object) -> bool:
     """Returns whether a model in memory is a function of JAX."""
-    return bool(_frameworks(model) & _JAX) or type(model).__module__ == "tfconvert.importers.jax_functions"
+    return bool(_frameworks(model) & _JAX) or _is_class_of(model, "jax_functions")
+
+
+def _is_class_of(model: object, module: str) -> bool:
+    """Returns whether a model is of a class in one of this package's modules, which need not be loaded to find out."""
+    return type(model).__module__ == f"tfconvert.importers.{module}"
 
 
 def name_of_jax(model: object) -> str:
@@ -105,7 +110,7 @@ def files_of(
     """Returns the files that an import of a model may read; empty for a model in memory.
 
     Args:
-        model: A model as for `import_model` or `save_if_needed`.
+        model: A model as for `import_model` or `prepare_if_needed`.
         asset_root: MLIR text: the directory below which it may name files.
         follow_links: Whether links may lead out of the model's directory.
     """
@@ -137,6 +142,12 @@ def _import_message(message: object, selection: Selection) -> ModuleOp:
         from tfconvert.importers.stablehlo.jax_objects import import_jax
 
         return import_jax(message, selection)
+    if _is_class_of(message, "traced_model"):
+        from tfconvert.importers.traced_model import TracedModel, import_traced
+
+        assert isinstance(message, TracedModel)
+        _refuse(selection, ("checkpoint",), "is for messages in memory; a function has its variables")
+        return import_traced(message, selection)
     from tfconvert.importers.graph.protos import own_message
     from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 

@@ -41,6 +41,7 @@ from tfconvert.importers.pinned_shapes import override_shape
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, tf_saved_model, types
+from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.files import is_file, is_folder
 from tfconvert.schema.ir.attributes import UnitAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -91,10 +92,14 @@ class Files(NamedTuple):
     Attributes:
         folder: The model's directory, where assets, debug info and Keras' own metadata may be.
         checkpoint: The path of the variables' values, without the files' extensions.
+        values: The values of variables that are not in a checkpoint, by the names of their handles' nodes.
+        source_of: Finds source lines; by default in the directory's debug info.
     """
 
     folder: Folder | None
     checkpoint: Path | None
+    values: Mapping[str, Constant] = {}
+    source_of: SourceOf | None = None
 
     @classmethod
     def of(cls, folder: Folder) -> Files:
@@ -134,7 +139,12 @@ def signatures_of(
         tags: The tags of the graph.
         follow_links: Whether links may lead out of the directory.
     """
-    graph = _meta_graph(_read(Folder(Path(path), follow_links)), tags)
+    return signatures_in(_read(Folder(Path(path), follow_links)), tags)
+
+
+def signatures_in(message: pb.SavedModel, tags: Sequence[str] | None = None) -> dict[str, SignatureInfo]:
+    """Returns the signatures of a graph in a SavedModel's message; see `signatures_of`."""
+    graph = _meta_graph(message, tags)
     return {
         key: SignatureInfo(*({name: info.name for name, info in each.items()} for each in (one.inputs, one.outputs)))
         for key, one in sorted(graph.signature_def.items())
@@ -167,7 +177,7 @@ def import_message(saved_model: pb.SavedModel, files: Files, selection: Selectio
         names = output_names(files.folder, meta_graph)
         selection = replace(selection, results=dict.fromkeys(meta_graph.signature_def, names) if names else {})
     nodes = {node.name: node for node in meta_graph.graph_def.node}
-    source_of = no_source if files.folder is None else load_debug_info(files.folder)
+    source_of = files.source_of or (no_source if files.folder is None else load_debug_info(files.folder))
     context = context_of(meta_graph, selection, source_of)
     entries = signature_entries(meta_graph, nodes, selection)
     module = module_of(meta_graph, nodes, context, entries, files)
@@ -206,7 +216,7 @@ def module_of(
     initializers = import_table_initializers(files.folder, meta_graph, nodes, context, functions)
     called = import_callees(context)
     if has_values:
-        variables = import_variables(files.checkpoint, files.folder, meta_graph, nodes, functions)
+        variables = import_variables(files.checkpoint, files.folder, meta_graph, nodes, functions, files.values)
     else:
         variables = []
         check_values(functions)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfconvert.importers import open_model
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
 from tfconvert.schema.files import is_file
 from tfconvert.settings.selection import Selection
 
 if TYPE_CHECKING:
-    from tfconvert.importers.temporary_model import TemporaryModel
+    from tfconvert.importers.temporary_model import PreparedModel
     from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -25,26 +25,27 @@ class Source(Selection):
     Attributes:
         model: A SavedModel directory, a file (GraphDef, MetaGraph, MLIR text, StableHLO artifact, `jax.export`,
             `.tflite`, Keras), a SavedModel or GraphDef message, TensorFlow's own or this package's, or a Keras model or
-            TensorFlow functions (see `on_disk`), or a function of JAX.
+            TensorFlow functions (see `importable`), or a function of JAX.
         args: For a function of JAX: examples of its arguments, arrays or `jax.ShapeDtypeStruct`s.
-        temporary: The model, if it is a temporary copy of another; `on_disk` sets it, unless the caller has one.
+        prepared: The model, if it was made of another that only its framework can read; `importable` sets it, unless
+            the caller has one.
     """
 
     model: object
     args: Sequence[Any] | None = field(default=None, kw_only=True)
-    temporary: TemporaryModel | None = field(default=None, kw_only=True)
+    prepared: PreparedModel | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.temporary is not None:
-            object.__setattr__(self, "results", self.temporary.results)
-            object.__setattr__(self, "tensors", self.temporary.tensors)
+        if self.prepared is not None:
+            object.__setattr__(self, "results", self.prepared.results)
+            object.__setattr__(self, "tensors", self.prepared.tensors)
 
     @property
     def name(self) -> str:
         """The path, or the kind of object."""
         model = self.model
-        if self.temporary is not None:
-            return self.temporary.name
+        if self.prepared is not None:
+            return self.prepared.name
         if isinstance(model, str | os.PathLike):
             return os.fspath(model)
         return open_model.name_of_jax(model) or f"a {type(model).__name__} message"
@@ -59,8 +60,17 @@ class Source(Selection):
 
     @property
     def kind(self) -> str:
-        """The kind of a model that was saved for the conversion, see `TemporaryModel`; empty for others."""
-        return "" if self.temporary is None else self.temporary.kind
+        """The kind of a model that was prepared for the conversion, see `PreparedModel`; empty for others."""
+        return "" if self.prepared is None else self.prepared.kind
+
+    @property
+    def preparation(self) -> tuple[str, Sequence[Diagnostic]]:
+        """The name of the stage that prepared the model, and what the report says about it."""
+        why = "" if self.prepared is None else self.prepared.saved_for
+        if not why:
+            return "trace", ()
+        message = f"{self.name} was saved to a temporary directory first: {why}"
+        return "save", (Diagnostic("saved-first", message, severity=NOTE),)
 
     def selecting(self, **given: Any) -> Source:
         """Returns the same model with other parts to import.
@@ -77,24 +87,24 @@ class Source(Selection):
                 raise error("wrong-option", f"{name} is given twice", hint="leave it out here, or in the Source")
         return replace(self, **given) if given else self
 
-    def on_disk(self) -> Source:
-        """Returns the source of what can be imported: this one, or that of a temporary SavedModel of its model.
+    def importable(self) -> Source:
+        """Returns the source of what can be imported: this one, or that of its model as its framework prepared it.
 
-        The temporary files stay as long as the returned source, or until `discard`; keep it for as long as
-        weights are read.
+        Temporary files stay as long as the returned source, or until `discard`; keep it for as long as weights are
+        read.
         """
-        if self.temporary is not None:
+        if self.prepared is not None:
             return self
         if self.args is not None:
             return replace(self, model=open_model.exported(self.model, self.args), args=None)
-        saved = open_model.save_if_needed(self.model)
-        if saved is None:
+        made = open_model.prepare_if_needed(self.model)
+        if made is None:
             return self
-        return replace(self, model=saved, temporary=saved, signatures=self.signatures or saved.signatures)
+        return replace(self, model=made, prepared=made, signatures=self.signatures or made.signatures)
 
     def files(self) -> list[Path]:
         """Returns the files that an import may read; none for a model in memory."""
-        model = self.model if self.temporary is None else self.temporary.name
+        model = self.model if self.prepared is None else self.prepared.name
         return open_model.files_of(model, self.asset_root, follow_links=self.follow_links)
 
     def check_output(self, path: str | os.PathLike[str], also: Callable[[], Iterable[Path]] = list) -> None:
@@ -119,9 +129,9 @@ class Source(Selection):
                 )
 
     def discard(self) -> None:
-        """Removes the files that `on_disk` wrote."""
-        if self.temporary is not None:
-            self.temporary.remove()
+        """Removes the files that `importable` wrote."""
+        if self.prepared is not None:
+            self.prepared.remove()
 
     def open(self, *, functional: bool = False) -> ModuleOp:
         """Returns the imported module, a new one at each call; see `Selection.is_functional`."""

@@ -226,7 +226,7 @@ def inspect(source: Source, options: Options) -> Inspection:
         _size(path),
         graphs_in(path, follow_links=source.follow_links) if has_graphs else (),
     )
-    source = source.on_disk()
+    source = source.importable()
     try:
         return _tried(known, source, options)
     finally:

@@ -44,10 +44,10 @@ def load_debug_info(folder: Folder) -> SourceOf:
         raise error(
             "damaged-debug-info", f"{file} can't be read: {problem}", hint="copy it again or delete it"
         ) from None
-    return _Sources(info).find
+    return Sources(info).find
 
 
-class _Sources:
+class Sources:
     """Looks nodes up in a GraphDebugInfo of the old form (traces by name) or the new (traces and frames by number)."""
 
     def __init__(self, info: pb.GraphDebugInfo) -> None:

@@ -219,6 +219,7 @@ def import_variables(
     meta_graph: pb.MetaGraphDef,
     nodes: Mapping[str, pb.NodeDef],
     functions: Sequence[FuncOp],
+    values: Mapping[str, tensor_data.Constant],
 ) -> list[GlobalTensorOp]:
     """Returns a global tensor for each variable that the functions reach, and points the handles at them.
 
@@ -228,6 +229,7 @@ def import_variables(
         meta_graph: The graph's MetaGraph.
         nodes: The main graph's nodes by name, as the file has them.
         functions: The imported entry points; the `shared_name` of their `tf.VarHandleOp`s becomes the symbol.
+        values: The values of variables in memory, by their nodes.
 
     Raises:
         ConversionError: The checkpoint is missing or damaged, a variable isn't in it or has another shape there.
@@ -247,7 +249,7 @@ def import_variables(
             if checkpoint is not None and isinstance(key, Saved):
                 value = _value(checkpoint, key)
             else:
-                value = initial_value(node, meta_graph, nodes)
+                value = values.get(node) or initial_value(node, meta_graph, nodes)
             if value is None:
                 missing.append(handle)
                 continue

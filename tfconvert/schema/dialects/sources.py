@@ -204,8 +204,8 @@ def _sift(file: InputFile, target: Array, low: int, length: int, shape: types.Sh
         part[...] = np.ndarray(part.shape, target.dtype, buffer, 0, strides)
 
 
-class BufferSource(Source):
-    """A value in memory."""
+class MemorySource(Source):
+    """A weight in memory, which passes look into as little as into one in a file."""
 
     __slots__ = ("value",)
 
@@ -213,7 +213,7 @@ class BufferSource(Source):
         self.value = value
 
     def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
-        return self.value.view(dtype).reshape(shape) if self.value.dtype != object else self.value.reshape(shape)
+        return self.value.view(dtype).reshape(shape)
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
         return boxes.view(self.array(dtype, shape), box)
@@ -222,9 +222,19 @@ class BufferSource(Source):
         """Does nothing: the buffer is the only copy."""
 
     def fingerprint(self) -> Hashable:
-        if self.value.dtype == object:
-            return ("strings", tuple(self.value.ravel()))
         crc32c = 0
         for block in self.blocks(self.value.dtype, self.value.shape):
             crc32c = google_crc32c.extend(crc32c, block.reshape(-1).view(np.uint8))
         return ("crc", crc32c, self.value.nbytes)
+
+
+class BufferSource(MemorySource):
+    """A value that was computed or is known: a small one, or strings, as `object`s."""
+
+    __slots__ = ()
+
+    def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
+        return self.value.reshape(shape) if self.value.dtype == object else super().array(dtype, shape)
+
+    def fingerprint(self) -> Hashable:
+        return ("strings", tuple(self.value.ravel())) if self.value.dtype == object else super().fingerprint()
