@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ class Case(NamedTuple):
     tolerance: float = 1e-6
 
 
-def _unary(name: str, **options: object) -> Callable[[], Graph]:
+def _unary(name: str, **options: Any) -> Callable[[], Graph]:
     def build() -> Graph:
         graph = Graph(X.shape)
         return graph.returns(graph.op(name, *graph.inputs, **options))
@@ -46,7 +46,7 @@ def _power(exponent: float) -> Callable[[], Graph]:
     return build
 
 
-def _reduced(name: str, axes: list[int], shape: tuple[int, ...], element: object = types.F32) -> Callable[[], Graph]:
+def _reduced(name: str, axes: list[int], shape: tuple[int, ...], element: Any = types.F32) -> Callable[[], Graph]:
     def build() -> Graph:
         graph = Graph(X.shape)
         value = graph.inputs[0]
@@ -66,13 +66,13 @@ def _one_hot(axis: int, shape: tuple[int, ...]) -> Callable[[], Graph]:
     return build
 
 
-def _chosen(name: str, element: object = types.F32) -> Callable[[], Graph]:
+def _chosen(name: str, element: Any = types.F32) -> Callable[[], Graph]:
     def build() -> Graph:
-        graph = Graph((2, 3), (2, 3), element=element)  # type: ignore[arg-type]
+        graph = Graph((2, 3), (2, 3), element=element)
         x, y = graph.inputs
         zero = np.array(0, np.float32 if element == types.F32 else np.int32)
         mask = graph.op("greater", x, zero, element=types.I1, shape=(2, 3))
-        return graph.returns(graph.op(name, mask, x, y, shape=(2, 3), element=element))  # type: ignore[arg-type]
+        return graph.returns(graph.op(name, mask, x, y, shape=(2, 3), element=element))
 
     return build
 
