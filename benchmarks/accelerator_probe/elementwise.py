@@ -340,11 +340,13 @@ def _extremes() -> Iterator[Trial]:
             for axis in range(len(shape)):
                 for output, kind in (("INT32", "i32"), ("INT64", "i64")):
                     options = {"output_type": output}
-                    yield Trial(name, [data("f32", shape), integers(axis)], [Result(kind)], options)
+                    for low, high in ((-1.0, 1.0), (-2.0, -1.0)):
+                        yield Trial(name, [data("f32", shape, low, high), integers(axis)], [Result(kind)], options)
         for kind in ("i8", "i32", "u8"):
-            for shape in (R4, (3, 6)):
+            for shape in (R4, (3, 6), (1, 8)):
                 last = integers(len(shape) - 1)
-                yield Trial(name, [data(kind, shape), last], [Result("i32")], {"output_type": "INT32"})
+                for x in (data(kind, shape), data(kind, shape, -2.0, -1.0)):
+                    yield Trial(name, [x, last], [Result("i32")], {"output_type": "INT32"})
         for at in (integers((-1,)), integers(3, "i64")):
             yield Trial(name, [data("f32", R4), at], [Result("i32")], {"output_type": "INT32"})
 
@@ -468,6 +470,9 @@ def trials() -> Iterator[Trial]:
     yield from _quantization()
     yield from _choices()
     yield Trial("FILL", [integers((1, 3, 4, 6)), floats(1.0, constant=False)])
+    for name in ("STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM"):
+        yield Trial(name, [data("f32", R4), data("f32", R4)])
+    yield Trial("STABLEHLO_SHIFT_LEFT", [data("i32", R4), data("i32", R4)], [Result("i32")])
     yield Trial("BITCAST", [data("f32", R4)], [Result("i32")])
     yield Trial("BITCAST", [data("i32", (3, 6))], [Result("f32")])
     yield Trial("MATRIX_DIAG", [data("f32", (3, 6))])

@@ -349,11 +349,19 @@ def _orders() -> Iterator[Trial]:
     yield Trial("REVERSE_V2", [data("f32", R4), integers((1, 2))])
     yield Trial("REVERSE_SEQUENCE", [data("f32", (2, 3, 6)), integers((2, 3))], options={"seq_dim": 1, "batch_dim": 0})
     yield Trial("SEGMENT_SUM", [data("f32", (4, 6)), integers((0, 0, 1, 1))])
-    for name in ("UNSORTED_SEGMENT_SUM", "UNSORTED_SEGMENT_MAX"):
+    for name in ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"):
+        for is_constant in (True, False):
+            yield Trial(name, [integers((1, 6), constant=is_constant)])
+    yield Trial("MULTINOMIAL", [data("f32", (2, 6)), integers(3)], [Result("i32")])
+    yield Trial("RFFT2D", [data("f32", (1, 8, 8)), integers((8, 8))], [Result("complex64")])
+    yield Trial("MATRIX_SET_DIAG", [data("f32", (3, 4)), data("f32", (3,))])
+    for name in ("UNSORTED_SEGMENT_SUM", "UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN", "UNSORTED_SEGMENT_PROD"):
         yield Trial(name, [data("f32", (4, 6)), integers((0, 1, 1, 0)), integers(2)])
     yield Trial("SPARSE_TO_DENSE", [integers([[0], [2]]), integers((4,)), data("f32", (2,)), floats(0.0)])
     boxes = [data("f32", (8, 4), 0.0), data("f32", (8,), 0.0), integers(4), floats(0.5), floats(0.0)]
     yield Trial("NON_MAX_SUPPRESSION_V4", boxes, [Result("i32"), Result("i32")])
+    soft = [*boxes, floats(0.5)]
+    yield Trial("NON_MAX_SUPPRESSION_V5", soft, [Result("i32"), Result(), Result("i32")])
     yield Trial("WHERE", [data("bool", (3, 6))], [Result("i64")])
     yield Trial("RANGE", [floats(0.0), floats(4.0, constant=False), floats(1.0)])
     yield Trial("UNIQUE", [data("i32", (6,))], [Result("i32"), Result("i32")], {"idx_out_type": "INT32"})

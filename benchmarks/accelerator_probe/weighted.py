@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.accelerator_probe.trial import Shape, Trial, data, draw, integers, result_of, weight
+from benchmarks.accelerator_probe.trial import Result, Shape, Trial, data, draw, integers, result_of, weight
 from benchmarks.kernel_probe.tensors import Tensor, bias
 
 _MODES = ("f32", "f32<f16", "computed", "i8", "i8c", "f32<i8", "f32<i8c")
@@ -75,6 +75,7 @@ def _convolutions() -> Iterator[Trial]:
         yield _weighted("CONV_2D", image, (5, 3, 3, 4), _CONV, mode, biased="computed")
         yield _weighted("CONV_2D", image, (5, 3, 3, 4), _CONV, mode, biased="")
         yield _depthwise(image, (1, 3, 3, 4), 1, {}, mode, biased="computed")
+        yield _depthwise(image, (1, 3, 3, 4), 1, {}, mode, biased="")
         for filters, shape, times in (
             ((1, 3, 3, 4), image, 1),
             ((1, 3, 3, 8), image, 2),
@@ -162,6 +163,9 @@ def _transposed() -> Iterator[Trial]:
     cube_options = {**cube, "padding": "SAME", "fused_activation_function": "NONE"}
     volume = [data("f32", (1, 4, 6, 6, 3)), data("f32", (3, 3, 3, 3, 4), constant=True)]
     yield Trial("CONV_3D", [*volume, data("f32", (4,), constant=True)], options=cube_options)
+    filters = data("f32", (3, 3, 3, 4, 3), constant=True)
+    whole = [integers((1, 4, 6, 6, 4)), filters, data("f32", (1, 4, 6, 6, 3))]
+    yield Trial("CONV_3D_TRANSPOSE", whole, options=cube_options)
 
 
 def _dense() -> Iterator[Trial]:
@@ -294,6 +298,9 @@ def _recurrent() -> Iterator[Trial]:
         yield Trial("UNIDIRECTIONAL_SEQUENCE_LSTM", [data("f32", (1, 5, 4)), *whole], options=options)
         cell = [held(units, 4), held(units, units), held(units), state(1, units)]
         yield Trial("UNIDIRECTIONAL_SEQUENCE_RNN", [data("f32", (1, 5, 4)), *cell], options=options)
+        basic = [data("f32", (1, 4)), data("f32", (1, units)), held(4 * units, 4 + units), held(4 * units)]
+        kind = {"kernel_type": "BASIC", "fused_activation_function": "TANH"}
+        yield Trial("LSTM", [*basic, data("f32", (1, units))], [Result()] * 4, kind)
     svdf = [data("f32", (1, 4)), held(3, 4), held(3, 5), held(3), state(1, 15)]
     yield Trial("SVDF", svdf, options={"rank": 1, "fused_activation_function": "NONE"})
 

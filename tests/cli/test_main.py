@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tfconvert.cli.main import with_runtimes
+
 Run = subprocess.CompletedProcess[str]
 
 
@@ -181,3 +183,18 @@ def test_an_older_result_survives_a_failure(digits_model: Path, tmp_path: Path) 
     assert tfconvert(digits_model, "-o", output, limit=10_000).returncode == 1
     assert output.read_bytes() == b"older"
     assert [path.name for path in tmp_path.iterdir()] == ["out.tflite"]
+
+
+@pytest.mark.parametrize(
+    ("given", "parsed"),
+    [
+        (["m", "--verify", "gpu", "-o", "x"], ["m", "--verify", "--verify-on", "gpu", "-o", "x"]),
+        (["m", "--verify=gpu,micro"], ["m", "--verify-on", "gpu", "--verify-on", "micro"]),
+        (["--verify", "m", "-o", "x"], ["--verify", "m", "-o", "x"]),
+        (["--verify", "./gpu"], ["--verify", "./gpu"]),
+        (["gpu", "--verify"], ["gpu", "--verify"]),
+    ],
+    ids=["gpu", "two", "plain", "path", "model"],
+)
+def test_runtimes_follow_verify(given: list[str], parsed: list[str]) -> None:
+    assert with_runtimes(given) == parsed

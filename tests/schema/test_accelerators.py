@@ -18,9 +18,9 @@ from tfconvert.schema.tflite.accelerators.acceptance import (
     table,
     verdict,
 )
-from tfconvert.schema.tflite.accelerators.forms import CONDITIONS, Form, type_form
+from tfconvert.schema.tflite.accelerators.forms import CONDITIONS, Form
 from tfconvert.schema.tflite.tables import TFLITE
-from tfconvert.schema.tflite.versions import Call, Operand
+from tfconvert.schema.tflite.versions import Call, Operand, type_form
 
 Shape = Sequence[int]
 MEASURED = ("gpu", "micro")
@@ -76,6 +76,19 @@ FORMS: Sequence[tuple[str, Call, str]] = [
     ("FULLY_CONNECTED", Call((x(1, 8), x(5, 8), held(5)), (x(1, 5),)), WRONG),
     ("FULLY_CONNECTED", Call((x(1, 8), held(5, 8), held(5)), (x(1, 5),)), OK),
     ("BATCH_MATMUL", Call((x(2, 3, 4), x(1, 4, 5)), (x(2, 3, 5),)), WRONG),
+    ("BATCH_MATMUL", Call((x(2, 3, 4), held(4, 5)), (x(2, 3, 5),)), OK),
+    ("BATCH_MATMUL", Call((x(2, 3, 4), held(5, 4)), (x(2, 3, 5),), {"adj_y": True}), WRONG),
+    ("BATCH_MATMUL", Call((x(1, 2, 3, 4), x(2, 4, 5)), (x(1, 2, 3, 5),)), OK),
+    ("BATCH_MATMUL", Call((held(2, 3, 4), x(2, 4, 5)), (x(2, 3, 5),)), REFUSED),
+    ("SUB", Call((held(6, type="INT32"), x(1, 3, 4, 6, type="INT32")), (x(1, 3, 4, 6, type="INT32"),)), WRONG),
+    ("SUB", Call((held(type="INT32"), x(1, 3, 4, 6, type="INT32")), (x(1, 3, 4, 6, type="INT32"),)), OK),
+    ("ARG_MAX", Call((x(1, 10), held(type="INT32", elements=[1])), (x(1, type="INT32"),)), WRONG),
+    ("ARG_MAX", Call((x(1, 1000), held(type="INT32", elements=[1])), (x(1, type="INT32"),)), OK),
+    ("DEPTHWISE_CONV_2D", Call((x(1, 8, 8, 4), held(1, 3, 3, 4)), (x(1, 8, 8, 4),)), CRASHES),
+    ("PAD", Call((x(1, 8, 8, 4), held(4, 2, type="INT32", elements=(0, 1) + (0,) * 6)), (x(2, 8, 8, 4),)), WRONG),
+    ("SELECT_V2", Call((held(4, 6, type="BOOL"), x(2, 3, 4, 6), held()), (x(2, 3, 4, 6),)), WRONG),
+    ("RANDOM_UNIFORM", Call((ints(1, 6),), (x(1, 6),)), REFUSED),
+    ("STABLEHLO_ADD", Call((R4, R4), (R4,)), REFUSED),
     ("PAD", Call((x(3, 8), held(2, 2, type="INT32", elements=(0, 0, 1, 2))), (x(3, 11),)), REFUSED),
     ("GATHER", Call((held(8, 6), x(1, 3, type="INT32")), (x(1, 3, 6),), {"axis": 0}), REFUSED),
     ("STRIDED_SLICE", Call((x(3, 6), ints(1, 0), ints(2, 6), ints(1, 1)), (x(6),), {"shrink_axis_mask": 1}), REFUSED),

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -31,6 +31,7 @@ from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.settings.data import from_data
 from tfconvert.settings.options import Options
+from tfconvert.settings.verify_options import Runtime
 
 if TYPE_CHECKING:
     from tfconvert.batch.result_cache import CachedReport
@@ -44,6 +45,7 @@ Examples:
   tfconvert saved_model/ -o model.tflite
   tfconvert saved_model/ -o model.tflite --signature serving_default --verify
   tfconvert saved_model/ -o model.tflite --verify-data inputs.npz
+  tfconvert saved_model/ -o model.tflite --batch 1 --accelerator gpu --verify gpu
   tfconvert saved_model/ -o model.tflite --input-shape image=1,224,224,3
   tfconvert frozen.pb -o model.tflite --input x --output scores:0
   tfconvert model.ckpt-100.meta -o model.tflite --output scores
@@ -94,6 +96,27 @@ class Commands(MutableMapping[str, click.Command]):
         return len({*_NAMES, *self._loaded})
 
 
+VERIFY = "--verify"
+
+
+def with_runtimes(args: Sequence[str]) -> list[str]:
+    """Returns arguments with a flag of their own for runtimes: `--verify gpu`, `--verify=gpu,micro`.
+
+    Args:
+        args: The arguments as they are given.
+    """
+    found: list[str] = []
+    for index, each in enumerate(args):
+        flag, is_joined, names = each.partition("=")
+        if flag == VERIFY and is_joined:
+            found += [part for name in names.split(",") for part in ("--verify-on", name)]
+        elif each in get_args(Runtime) and index and args[index - 1] == VERIFY:
+            found += ["--verify-on", each]
+        else:
+            found.append(each)
+    return found
+
+
 # The beginning of a flag of `tflite_convert`; own ones have no underscores.
 _LIKE_OFFICIAL = re.compile("--[a-z0-9]+_")
 
@@ -125,7 +148,7 @@ class MainCommand(click.Group):
 
             if tflite_convert.is_meant(args):
                 args = tflite_convert.rewritten(args)
-        return click.Command.parse_args(self, ctx, args)
+        return click.Command.parse_args(self, ctx, with_runtimes(args))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; an interrupt ends the process with the status that shells give it."""

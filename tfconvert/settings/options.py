@@ -37,7 +37,8 @@ class Options:
     verify: Verify | None = setting(
         None,
         "Run the result and compare it with the reference executor; a Verify says how.",
-        help="Run the result and compare it with the reference executor.",
+        help="Run the result and compare it with the reference executor. --verify gpu (or micro, compiled) runs it "
+        "there, too.",
         expected="True, False or a Verify",
         accepts=lambda value: isinstance(value, Verify),
     )

@@ -48,8 +48,10 @@ class Verify:
     )
     on: Sequence[Runtime] = setting(
         (),
-        "Run the result there too, and compare with the CPU: LiteRT's GPU accelerator (gpu), tflite-micro (micro); "
-        "LiteRT's CompiledModel (compiled) is always tried, but only an error if it is named here.",
+        "Run the result there too, and compare with the CPU: LiteRT's GPU accelerator (gpu), tflite-micro (micro). "
+        "LiteRT's CompiledModel (compiled) is always tried, but only an error if it is named here. On the command "
+        "line `--verify gpu` is short for it.",
+        flag="--verify-on",
         expected="a list of compiled, gpu, micro",
         example='["gpu"]',
     )

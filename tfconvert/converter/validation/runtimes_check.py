@@ -1,10 +1,15 @@
-"""Runs a LiteRT file on accelerators and in other runtimes, and compares the results with the interpreter's."""
+"""Runs a LiteRT file on accelerators and in other runtimes, and compares the results with the interpreter's.
+
+Each runs in a process of its own: one that crashes there, or hangs, is an outcome.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,20 +38,28 @@ REFUSED = "runtime-refuses"
 DIFFERS = "runtime-differs"
 """Code of the error that a runtime has other results than the CPU."""
 
+RUNS = "runs-there"
+"""Code of the note that a runtime runs a file, with the CPU's results."""
+
+MISSING = "runtime-missing"
+"""Code of the error that a runtime is not installed."""
+
 _PACKAGES: Mapping[str, str] = {
     "compiled": "ai_edge_litert.compiled_model",
     "gpu": "ai_edge_litert.compiled_model",
     "micro": "tflite_micro",
 }
 
-# Directories of Chromium and Chrome, which bring SwiftShader, a Vulkan driver that computes on the processor.
+# Where Chromium, Chrome and Playwright install SwiftShader, a Vulkan driver that computes on the processor.
 _BROWSERS = (
     "/usr/lib/chromium",
     "/usr/lib/chromium-browser",
     "/usr/lib64/chromium-browser",
     "/opt/google/chrome",
+    "/opt/chromium.org/chromium",
     "/snap/chromium/current/usr/lib/chromium-browser",
 )
+_PLAYWRIGHT = "PLAYWRIGHT_BROWSERS_PATH"
 _DRIVER = "vk_swiftshader_icd.json"
 _DRIVERS = "VK_ICD_FILENAMES"
 _RUNTIME_FOLDER = "XDG_RUNTIME_DIR"
@@ -56,6 +69,14 @@ _TOLERANCE = 1e-3
 _STEPS = 2
 
 _ARENA = 64 << 20
+
+# Seconds that a file may take, compilation of shaders included.
+_TIMEOUT = 300.0
+
+_NO_ADAPTER = "No adapters found"
+_REFUSED_BLOCK = "Following operations are not supported"
+_COUNTS = re.compile(r"(\d+) operations will run on the GPU, and (?:the remaining|all) (\d+) operations will run on")
+_NOT_FED = "Unsupported dtype"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +88,23 @@ class Outcome:
         problem: Why it did not run; empty if it did.
         error: The largest difference, as a part of the largest value of its output.
         is_whole: Whether an accelerator took all operators; `None` if it does not say.
+        refused: The operators that an accelerator left to the CPU, with its reasons.
+        is_missing: Whether the runtime, or a device for it, is not installed.
     """
 
     kind: str
     problem: str = ""
     error: float = 0.0
     is_whole: bool | None = None
+    refused: tuple[str, ...] = ()
+    is_missing: bool = False
 
 
 def swiftshader() -> str:
     """Returns the path of SwiftShader's description, empty if it is not installed."""
-    return next((str(path) for folder in _BROWSERS if (path := Path(folder, _DRIVER)).exists()), "")
+    cache = os.environ.get(_PLAYWRIGHT) or Path.home() / ".cache" / "ms-playwright"
+    folders = [*map(Path, _BROWSERS), *sorted(Path(cache).glob("chromium*/chrome-*"), reverse=True)]
+    return next((str(path) for folder in folders if (path := folder / _DRIVER).exists()), "")
 
 
 def is_available(kind: str) -> bool:
@@ -92,24 +119,34 @@ def is_available(kind: str) -> bool:
         return False
 
 
-def outcomes(content: bytes, kinds: Sequence[str]) -> Iterator[Outcome]:
-    """Yields what runtimes make of a file, which each runs in a process of its own.
+def outcomes(content: bytes, kinds: Sequence[str], seconds: float = _TIMEOUT) -> Iterator[Outcome]:
+    """Yields what runtimes make of a file.
 
     Args:
         content: The file.
         kinds: The runtimes.
+        seconds: The timeout of each.
     """
     for kind in kinds:
         if not is_available(kind):
-            yield Outcome(kind, f"the package {_PACKAGES[kind].partition('.')[0]} is not installed")
+            package = _PACKAGES[kind].partition(".")[0].replace("_", "-")
+            yield Outcome(kind, f"the package {package} is not installed", is_missing=True)
             continue
-        with Child() as child:
+        with Child(seconds) as child:
             try:
-                off, is_whole = child.call(run, kind, content)
+                off, is_whole, refused = child.call(run, kind, content)
             except ChildError as problem:
-                yield Outcome(kind, problem.refusal or f"it ended the process ({problem})")
+                yield _failed(kind, problem)
             else:
-                yield Outcome(kind, error=off, is_whole=is_whole)
+                yield Outcome(kind, error=off, is_whole=is_whole, refused=tuple(refused))
+
+
+def _failed(kind: str, problem: ChildError) -> Outcome:
+    if _NO_ADAPTER in problem.refusal:
+        return Outcome(kind, "there is no GPU, and no Vulkan driver that computes on the processor", is_missing=True)
+    if problem.refusal:
+        return Outcome(kind, " ".join(problem.refusal.split()))
+    return Outcome(kind, f"it ended the process ({problem})" if not problem.seconds else str(problem))
 
 
 def notes_of(found: Sequence[Outcome], *, silent: bool = False) -> Iterator[Diagnostic]:
@@ -119,20 +156,26 @@ def notes_of(found: Sequence[Outcome], *, silent: bool = False) -> Iterator[Diag
         found: The outcomes.
         silent: Whether a runtime that refuses the file is no error, and one that runs it is not worth a note.
     """
+    severity = NOTE if silent else ERROR
     for each in found:
         title = TITLES[each.kind]
-        if each.problem:
-            severity = NOTE if silent else ERROR
-            yield Diagnostic(
-                REFUSED, f"{title} does not run the file: {each.problem}", hint=_HINTS[each.kind], severity=severity
-            )
+        if each.is_missing:
+            if not silent:
+                message = f"the file can't run in {title}: {each.problem}"
+                yield Diagnostic(MISSING, message, hint=_GETTING[each.kind], severity=severity)
+        elif each.problem:
+            # Python can't feed numbers of some types to it; other languages can.
+            if not silent or _NOT_FED not in each.problem:
+                message = f"{title} does not run the file: {each.problem}"
+                yield Diagnostic(REFUSED, message, hint=_HINTS[each.kind], severity=severity)
         elif each.error > _TOLERANCE:
             message = f"{title} has other results than the CPU: {each.error:.1e} of the largest value"
-            yield Diagnostic(DIFFERS, message, hint=_HINTS[each.kind], severity=NOTE if silent else ERROR)
+            yield Diagnostic(DIFFERS, message, hint=_HINTS[each.kind], severity=severity)
         elif not silent:
-            whole = {True: ", whole", False: ", in part", None: ""}[each.is_whole]
-            message = f"{title} runs the file{whole}: largest difference {each.error:.1e} of the largest value"
-            yield Diagnostic("runs-there", message, severity=NOTE)
+            whole = {True: ", all of it on the GPU", False: ", a part of it on the CPU", None: ""}[each.is_whole]
+            why = f" ({'; '.join(each.refused)})" if each.refused else ""
+            message = f"{title} runs the file{whole}{why}: largest difference {each.error:.1e} of the largest value"
+            yield Diagnostic(RUNS, message, severity=NOTE)
 
 
 _HINTS: Mapping[str, str] = {
@@ -140,10 +183,16 @@ _HINTS: Mapping[str, str] = {
     "gpu": "tfconvert inspect FILE --accelerator gpu lists the operators that the GPU does not compute",
     "micro": "tfconvert inspect FILE --accelerator micro lists the operators that it does not have",
 }
+_GETTING: Mapping[str, str] = {
+    "compiled": "pip install 'tfconvert[verify]'",
+    "gpu": "pip install 'tfconvert[gpu]', and a GPU with a Vulkan driver, or Chromium, which has one for processors "
+    "(apt-get install chromium libvulkan1); VK_ICD_FILENAMES names another",
+    "micro": "pip install 'tfconvert[micro]' (Linux, x86-64)",
+}
 
 
-def run(kind: str, content: bytes) -> tuple[float, bool | None]:
-    """Runs a file and returns the largest difference from the CPU, and whether an accelerator took all of it.
+def run(kind: str, content: bytes) -> tuple[float, bool | None, list[str]]:
+    """Runs a file; returns the largest difference from the CPU, whether an accelerator took all, and what it refused.
 
     Args:
         kind: The runtime.
@@ -153,30 +202,90 @@ def run(kind: str, content: bytes) -> tuple[float, bool | None]:
         path = str(Path(folder, "model.tflite"))
         Path(path).write_bytes(content)
         _prepare(folder)
-        inputs, expected = _on_cpu(path)
-        results, is_whole = (
-            _micro(path, inputs, expected) if kind == "micro" else _compiled(kind, path, inputs, expected)
-        )
-        pairs = zip(expected.values(), results, strict=True)
-        return max((_difference(one, other) for one, other in pairs), default=0.0), is_whole
+        largest = 0.0
+        is_whole: bool | None = None
+        refused: list[str] = []
+        interpreter: Any = runtime.interpreter_of(path, num_threads=1)
+        keys = list(interpreter.get_signature_list())
+        if not keys:
+            raise RuntimeError("it has no signature")
+        model: Any = None
+        if kind != "micro":
+            model, is_whole, refused = _loaded(kind, path, folder)
+        for key in keys[:1] if kind == "micro" else keys:
+            inputs, expected = _on_cpu(interpreter, key)
+            if kind == "micro":
+                results = _in_micro(path, interpreter, key, inputs, expected)
+            else:
+                results = _in_model(model, key, inputs, expected)
+            pairs = zip(expected.values(), results, strict=True)
+            largest = max([largest, *(_difference(one, other) for one, other in pairs)])
+        return largest, is_whole, refused
 
 
 def _prepare(folder: str) -> None:
     """Lets Vulkan find SwiftShader if nothing else is chosen."""
     if not os.environ.get(_DRIVERS) and (found := swiftshader()):
         os.environ[_DRIVERS] = found
-    if not Path(os.environ.get(_RUNTIME_FOLDER, folder)).is_dir() or _RUNTIME_FOLDER not in os.environ:
+    if not Path(os.environ.get(_RUNTIME_FOLDER, "")).is_dir() or _RUNTIME_FOLDER not in os.environ:
         os.environ[_RUNTIME_FOLDER] = folder
 
 
-def _on_cpu(path: str) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Returns inputs, drawn at random, and what the interpreter computes of them, by the names in the signature."""
-    interpreter: Any = runtime.interpreter_of(path, num_threads=1)
-    keys = list(interpreter.get_signature_list())
+@contextmanager
+def _logged(path: Path) -> Iterator[None]:
+    """Writes into a file what C++ code logs in the body."""
+    kept = os.dup(2)
+    with path.open("wb") as stream:
+        os.dup2(stream.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _loaded(kind: str, path: str, folder: str) -> tuple[Any, bool | None, list[str]]:
+    """Returns a model that is loaded, whether the accelerator takes all of it, and what it refuses."""
+    from ai_edge_litert.compiled_model import CompiledModel
+    from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+
+    if kind == COMPILED:
+        return CompiledModel.from_file(path, hardware_accel=HardwareAccelerator.CPU), None, []
+    # That the model is fully accelerated is also said of one that XNNPACK takes the rest of.
+    log = Path(folder, "log")
+    try:
+        with _logged(log):
+            both = HardwareAccelerator.GPU | HardwareAccelerator.CPU
+            model = CompiledModel.from_file(path, hardware_accel=both)
+    except RuntimeError as problem:
+        text = log.read_text("utf-8", "replace")
+        raise RuntimeError(_NO_ADAPTER if _NO_ADAPTER in text else str(problem)) from problem
+    text = log.read_text("utf-8", "replace")
+    refused = list(refusals(text))
+    left = sum(int(each[2]) for each in _COUNTS.finditer(text))
+    return model, not refused and not left, refused
+
+
+def refusals(log: str) -> Iterator[str]:
+    """Yields what the GPU refuses: operators with reasons, each kind once.
+
+    Args:
+        log: What it logs when it loads a file.
+    """
+    seen = set()
+    for block in log.split(_REFUSED_BLOCK)[1:]:
+        for line in block.partition("\n")[2].splitlines():
+            if "will run on the" in line:
+                break
+            if line.strip() and line not in seen:
+                seen.add(line)
+                yield line.strip()
+
+
+def _on_cpu(interpreter: Any, key: str) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Returns inputs, drawn at random, and what the interpreter computes of them, by the names in a signature."""
     draw = np.random.default_rng(0)
-    if not keys:
-        raise RuntimeError("the file has no signature")
-    runner = interpreter.get_signature_runner(keys[0])
+    runner = interpreter.get_signature_runner(key)
     inputs = {name: _drawn(detail, draw) for name, detail in runner.get_input_details().items()}
     return inputs, {name: np.asarray(value) for name, value in runner(**inputs).items()}
 
@@ -191,47 +300,33 @@ def _drawn(detail: Mapping[str, Any], draw: np.random.Generator) -> Array:
     return draw.integers(low, high, shape).astype(dtype)
 
 
-def _compiled(
-    kind: str, path: str, inputs: Mapping[str, Array], expected: Mapping[str, Array]
-) -> tuple[list[Array], bool | None]:
-    from ai_edge_litert.compiled_model import CompiledModel
-    from ai_edge_litert.hardware_accelerator import HardwareAccelerator
-
-    is_whole = None
-    hardware = HardwareAccelerator.CPU
-    if kind == "gpu":
-        hardware |= HardwareAccelerator.GPU
-        try:
-            model = CompiledModel.from_file(path, hardware_accel=HardwareAccelerator.GPU)
-            is_whole = True
-        except RuntimeError:
-            is_whole = False
-    if not is_whole:
-        model = CompiledModel.from_file(path, hardware_accel=hardware)
-    names = model.get_signature_by_index(0)
-    taken, given = model.create_input_buffers(0), model.create_output_buffers(0)
+def _in_model(model: Any, key: str, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> list[Array]:
+    index = model.get_signature_index(key)
+    names = model.get_signature_by_index(index)
+    taken, given = model.create_input_buffers(index), model.create_output_buffers(index)
     for name, buffer in zip(names["inputs"], taken, strict=True):
         buffer.write(np.ascontiguousarray(inputs[name]))
-    model.run_by_index(0, taken, given)
+    model.run_by_index(index, taken, given)
     by_name = dict(zip(names["outputs"], given, strict=True))
     results = []
     for name, like in expected.items():
         results.append(np.asarray(by_name[name].read(like.size, like.dtype)).reshape(like.shape))
-    return results, is_whole
+    return results
 
 
-def _micro(path: str, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> tuple[list[Array], None]:
+def _in_micro(
+    path: str, interpreter: Any, key: str, inputs: Mapping[str, Array], expected: Mapping[str, Array]
+) -> list[Array]:
     from tflite_micro.python.tflite_micro import runtime as micro
 
-    interpreter: Any = runtime.interpreter_of(path, num_threads=1)
-    runner = interpreter.get_signature_runner(next(iter(interpreter.get_signature_list())))
+    runner = interpreter.get_signature_runner(key)
     order = _places(runner.get_input_details(), interpreter.get_input_details())
     results = _places(runner.get_output_details(), interpreter.get_output_details())
     model = micro.Interpreter.from_file(path, arena_size=_ARENA)
     for name, place in order.items():
         model.set_input(inputs[name], place)
     model.invoke()
-    return [np.asarray(model.get_output(results[name])) for name in expected], None
+    return [np.asarray(model.get_output(results[name])) for name in expected]
 
 
 def _places(named: Mapping[str, Any], ordered: Sequence[Any]) -> dict[str, int]:

@@ -29,9 +29,8 @@ from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
-from tfconvert.schema.tflite.accelerators.forms import MAX_ELEMENTS, type_form
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
-from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
+from tfconvert.schema.tflite.versions import ABSENT, MAX_ELEMENTS, Call, Operand, type_form
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser

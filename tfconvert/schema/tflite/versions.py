@@ -57,6 +57,42 @@ class Operand(NamedTuple):
 ABSENT = Operand("")
 """Represents an absent operand."""
 
+MAX_ELEMENTS = 64
+"""The maximum number of elements of a constant whose values are looked at."""
+
+_SHORT: Mapping[str, str] = {
+    "FLOAT32": "f32",
+    "FLOAT16": "f16",
+    "BFLOAT16": "bf16",
+    "INT64": "i64",
+    "INT32": "i32",
+    "INT16": "i16",
+    "INT8": "i8",
+    "INT4": "i4",
+    "INT2": "i2",
+    "UINT8": "u8",
+    "BOOL": "bool",
+}
+_NARROW = frozenset(("INT16", "INT8", "INT4", "INT2", "UINT8"))
+
+
+def type_form(operand: Operand) -> str:
+    """Returns an operand's type in short.
+
+    That is `i8`; `i8c` with a scale for each channel, `i8b` with one for each block, `int8` with none. `f32<f16` is
+    what `DEQUANTIZE` makes of a constant.
+    """
+    if not operand.type:
+        return "absent"
+    short = _SHORT.get(operand.type, operand.type.lower())
+    if operand.origin:
+        return f"{short}<{operand.origin}"
+    if operand.block_size:
+        return f"{short}b"
+    if len(operand.scales) > 1:
+        return f"{short}c"
+    return operand.type.lower() if operand.type in _NARROW and not operand.scales else short
+
 
 class Call(NamedTuple):
     """One use of an operator.

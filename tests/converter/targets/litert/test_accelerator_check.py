@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+import numpy as np
 import pytest
 
 from tfconvert.converter.targets.litert.accelerator_check import Acceptance, check
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -48,8 +49,34 @@ def test_the_gpu_takes_the_largest_part(refused: Collection[int], taken: int) ->
 def test_an_obstacle_says_what_it_splits_off() -> None:
     (obstacle,) = checked(chain((4,))).obstacles
     assert obstacle.splits_off == 4
-    assert obstacle.text == "LOG_SOFTMAX is not taken: Operation is not supported.; it splits off 4 operators"
+    assert obstacle.text == "LOG_SOFTMAX is not supported: Operation is not supported; it splits off 4 operators"
     assert checked(chain((4,))).headline == "4 of 9 operators on the GPU"
+
+
+def test_what_stays_on_the_cpu_is_not_wrong() -> None:
+    def build(block: Block, x: Value) -> list[Value]:
+        names = ["tanh", "log_softmax", "tanh", "square", "softmax"]
+        kinds = [KIND] * 5
+        for name, kind in zip(names, kinds, strict=True):
+            options = {"beta": 0.5} if name == "softmax" else {}
+            op = tfl.build(name, [x], [kind], options)
+            block.add_op(op)
+            x = op.results[0]
+        counts = tensor_data.of_array(np.array([[1, 0], [0, 0], [0, 0], [0, 0]], np.int32))
+        block.add_op(pads := tfl.constant(counts))
+        block.add_op(pad := tfl.build("pad", [x, pads.results[0]], [types.tensor(types.F32, (2, 3, 4, 6))]))
+        return [pad.results[0]]
+
+    found = checked(build)
+    assert [(each.operator, each.is_left) for each in found.obstacles] == [
+        ("LOG_SOFTMAX", False),
+        ("SOFTMAX", False),
+        ("PAD", True),
+    ]
+    assert found.headline == "2 of 6 operators on the GPU"
+    assert found.obstacles[-1].text == "PAD runs on the CPU as its neighbours do; else it is computed wrongly: " + (
+        found.obstacles[-1].reason
+    )
 
 
 def test_microcontrollers_take_all_or_nothing() -> None:

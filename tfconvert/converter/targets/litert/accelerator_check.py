@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.schema.dialects import quant, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import place_of
@@ -40,12 +42,13 @@ _ONE_PART = ("gpu",)
 _ALL_OR_NONE = ("micro",)
 
 _VERBS: Mapping[str, str] = {
-    REFUSED: "is not taken",
+    REFUSED: "is not supported",
     WRONG: "is computed wrongly",
-    CRASHES: "ends the process",
+    CRASHES: "crashes",
     LOAD_FAILS: "keeps the file from loading",
-    UNKNOWN: "was not tried",
+    UNKNOWN: "was never tried",
 }
+_DEQUANTIZE = tfl.PREFIX + "dequantize"
 _CONTROL_FLOW = ("while", "if", "call_once")
 # Operators that take rows of a table, with the index of that operand.
 _TABLES: Mapping[str, int] = {"embedding_lookup": 1, "gather": 0}
@@ -65,6 +68,7 @@ class Obstacle:
         source: Its source line; may be empty.
         function: The function.
         splits_off: How many operators that the accelerator would take it keeps from it, alone.
+        is_left: Whether it would be computed wrongly, or crash, but runs on the CPU as its neighbours do.
     """
 
     operator: str
@@ -74,6 +78,7 @@ class Obstacle:
     source: str = ""
     function: str = ""
     splits_off: int = 0
+    is_left: bool = False
 
     @property
     def text(self) -> str:
@@ -83,7 +88,8 @@ class Obstacle:
         subject = " ".join([self.operator or "the file", *where])
         why = f": {self.reason}" if self.reason else ""
         off = f"; it splits off {self.splits_off} operators" if self.splits_off else ""
-        return f"{subject} {_VERBS[self.outcome]}{why}{off}"
+        verb = f"runs on the CPU as its neighbours do; else it {_VERBS[self.outcome]}" if self.is_left else ""
+        return f"{subject} {verb or _VERBS[self.outcome]}{why}{off}"
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain data."""
@@ -95,6 +101,7 @@ class Obstacle:
             "source": self.source,
             "function": self.function,
             "splits_off": self.splits_off,
+            "is_left": self.is_left,
         }
 
 
@@ -127,13 +134,16 @@ class Acceptance:
         title = TITLES[self.accelerator]
         if self.is_whole:
             return f"whole on {title}"
-        outcomes = {each.outcome for each in self.obstacles}
+        outcomes = Counter(each.outcome for each in self.obstacles if not each.is_left)
         if LOAD_FAILS in outcomes:
             return f"does not load on {title}"
         if CRASHES in outcomes:
-            return f"ends the process on {title}"
+            return f"crashes on {title}"
+        if self.accelerator in _ALL_OR_NONE and REFUSED in outcomes:
+            return f"does not run on {title}"
         wrong = ", with wrong numbers" if WRONG in outcomes else ""
-        return f"{self.taken} of {self.operators} operators on {title}{wrong}"
+        unknown = f", {outcomes[UNKNOWN]} never tried" if UNKNOWN in outcomes else ""
+        return f"{self.taken} of {self.operators} operators on {title}{wrong}{unknown}"
 
     def lines(self, most: int | None = None) -> list[str]:
         """Returns the verdict and the obstacles as text.
@@ -171,15 +181,19 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
     """
     operators = taken = 0
     obstacles: list[Obstacle] = []
+    entries = entry_functions(module)
     for function in module.ops:
         if isinstance(function, FuncOp) and function.body.blocks:
             nodes = [op for op in function.body.blocks[0].ops if is_node(op)]
             verdicts = _verdicts(nodes, accelerator)
+            on_it = _taken(nodes, verdicts, accelerator)
             operators += len(nodes)
-            taken += _taken(nodes, verdicts, accelerator)
-            obstacles += _obstacles(function, nodes, verdicts, accelerator)
+            taken += len(on_it)
+            obstacles += _obstacles(function, nodes, verdicts, on_it, accelerator)
             if accelerator in _COMPILED:
-                obstacles += _limits(function)
+                obstacles += _limits(function, is_called=function not in entries)
+                if accelerator in _ONE_PART and function in entries:
+                    obstacles += _open_sizes(function, nodes)
     if accelerator in _ALL_OR_NONE and obstacles:
         taken = 0
     return Acceptance(accelerator, table(accelerator).release, operators, taken, tuple(obstacles))
@@ -275,15 +289,31 @@ def _reorders_parts(op: Operation) -> bool:
     return any(axis % rank == tfl.attribute(op, "axis") % rank for axis in axes)
 
 
-def _taken(nodes: Sequence[Operation], verdicts: Sequence[Verdict], accelerator: str) -> int:
+def _taken(nodes: Sequence[Operation], verdicts: Sequence[Verdict], accelerator: str) -> set[int]:
+    """Returns the indices of the operators that run on an accelerator."""
     is_taken = [each.outcome not in (REFUSED, UNKNOWN) for each in verdicts]
+    if accelerator == "gpu":
+        _leave_constants(nodes, is_taken)
     if accelerator not in _ONE_PART:
-        return sum(is_taken)
-    return max(_parts(nodes, is_taken), default=0)
+        return {index for index, each in enumerate(is_taken) if each}
+    return set(_largest(nodes, is_taken))
 
 
-def _parts(nodes: Sequence[Operation], is_taken: Sequence[bool]) -> Iterator[int]:
-    """Yields the sizes of the parts that a delegate may take, as the runtime forms them.
+def _leave_constants(nodes: Sequence[Operation], is_taken: list[bool]) -> None:
+    """Leaves what makes constants of stored ones to the CPU if all that use them is."""
+    position = {id(op): index for index, op in enumerate(nodes)}
+    for index, op in enumerate(nodes):
+        if op.name == _DEQUANTIZE and tfl.is_constant(op.operands[0]):
+            users = [position.get(id(use.operation), -1) for use in op.results[0].uses]
+            is_taken[index] &= any(at >= 0 and is_taken[at] for at in users)
+
+
+def _largest(nodes: Sequence[Operation], is_taken: Sequence[bool]) -> list[int]:
+    return max(_parts(nodes, is_taken), key=len, default=[])
+
+
+def _parts(nodes: Sequence[Operation], is_taken: Sequence[bool]) -> Iterator[list[int]]:
+    """Yields the parts that a delegate may take, as the runtime forms them, each as the indices of its operators.
 
     Operators that are ready join a part as long as they are of its kind; then the next part begins.
     """
@@ -291,7 +321,7 @@ def _parts(nodes: Sequence[Operation], is_taken: Sequence[bool]) -> Iterator[int
     position = {id(op): index for index, op in enumerate(nodes)}
     while waiting:
         kind: bool | None = None
-        count = 0
+        part: list[int] = []
         for index in list(waiting):
             is_ready = not any(
                 isinstance(value.owner, Operation) and position.get(id(value.owner), -1) in waiting
@@ -299,16 +329,16 @@ def _parts(nodes: Sequence[Operation], is_taken: Sequence[bool]) -> Iterator[int
             )
             if is_ready and (kind is None or is_taken[index] == kind):
                 kind = is_taken[index]
-                count += 1
+                part.append(index)
                 del waiting[index]
         if kind is None:
             return
         if kind:
-            yield count
+            yield part
 
 
 def _obstacles(
-    function: FuncOp, nodes: Sequence[Operation], verdicts: Sequence[Verdict], accelerator: str
+    function: FuncOp, nodes: Sequence[Operation], verdicts: Sequence[Verdict], on_it: Set[int], accelerator: str
 ) -> Iterator[Obstacle]:
     for index, (op, found) in enumerate(zip(nodes, verdicts, strict=True)):
         if found.is_ok:
@@ -317,8 +347,17 @@ def _obstacles(
         splits_off = 0
         if accelerator in _ONE_PART and found.outcome in (REFUSED, UNKNOWN):
             alone = [at != index for at in range(len(nodes))]
-            splits_off = len(nodes) - 1 - max(_parts(nodes, alone), default=0)
-        yield Obstacle(_name(op), found.outcome, found.reason, place.node, place.source, function.sym_name, splits_off)
+            splits_off = len(nodes) - 1 - len(_largest(nodes, alone))
+        yield Obstacle(
+            _name(op),
+            found.outcome,
+            found.reason,
+            place.node,
+            place.source,
+            function.sym_name,
+            splits_off,
+            is_left=found.outcome in (WRONG, CRASHES) and index not in on_it,
+        )
 
 
 def _name(op: Operation) -> str:
@@ -328,13 +367,32 @@ def _name(op: Operation) -> str:
     )
 
 
-def _limits(function: FuncOp) -> Iterator[Obstacle]:
-    """Yields what CompiledModel does not load or computes wrongly, on whatever hardware."""
+def _open_sizes(function: FuncOp, nodes: Sequence[Operation]) -> Iterator[Obstacle]:
+    """Yields the first op whose result has a size that only running tells, although all inputs have known sizes."""
+    if not all(types.is_static(types.shape_of(value.type)) for value in function.body.blocks[0].args):
+        return
+    for op in nodes:
+        if not all(types.is_static(types.shape_of(result.type)) for result in op.results):
+            place = place_of(op.location)
+            why = "running tells a size of its result"
+            yield Obstacle(_name(op), LOAD_FAILS, why, place.node, place.source, function.sym_name)
+            return
+
+
+def _limits(function: FuncOp, *, is_called: bool) -> Iterator[Obstacle]:
+    """Yields what CompiledModel does not load or computes wrongly, on whatever hardware.
+
+    Args:
+        function: The function.
+        is_called: Whether an operator calls it, so that its results are copied.
+    """
     block = function.body.blocks[0]
+    if any(types.element_of(value.type) == types.STRING for value in block.args):
+        yield Obstacle("", LOAD_FAILS, "an input holds strings", function=function.sym_name)
     if any(tfl_file.IS_VARIABLE in op.attributes for op in block.ops):
         yield Obstacle("", LOAD_FAILS, "it has variable tensors", function=function.sym_name)
     for op in block.ops:
-        if isinstance(op, ReturnOp):
+        if isinstance(op, ReturnOp) and not is_called:
             yield from _doubled(function, op.operands)
 
 

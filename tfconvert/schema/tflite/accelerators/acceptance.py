@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ ACCELERATORS: Mapping[str, str] = {"gpu": "gpu", "npu": "intel", "micro": "micro
 """The accelerators by the names that users give them, with the names of their tables."""
 
 _ORIGIN = re.compile(r"<[a-z0-9]+(?=[,>])")
+_UNSCALED = re.compile(r"\buint8\b|\bint8\b")
 
 OK = "ok"
 WRONG = "wrong"
@@ -76,8 +77,8 @@ class Row(NamedTuple):
         """Why the outcome is not `ok`."""
         if self.outcome == OK:
             return ""
-        why = told(self.words)
-        return f"{why} ({self.said})" if why and self.said else why or self.said
+        why, said = told(self.words), self.said.rstrip(".")
+        return f"{why} ({said})" if why and said else why or said
 
 
 class Table:
@@ -120,13 +121,20 @@ class Table:
         if rows is None:
             return Verdict(UNKNOWN, "the operator was not tried")
         form = Form(operator, call)
-        signature = form.signature
-        if not any(signature in row.signatures for row in rows):
-            signature = _ORIGIN.sub("", signature)  # Constants that DEQUANTIZE makes count as computed.
+        known = {signature for row in rows for signature in row.signatures}
+        signature = next((each for each in _alike(form.signature) if each in known), form.signature)
         found = decisive(row for row in rows if row.fits(form, signature))
         if found is None:
             return Verdict(UNKNOWN, f"{form.signature} was not tried")
         return Verdict(found.outcome, found.reason)
+
+
+def _alike(signature: str) -> Iterator[str]:
+    """Yields a signature and those that count as the same where it was not tried."""
+    yield signature
+    # Constants that DEQUANTIZE makes count as computed, bytes that are not quantized as those that are.
+    yield _ORIGIN.sub("", signature)
+    yield _UNSCALED.sub(lambda found: "u8" if found[0] == "uint8" else "i8", signature)
 
 
 def decisive(rows: Iterable[Row]) -> Row | None:

@@ -8,13 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from tfconvert.schema.tflite import kernels, operators
-from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
+from tfconvert.schema.tflite.versions import ABSENT, Call, Operand, type_form
 
 ANY = "*"
 """Stands for all signatures in a table."""
-
-MAX_ELEMENTS = 64
-"""The maximum number of elements of a constant whose values are looked at."""
 
 # Operators that multiply by weights, and the names of these and of the biases.
 _WEIGHTS = ("filter", "weights")
@@ -24,39 +21,6 @@ _BIAS = "bias"
 _LEFT_OUT = frozenset((_BIAS, "on_value", "off_value", "constant_values", "begin_mask"))
 
 _VARIABLE_COUNT = ("CONCATENATION", "PACK", "SPLIT", "SPLIT_V", "UNPACK")
-
-_SHORT: Mapping[str, str] = {
-    "FLOAT32": "f32",
-    "FLOAT16": "f16",
-    "BFLOAT16": "bf16",
-    "INT64": "i64",
-    "INT32": "i32",
-    "INT16": "i16",
-    "INT8": "i8",
-    "INT4": "i4",
-    "INT2": "i2",
-    "UINT8": "u8",
-    "BOOL": "bool",
-}
-_NARROW = frozenset(("INT16", "INT8", "INT4", "INT2", "UINT8"))
-
-
-def type_form(operand: Operand) -> str:
-    """Returns an operand's type in short.
-
-    That is `i8`; `i8c` with a scale for each channel, `i8b` with one for each block, `int8` with none. `f32<f16` is
-    what `DEQUANTIZE` makes of a constant.
-    """
-    if not operand.type:
-        return kernels.ABSENT
-    short = _SHORT.get(operand.type, operand.type.lower())
-    if operand.origin:
-        return f"{short}<{operand.origin}"
-    if operand.block_size:
-        return f"{short}b"
-    if len(operand.scales) > 1:
-        return f"{short}c"
-    return operand.type.lower() if operand.type in _NARROW and not operand.scales else short
 
 
 class Form:
@@ -200,13 +164,16 @@ def _has_crossing_groups(form: Form) -> bool:
 
 
 def _is_cropped(form: Form) -> bool:
-    """Returns whether a transposed convolution has a size that is no multiple of its stride."""
+    """Returns whether a transposed convolution is cropped elsewhere than one whose size is a multiple of its stride."""
     if form.operator != "TRANSPOSE_CONV" or form.option("padding") not in ("SAME", 0):
         return False
-    before, after = form.main.shape or (), form.call.result(0).shape or ()
+    before, after, filters = form.main.shape or (), form.call.result(0).shape or (), form.weights.shape or ()
     strides = form.option("stride_h", 1), form.option("stride_w", 1)
-    sizes = zip(before[1:3], after[1:3], strides, strict=False)
-    return any(size * stride != result for size, result, stride in sizes)
+    sizes = zip(before[1:3], after[1:3], filters[1:3], strides, strict=False)
+    return any(
+        max((size - 1) * stride + kernel - result, 0) // 2 != max(kernel - stride, 0) // 2
+        for size, result, kernel, stride in sizes
+    )
 
 
 def _is_flattened(form: Form) -> bool:
@@ -219,8 +186,21 @@ def _broadcasts(form: Form) -> bool:
 
 
 def _broadcasts_batches(form: Form) -> bool:
+    """Returns whether a product repeats an operand for each batch of the other, except a constant matrix."""
     shapes = [operand.shape or () for operand in form.data[:2]]
-    return form.operator == "BATCH_MATMUL" and shapes[0][:-2] != shapes[1][:-2]
+    if form.operator != "BATCH_MATMUL" or _has_constant_matrix(form):
+        return False
+    rank = max(map(len, shapes))
+    batches = [(1,) * (rank - len(shape)) + shape[:-2] for shape in shapes]
+    return batches[0] != batches[1]
+
+
+def _has_constant_matrix(form: Form) -> bool:
+    return form.operator == "BATCH_MATMUL" and form.data[1].is_constant and len(form.data[1].shape or ()) == 2
+
+
+def _flips_constant(form: Form) -> bool:
+    return _has_constant_matrix(form) and bool(form.option("adj_x") or form.option("adj_y"))
 
 
 def _has_low_mask(form: Form) -> bool:
@@ -353,6 +333,7 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "rank>5": (lambda form: form.rank > 5, "its data have a rank above 5"),
     "result-scalar": (lambda form: any(each.shape == () for each in form.call.outputs), "its result is a scalar"),
     "batch": (lambda form: form.rank > 1 and (form.main.shape or (1,))[0] > 1, "its first size is not 1"),
+    "one-batch": (lambda form: form.rank > 1 and (form.main.shape or (2,))[0] == 1, "its first size is 1"),
     "scalar": (lambda form: any(each.shape == () for each in _computed(form.data)), "a computed operand is a scalar"),
     "low-operand": (
         lambda form: any(len(each.shape or ()) < form.rank for each in _computed(form.data)),
@@ -370,6 +351,10 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "constant-partial": (
         lambda form: any(_count(each) > 1 and each.shape != form.call.result(0).shape for each in _constants(form)),
         "a constant has several elements, but not the result's shape",
+    ),
+    "constant-many": (
+        lambda form: any(_count(each) > 1 for each in _constants(form)),
+        "a constant has several elements",
     ),
     "constant": (lambda form: bool(_constants(form)), "an operand is a constant"),
     "constant-first": (_has_data(0, constant=True), "the first operand is a constant"),
@@ -403,17 +388,8 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
         "it joins the first axes",
     ),
     "flattened": (_is_flattened, "it flattens its operand"),
-    "shared-batches": (_broadcasts_batches, "the batches of its operands differ"),
-    "adj_x": (_is_set("adj_x"), "the first matrix is transposed"),
-    "adj_y": (_is_set("adj_y"), "the second matrix is transposed"),
-    "low-second": (
-        lambda form: form.operator == "BATCH_MATMUL" and len(form.data[1].shape or ()) < form.rank,
-        "the second operand has a lower rank",
-    ),
-    "flat-second": (
-        lambda form: form.operator == "BATCH_MATMUL" and len(form.data[1].shape or ()) == 2,
-        "the second operand has rank 2",
-    ),
+    "uneven-batches": (_broadcasts_batches, "the batches of its operands differ"),
+    "flipped-constant": (_flips_constant, "an operand is transposed, and the second is a constant of rank 2"),
     "low-mask": (_has_low_mask, "the mask has rank 1 or 2, and a lower one than the result"),
     "flat-mask": (_has_flat_mask, "the mask has a lower rank than the result"),
     "partial-choice": (_has_partial_choice, "an operand to choose from is neither a scalar nor of the result's shape"),
@@ -431,12 +407,20 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "first-axis": (_has_axis(lambda axis, _: axis == 0), "it works along the first axis"),
     "last-axis": (_has_axis(lambda axis, rank: axis == rank - 1), "it works along the last axis"),
     "odd-last": (
-        lambda form: form.channels(form.main) % 4 > 0 and (len(form.main.shape or ()) - 1) in form.axes,
+        lambda form: (
+            len(form.main.shape or ()) > 1
+            and form.channels(form.main) % 4 > 0
+            and (len(form.main.shape or ()) - 1) in form.axes
+        ),
         "it works along the last axis, whose size is no multiple of 4",
     ),
     "negative-axis": (
         lambda form: any(axis < 0 for axis in form.elements("axis")),
         "its axis is counted from the last one",
+    ),
+    "long-axis": (
+        lambda form: any((form.main.shape or ())[axis] > 1 for axis in form.axes),
+        "it works along several elements",
     ),
     "axis": (
         lambda form: form.operator == "ONE_HOT" and form.option("axis", -1) not in (-1, len(form.main.shape or ())),

@@ -94,7 +94,7 @@ def _tiled(shape: tuple[int, ...], multiples: list[int]) -> Callable[[], Graph]:
 
 def _joined() -> Graph:
     graph = Graph((1, 2))
-    parts = [graph.inputs[0], *(f32([[number, 1]]) for number in range(13))]
+    parts: list[Any] = [graph.inputs[0], *(f32([[number, 1]]) for number in range(13))]
     return graph.returns(graph.op("concatenation", *parts, shape=(14, 2), axis=0))
 
 

@@ -29,7 +29,7 @@ def _unfused(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 
 def _activated(op: tfl.TFLOp, build: AcceleratorBuilder, value: Value) -> Value:
-    """Returns the activation of an operator that is fused, as an operator; declines if it is none."""
+    """Returns the activation of an operator that is fused, as an operator; declines if there is no such operator."""
     fused = option(op, _ACTIVATION)
     need(fused in ("NONE", *_ACTIVATIONS), "an activation is fused that is no operator")
     return value if fused == "NONE" else build.unary(_ACTIVATIONS[fused], value)

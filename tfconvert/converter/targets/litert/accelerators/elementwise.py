@@ -36,6 +36,9 @@ _BINARY = (
 
 def _unary(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """An op of one operand: in the shape from which the operand was reshaped, or in rank 4."""
+    need(
+        all(types.element_of(value.type) != types.I64 for value in (op.operands[0], op.results[0])), "it is of 64 bits"
+    )
     shape = static_shape(op.operands[0])
     source = source_of(op.operands[0])
     before = static_shape(source)
@@ -101,7 +104,6 @@ def _repeated(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 def _emitted(op: tfl.TFLOp, build: AcceleratorBuilder, operands: Sequence[Value]) -> Value:
     low = np.broadcast_shapes(*[static_shape(value) for value in operands])
-    need(math.prod(low) == math.prod(static_shape(op.results[0])), "its kernel does not broadcast")
     (value,) = build.again(op, operands, [low]).results
     return build.reshape(value, static_shape(op.results[0]))
 
@@ -111,6 +113,7 @@ def _operands_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> tuple[list[
     shape = static_shape(op.results[0])
     need(op.op_name != "select" or static_shape(op.operands[0]) == shape, "it chooses rows")
     padded = [(*[1] * (len(shape) - len(each)), *each) for each in map(static_shape, op.operands)]
+    need(np.broadcast_shapes(shape, *padded) == shape, "its kernel does not broadcast")
     keys = [ANY if size == 1 else tuple(each[axis] == 1 for each in padded) for axis, size in enumerate(shape)]
     groups = groups_of(keys) if len(shape) > MAX_RANK else [(axis, axis + 1) for axis in range(len(shape))]
     need(len(groups) <= MAX_RANK, "its dimensions broadcast in too many ways")

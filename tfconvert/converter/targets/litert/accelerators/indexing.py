@@ -196,18 +196,6 @@ def _update(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return joined(whole, 0)
 
 
-def _update_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A replaced part of the first axis of a tensor of a lower rank: with axes of 1 before it."""
-    whole, new, start = op.operands
-    missing = 4 - len(static_shape(whole))
-    need(missing > 0, "its rank is 4 already")
-    lifted = [build.reshape(value, (*[1] * missing, *static_shape(value))) for value in (whole, new)]
-    zeros = build.ints([0] * missing)
-    at = build.concatenation((zeros, build.to(start, types.I32)), 0)
-    shape = static_shape(lifted[0])
-    return build.reshape(build.again(op, (*lifted, at), [shape]).results[0], static_shape(whole))
-
-
 PATTERNS = (
     form("strided-slice-then-reverse", "strided_slice", _strided_slice),
     form("slice-as-gather", "slice", _slice, 2),
@@ -220,5 +208,4 @@ PATTERNS = (
     form("lookup-as-gather", "embedding_lookup", _flat_lookup),
     form("reverse-in-rank-4", "reverse_v2", _reverse, 2),
     form("update-as-concatenation", "dynamic_update_slice", _update, 2),
-    form("update-in-rank-4", "dynamic_update_slice", _update_in_rank_4),
 )

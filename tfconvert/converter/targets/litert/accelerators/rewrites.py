@@ -19,6 +19,7 @@ _MODULES = (
         "one_hot pack pad padv2 reduce_max reduce_min reduce_prod reshape reverse_v2 scatter_nd select select_v2 sign "
         "slice split split_v squeeze strided_slice sub sum tile topk_v2 transpose unpack",
     ),
+    LazyModule("recurrent", "dynamic_update_slice zeros_like"),
     LazyModule("tables", "embedding_lookup gather"),
     LazyModule("repetition", "concatenation tile"),
     LazyModule("products", "batch_matmul fully_connected"),
@@ -47,9 +48,7 @@ _MODULES = (
         "relu_n1_to_1 softmax squared_difference sub",
     ),
     LazyModule(
-        "scattering",
-        "fill matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice tile unsorted_segment_sum "
-        "zeros_like",
+        "scattering", "matrix_diag rank reverse_v2 scatter_nd segment_sum shape strided_slice tile unsorted_segment_sum"
     ),
     LazyModule(
         "substitutes",

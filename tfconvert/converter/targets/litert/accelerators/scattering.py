@@ -74,11 +74,18 @@ def _diagonal(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(build.binary("mul", columns, build.constant(eye)), static_shape(op.results[0]))
 
 
-def _fill(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """One number everywhere: a repetition of it."""
-    shape = static_shape(op.results[0])
-    ints_of(op.operands[0])
-    return build.reshape(build.tile(build.reshape(op.operands[1], (1, 1, 1, 1)), (1, 1, 1, math.prod(shape))), shape)
+def _tile(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A repetition: what is repeated is joined to itself."""
+    value = op.operands[0]
+    for axis, count in enumerate(ints_of(op.operands[1])):
+        need(count <= _MAX_PARTS, "it is repeated often")
+        value = build.concatenation([value] * count, axis)
+    need(value is not op.operands[0], "nothing is repeated")
+    return value
+
+
+# The maximum number of parts of a repetition.
+_MAX_PARTS = 10
 
 
 def _of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Sequence[Value]:
@@ -88,12 +95,6 @@ def _of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Sequence[Value]:
     kinds = [types.tensor(types.I32, static_shape(result)) for result in op.results]
     moved = build.insert(tfl.TFLOp(op.name, (numbers, *op.operands[1:]), kinds, op.properties, op.attributes))
     return [build.to(result, types.I1) for result in moved.results]
-
-
-def _zeros(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    zeros = np.zeros(static_shape(op.results[0]))
-    small(zeros)
-    return build.array(zeros, op.results[0])
 
 
 def _shape(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -106,8 +107,7 @@ PATTERNS = (
     form("scatter-as-gather", "scatter_nd", _scatter),
     *(form(f"{name}-as-product", name, _segments) for name in ("segment_sum", "unsorted_segment_sum")),
     form("diagonal-as-product", "matrix_diag", _diagonal),
-    form("fill-as-tile", "fill", _fill),
-    form("zeros-as-constant", "zeros_like", _zeros),
     *(form(f"{name}-as-constant", name, _shape) for name in ("rank", "shape")),
     *(form(f"{name}-of-booleans", name, _of_integers, 0) for name in ("reverse_v2", "strided_slice", "tile")),
+    form("tile-as-concatenation", "tile", _tile, -1),
 )

@@ -109,7 +109,7 @@ def _below() -> Iterator[Pattern[Any]]:
     """Yields patterns for the comparison of a choice between two numbers, of which the first one only is less."""
     where = [
         check("both numbers compare alike", lambda low, high, limit: low < limit <= high),
-        check("it broadcasts", lambda b, root: matching.has_shape_of_result(b, root)),
+        check("it broadcasts", lambda b, root: matching.shape(b) == matching.shape(root.results[0])),
     ]
     for select in _SELECTS:
         choice = op(f"tfl.{select}", B, number("low"), number("high"))

@@ -47,17 +47,18 @@ class FitAccelerators:
         quantize: How floats will be quantized, if they will be: operators count by what becomes of them.
     """
 
-    __slots__ = ("accelerators", "as_integers")
+    __slots__ = ("accelerators", "quantize")
 
     name: ClassVar[str] = "fit-accelerators"
 
     def __init__(self, accelerators: Sequence[str] = ("gpu",), quantize: Quantize | None = None) -> None:
         self.accelerators = tuple(accelerators)
-        self.as_integers = quantize is not None and quantize.is_static
+        self.quantize = quantize
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each rewrite was applied."""
         applied: Counter[str] = Counter()
+        as_integers = self.quantize is not None and self.quantize.is_static
         for function in functions_of(module).values():
-            applied += trial.rewrite(function.body, self.accelerators, as_integers=self.as_integers)
+            applied += trial.rewrite(function.body, self.accelerators, as_integers=as_integers)
         return PassResult(applied, heading="rewritten for accelerators")
