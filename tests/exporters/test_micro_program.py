@@ -10,7 +10,7 @@ from tfconvert.schema.tflite.arena import ALIGNMENT, bytes_of
 
 def test_operators_have_the_names_of_methods() -> None:
     program = MicroProgram(("BATCH_MATMUL", "CONV_2D", "CUMSUM", "GELU", "PADV2", "RELU6"), (), 1024)
-    assert program.count == 5
+    assert program.operator_count == 5
     assert [line.strip() for line in program.lines("net")][-8:] == [
         "void net_add_operators(Resolver& resolver) {",
         "resolver.AddBatchMatMul();",
@@ -26,7 +26,7 @@ def test_operators_have_the_names_of_methods() -> None:
 
 def test_custom_operators_are_counted() -> None:
     program = MicroProgram((), ("TFLite_Detection_PostProcess", "Mine"), 1024)
-    assert program.count == 2
+    assert program.operator_count == 2
     lines = [line.strip() for line in program.lines("net")]
     assert "resolver.AddDetectionPostprocess();" in lines
     assert '// resolver.AddCustom("Mine", ...): a custom operator.' in lines

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import io
 import os
+import posixpath
 import re
 import shutil
 import subprocess
@@ -26,7 +27,13 @@ from tfconvert.converter.pipeline.pass_registry import pass_names
 RUN = (
     "build_systems.md",
     "custom_ops.md",
-    "devices.md",
+    "devices/android.md",
+    "devices/browser.md",
+    "devices/ethos_u.md",
+    "devices/index.md",
+    "devices/ios.md",
+    "devices/microcontrollers.md",
+    "devices/raspberry_pi.md",
     "interface.md",
     "quantization.md",
     "quick_start.md",
@@ -185,9 +192,9 @@ def test_builds_convert_again_when_the_model_has_changed(
 
 def _site(root: Path) -> dict[str, str]:
     """Returns the texts of the site's pages by their names."""
-    files = {
-        path.name: adapted(path.read_text("utf-8")) for path in (root / "docs").glob("*.md") if path.stem != "pypi"
-    }
+    docs = root / "docs"
+    pages = [path for pattern in ("*.md", "devices/*.md") for path in docs.glob(pattern) if path.stem != "pypi"]
+    files = {path.relative_to(docs).as_posix(): adapted(path.read_text("utf-8")) for path in pages}
     return {**files, **{name: make() for name, make in PAGES.items()}}
 
 
@@ -202,7 +209,7 @@ def test_links_lead_somewhere(root: Path) -> None:
     for name, text in site.items():
         for target, anchor in _LINK.findall(_CODE.sub("", text)):
             if "://" not in target:
-                goal = target or name
+                goal = posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) if target else name
                 found = goal in site or (root / "docs" / goal).is_file()
                 if not found or (anchor and anchor not in _anchors(site[goal])):
                     wrong.append(f"{name}: {target}#{anchor}")
@@ -211,7 +218,7 @@ def test_links_lead_somewhere(root: Path) -> None:
 
 def test_every_page_can_be_reached(root: Path) -> None:
     menu = (root / "mkdocs.yml").read_text("utf-8").partition("\nnav:")[2]
-    assert sorted(re.findall(r"(\w+\.md)\n", menu)) == sorted(_site(root))
+    assert sorted(re.findall(r"([\w/]+\.md)\n", menu)) == sorted(_site(root))
 
 
 def test_the_page_of_passes_has_all_of_them_with_examples() -> None:

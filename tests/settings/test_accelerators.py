@@ -1,4 +1,4 @@
-"""Settings of quantization that follow from accelerators, and notes on those that do not suit them."""
+"""Settings of quantization that follow from accelerators, and notes on those that don't suit them."""
 
 from __future__ import annotations
 

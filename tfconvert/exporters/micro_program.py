@@ -43,6 +43,9 @@ _OF_TENSOR = 24
 _OF_OPERATOR = 168
 _OF_CHANNEL = 8
 
+# Bytes that planning the memory takes for a tensor, and again for a computed one, where tensors are afterwards.
+_OF_PLAN = 48
+
 # Operators that have numbers for each output channel, with the axis of these in their weights; those that sum up
 # integers in 32 bits beside their result; and the one that keeps its operands transposed.
 _CHANNELS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
@@ -67,7 +70,7 @@ class MicroProgram(NamedTuple):
     arena: int
 
     @property
-    def count(self) -> int:
+    def operator_count(self) -> int:
         """How many operators the resolver must have room for."""
         return sum(each in _OPERATORS for each in self.operators) + len(self.custom)
 
@@ -78,12 +81,12 @@ class MicroProgram(NamedTuple):
             name: The array's name, with which all names begin.
         """
         yield "// For tflite-micro:"
-        yield f"//   tflite::MicroMutableOpResolver<{self.count}> resolver;"
+        yield f"//   tflite::MicroMutableOpResolver<{self.operator_count}> resolver;"
         yield f"//   {name}_add_operators(resolver);"
         yield f"//   alignas({_ALIGNMENT}) static uint8_t arena[{name}_arena_size];"
         model = f"tflite::GetModel({name})"
         yield f"//   tflite::MicroInterpreter interpreter({model}, resolver, arena, {name}_arena_size);"
-        yield f"constexpr unsigned int {name}_operator_count = {self.count};"
+        yield f"constexpr unsigned int {name}_operator_count = {self.operator_count};"
         yield ""
         yield "// An estimate, for reference kernels; `arena_used_bytes()` of an interpreter tells what it needs."
         yield f"constexpr unsigned int {name}_arena_size = {self.arena};"
@@ -124,7 +127,8 @@ def micro_program(content: bytes | memoryview) -> MicroProgram:
     for subgraph in subgraphs:
         schedule = _with_scratch(schedule_of(subgraph, is_constant, _ALIGNMENT), subgraph, names)
         planned = schedule.arena()
-        arena += (schedule.peak() if planned is None else planned) + _kept(subgraph, names)
+        planning = _OF_PLAN * (len(subgraph["tensors"] or ()) + sum(size > 0 for size in schedule.sizes))
+        arena += max(schedule.peak() if planned is None else planned, planning) + _kept(subgraph, names)
     return MicroProgram(
         tuple(sorted({name for name, custom in codes if not custom})),
         tuple(sorted({custom for _, custom in codes if custom})),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from tfconvert.converter.targets.litert.accelerator_check import check
 from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.settings.quantization import INT8
 
 X = random(2, 3, 4, seed=1, scale=3)
@@ -29,7 +30,7 @@ class Case(NamedTuple):
     tolerance: float = 1e-6
 
 
-def _unary(name: str, **options: object) -> Callable[[], Graph]:
+def _unary(name: str, **options: Any) -> Callable[[], Graph]:
     def build() -> Graph:
         graph = Graph(X.shape)
         return graph.returns(graph.op(name, *graph.inputs, **options))
@@ -45,7 +46,7 @@ def _power(exponent: float) -> Callable[[], Graph]:
     return build
 
 
-def _reduced(name: str, axes: list[int], shape: tuple[int, ...], element: object = types.F32) -> Callable[[], Graph]:
+def _reduced(name: str, axes: list[int], shape: tuple[int, ...], element: Any = types.F32) -> Callable[[], Graph]:
     def build() -> Graph:
         graph = Graph(X.shape)
         value = graph.inputs[0]
@@ -65,13 +66,13 @@ def _one_hot(axis: int, shape: tuple[int, ...]) -> Callable[[], Graph]:
     return build
 
 
-def _chosen(name: str, element: object = types.F32) -> Callable[[], Graph]:
+def _chosen(name: str, element: Any = types.F32) -> Callable[[], Graph]:
     def build() -> Graph:
-        graph = Graph((2, 3), (2, 3), element=element)  # type: ignore[arg-type]
+        graph = Graph((2, 3), (2, 3), element=element)
         x, y = graph.inputs
         zero = np.array(0, np.float32 if element == types.F32 else np.int32)
         mask = graph.op("greater", x, zero, element=types.I1, shape=(2, 3))
-        return graph.returns(graph.op(name, mask, x, y, shape=(2, 3), element=element))  # type: ignore[arg-type]
+        return graph.returns(graph.op(name, mask, x, y, shape=(2, 3), element=element))
 
     return build
 
@@ -93,7 +94,7 @@ def _tiled(shape: tuple[int, ...], multiples: list[int]) -> Callable[[], Graph]:
 
 def _joined() -> Graph:
     graph = Graph((1, 2))
-    parts = [graph.inputs[0], *(f32([[number, 1]]) for number in range(13))]
+    parts: list[Any] = [graph.inputs[0], *(f32([[number, 1]]) for number in range(13))]
     return graph.returns(graph.op("concatenation", *parts, shape=(14, 2), axis=0))
 
 
@@ -172,6 +173,27 @@ def test_powers_with_large_exponents_stay(exponent: float) -> None:
     graph = _power(exponent)()
     assert not FitAccelerators(["micro"]).apply(graph.module).counts
     assert graph.names == ["pow"]
+
+
+def test_integers_without_a_kernel_are_floats_in_between() -> None:
+    graph = Graph(X.shape)
+    uniform = Uniform(types.I8, (0.125,), (0,))
+    value = graph.op("quantize", graph.inputs[0], element=UniformType.get(uniform), shape=X.shape)
+    value = graph.op("exp", value, element=UniformType.get(uniform), shape=X.shape)
+    graph.returns(graph.op("dequantize", value, element=types.F32, shape=X.shape))
+    assert FitAccelerators(["micro"]).apply(graph.module).counts
+    assert graph.names == ["quantize", "dequantize", "exp", "quantize", "dequantize"]
+    assert check(graph.module, "micro").is_whole
+
+
+def test_means_of_rows_and_of_these(run_tflite: RunTFLite) -> None:
+    graph = Graph((1, 4, 3, 2, 5))
+    graph.returns(graph.op("mean", graph.inputs[0], [1, 2, 4], shape=(1, 1, 1, 2, 1), keep_dims=True))
+    data = random(1, 4, 3, 2, 5, seed=3)
+    (before,) = graph.run(run_tflite, [data])
+    assert FitAccelerators(["ethos-u"], INT8).apply(graph.module).counts
+    assert graph.names == ["reshape", "mean", "reshape", "mean", "reshape"]
+    np.testing.assert_allclose(graph.run(run_tflite, [data])[0], before, rtol=1e-5, atol=1e-6)
 
 
 def test_what_becomes_integers_counts_as_such() -> None:

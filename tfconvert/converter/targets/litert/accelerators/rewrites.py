@@ -52,7 +52,8 @@ _MODULES = (
     ),
     LazyModule(
         "substitutes",
-        "ceil elu floor gelu neg pow reduce_any reduce_min reduce_prod relu6 round rsqrt select select_v2 sign square",
+        "ceil elu exp floor gelu log mean neg pow reduce_any reduce_min reduce_prod relu6 round rsqrt select select_v2 "
+        "sign sqrt square",
     ),
 )
 

@@ -16,6 +16,7 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     static_shape,
 )
 from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.ir.values import Value
 
 # x * logistic(x * (_LINEAR + _CUBIC * x * x)) is 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))).
@@ -173,6 +174,37 @@ def _part(value: Value, axis: int, start: int, size: int, build: AcceleratorBuil
     return build.slice(value, begin, sizes)
 
 
+def _mean_by_rows(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A mean along the last axis and others: of each row, then of the rows."""
+    value = _float(op)
+    shape = static_shape(value)
+    axes = {axis % len(shape) for axis in ints_of(op.operands[1])}
+    need(len(shape) - 1 in axes and len(shape) > 2, "it does not go along the last axis of several")
+    count = math.prod(shape[:-1])
+    rows = build.reshape(value, (count, shape[-1]))
+    kind = types.tensor(types.F32, (count, 1))
+    means = build.tfl("mean", (rows, build.ints((1,))), kind, {"keep_dims": True})
+    others = sorted(axes - {len(shape) - 1})
+    if others:
+        kind = types.tensor(types.F32, [1 if axis in others else size for axis, size in enumerate(shape[:-1])])
+        means = build.tfl("mean", (build.reshape(means, shape[:-1]), build.ints(others)), kind, {"keep_dims": True})
+    return build.reshape(means, static_shape(op.results[0]))
+
+
+def _with_floats(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """An operator of integers as one of floats between conversions."""
+    kind = op.results[0].type
+    is_quantized = [isinstance(types.element_of(each), UniformType) for each in (op.operands[0].type, kind)]
+    need(all(is_quantized), "it is not quantized")
+    floats = types.tensor(types.F32, static_shape(op.operands[0]))
+    value = build.tfl("dequantize", op.operands[:1], floats)
+    result = build.tfl(op.op_name, (value,), types.tensor(types.F32, static_shape(op.results[0])))
+    return build.tfl("quantize", (result,), kind)
+
+
+# Operators of which a runtime may have a kernel for floats only.
+_OF_FLOATS = ("exp", "log", "sqrt")
+
 PATTERNS = (
     form("gelu-by-logistic", "gelu", _gelu),
     form("relu6-as-minimum", "relu6", _relu6),
@@ -191,4 +223,6 @@ PATTERNS = (
     form("minimum-by-maximum", "reduce_min", _reduce_min),
     form("any-by-all", "reduce_any", _reduce_any),
     form("products-of-halves", "reduce_prod", _reduce_prod),
+    form("mean-by-rows", "mean", _mean_by_rows, -1),
+    *(form(f"{name}-of-floats", name, _with_floats, -1) for name in _OF_FLOATS),
 )
