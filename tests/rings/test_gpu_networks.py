@@ -81,8 +81,8 @@ def _decoded() -> Any:
     x = layers.Conv2D(12, 3, 2, padding="same")(image)
     x = layers.GroupNormalization(3)(layers.Conv2D(12, 3, padding="same", groups=4)(x))
     x = layers.PReLU(shared_axes=[1, 2])(x)
-    x = layers.Conv2DTranspose(6, 3, strides=2, padding="same", activation="relu")(x)
-    return keras.Model(image, [x, ops.argmax(layers.Conv2D(6, 1)(x), -1)])
+    x = layers.Conv2DTranspose(8, 3, strides=2, padding="same", activation="relu")(x)
+    return keras.Model(image, [x, ops.argmax(layers.Conv2D(6, 1, bias_initializer="normal")(x), -1)])
 
 
 _NETWORKS: dict[str, Callable[[], Any]] = {
@@ -95,9 +95,16 @@ _NETWORKS: dict[str, Callable[[], Any]] = {
 }
 
 
+# Networks that the tables call whole, but that the GPU computes wrongly: nodes 12 to 16, at TRANSPOSE_CONV or before.
+_WRONG = ("decoded",)
+
+
 @pytest.mark.parametrize("mode", ["float32", "float16", "dynamic", "weights"])
 @pytest.mark.parametrize("name", _NETWORKS)
-def test_whole_and_right(name: str, mode: Any) -> None:
+def test_whole_and_right(name: str, mode: Any, request: pytest.FixtureRequest) -> None:
+    if name in _WRONG and mode in ("float32", "float16"):
+        reason = "the table lacks a form that the GPU computes wrongly"
+        request.node.add_marker(pytest.mark.xfail(reason=reason, strict=True))
     keras.utils.set_random_seed(0)
     quantize = None if mode == "float32" else tfconvert.Quantize(mode)
     target = tfconvert.LiteRT(accelerator=["gpu"], quantize=quantize)
