@@ -86,6 +86,27 @@ def test_the_checksum_is_worked_out_once(shard: Path, monkeypatch: pytest.Monkey
         assert counted == 4000
 
 
+def test_a_whole_value_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 1 << 19
+    data = np.arange(count, dtype=np.float32)
+    (tmp_path / "shard").write_bytes(bytes(4) + data.tobytes())
+    sizes: list[int] = []
+    read_into = InputFile.read_into
+
+    def read(file: InputFile, offset: int, target: memoryview) -> None:
+        sizes.append(len(target))
+        read_into(file, offset, target)
+
+    monkeypatch.setattr(InputFile, "read_into", read)
+    whole = slice_of(tmp_path / "shard", count, google_crc32c.value(data.tobytes()))
+    assert np.array_equal(whole.array(F32, (count,)), data)
+    assert sum(sizes) == data.nbytes
+    for box in ((slice(0, count),), (slice(2, 5),)):
+        with pytest.raises(ConversionError, match="'w'") as caught:
+            slice_of(tmp_path / "shard", count, 1).part(F32, (count,), box)
+        assert caught.value.code == "bad-checksum"
+
+
 def test_blocks_that_were_not_all_read_check_nothing(shard: Path) -> None:
     source = slice_of(shard, 1000, checksum(1000) ^ 1)
     next(source.blocks(F32, (1000,), 100))

@@ -197,13 +197,13 @@ class Operation:
         yield self
         pending = [_ops_inside(self)] if self.regions else []
         while pending:
-            op = next(pending[-1], None)
-            if op is None:
+            for op in pending[-1]:
+                yield op
+                if op.regions:
+                    pending.append(_ops_inside(op))
+                    break
+            else:
                 pending.pop()
-                continue
-            yield op
-            if op.regions:
-                pending.append(_ops_inside(op))
 
     # Position.
 
