@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.converter.from_stablehlo.programs import convert, operators, program, results
+from tests.support.litert import run
+from tfconvert.converter.executor import executor
+from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.tflite.reader import read_model
 
 # Numbers of LiteRT's operators.
@@ -55,3 +59,57 @@ def test_a_loop_of_constants_is_computed() -> None:
     x = np.arange(7, dtype=np.float32)
     np.testing.assert_array_equal(results(text, x)[0], x + 10)
     assert operators(convert(text)) == {"ADD": 1}
+
+
+def _scan(index: str, cell: str) -> str:
+    sequence, state = "tensor<5x2x3xf32>", "tensor<2x3xf32>"
+    kinds = f"{sequence}, tensor<i32>, {state}, {sequence}"
+    body = f"""    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %w = stablehlo.constant dense<[[0.5, -0.5, 0.25], [0.125, 1.0, -1.0], [0.75, 0.5, 0.25]]> : tensor<3x3xf32>
+    %none = stablehlo.constant dense<0.0> : {state}
+    %out = stablehlo.constant dense<0.0> : {sequence}
+    %r:4 = stablehlo.while(%x = %a, %i = %zero, %h = %none, %y = %out) : {kinds}
+     cond {{
+      %n = stablehlo.constant dense<5> : tensor<i32>
+      %less = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %less : tensor<i1>
+    }} do {{
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %last = stablehlo.constant dense<4> : tensor<i32>
+      %back = stablehlo.subtract %last, %i : tensor<i32>
+      %row = stablehlo.dynamic_slice %x, %{index}, %zero, %zero, sizes = [1, 2, 3]
+          : ({sequence}, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x2x3xf32>
+      %v = stablehlo.reshape %row : (tensor<1x2x3xf32>) -> {state}
+      {cell}
+      %sum = stablehlo.add %v, %p : {state}
+      %t = stablehlo.tanh %sum : {state}
+      %up = stablehlo.reshape %t : ({state}) -> tensor<1x2x3xf32>
+      %new = stablehlo.dynamic_update_slice %y, %up, %back, %zero, %zero
+          : ({sequence}, tensor<1x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> {sequence}
+      %next = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %x, %next, %t, %new : {kinds}
+    }}
+    return %r#3, %r#2 : {sequence}, {state}"""
+    return program(body, [sequence], [sequence, state])
+
+
+PRODUCT = """%p = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0]
+          : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>"""
+
+
+@pytest.mark.parametrize(
+    ("index", "cell", "wanted"),
+    [
+        ("back", PRODUCT, {"REVERSE_V2": 2, "WHILE": 1}),
+        ("i", PRODUCT, {"REVERSE_V2": 1, "WHILE": 1}),
+        ("back", "%p = stablehlo.negate %h : tensor<2x3xf32>", {"WHILE": 1}),
+    ],
+    ids=["backwards", "written backwards", "no layer"],
+)
+def test_recurrent_loops_go_forwards(index: str, cell: str, wanted: dict[str, int]) -> None:
+    text = _scan(index, cell)
+    assert operators(convert(text)) == wanted
+    x = np.linspace(-1, 1, 30, dtype=np.float32).reshape(5, 2, 3)
+    expected = executor.run(IRParser(text).parse_module(), "main", [x])
+    for found, result in zip(run(convert(text), [x]), expected, strict=True):
+        np.testing.assert_allclose(found, result, rtol=1e-5, atol=1e-6)

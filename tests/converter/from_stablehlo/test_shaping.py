@@ -229,6 +229,18 @@ def test_a_batch_that_is_repeated_is_tiled() -> None:
         assert np.array_equal(found, np.broadcast_to(x[:, None], (len(x), 5, 3)))
 
 
+@pytest.mark.parametrize(("bounds", "rest", "index"), [("1:2, 0:3", "3", 0), ("0:2, 2:3", "2", 1)])
+def test_one_index_is_one_slice(bounds: str, rest: str, index: int) -> None:
+    part = "tensor<1x3xf32>" if index == 0 else "tensor<2x1xf32>"
+    body = f"""    %0 = stablehlo.slice %a [{bounds}] : (tensor<2x3xf32>) -> {part}
+    %1 = stablehlo.reshape %0 : ({part}) -> tensor<{rest}xf32>
+    return %1 : tensor<{rest}xf32>"""
+    text = program(body, ["tensor<2x3xf32>"], [f"tensor<{rest}xf32>"])
+    assert operators(convert(text)) == {"STRIDED_SLICE": 1}
+    x = X[0, :2, :3]
+    assert np.array_equal(results(text, x)[0], x[1] if index == 0 else x[:, 2])
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_tensors_are_stacked_by_one_op(axis: int) -> None:
     sizes = [2, 3]

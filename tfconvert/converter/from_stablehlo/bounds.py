@@ -14,6 +14,7 @@ from tfconvert.converter.from_stablehlo.idioms import number, operands_of
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 Number = int | EmittedTensor
 """An integer, or a scalar of `i32` that is computed."""
@@ -157,6 +158,19 @@ def _bound(form: _Form, size: int) -> tuple[int | None] | None:
     if name == "Minimum" and known.constant >= 0 and rest.constant == 0:
         return (known.constant,)
     return (rest.constant,) if name == "Maximum" and known.constant == 0 and rest.constant < 0 else None
+
+
+def is_from_end(x: EmittedTensor, counter: Value, size: int) -> bool:
+    """Returns whether an index is that of a counter from the end of a dimension.
+
+    Args:
+        x: The index.
+        counter: The counter.
+        size: The dimension's size, or its symbol.
+    """
+    whole = _size(size) if size < 0 else _number(size)
+    counted = _Form(frozenset([(counter, 1)]), 1)
+    return _form(x) == whole.plus(counted, -1)
 
 
 def span_of(begin: Number, length: Number, size: int) -> Span | None:

@@ -92,9 +92,9 @@ class RaisedOp:
         return (source, inserted) if inserted else None
 
     def _reshaped(self, tensor: EmittedTensor, own: Shape, sizes: Shape, shape: EmittedTensor | None) -> EmittedTensor:
-        kept = self._kept(tensor, sizes)
-        if kept is not None:
-            return kept
+        found = self._kept(tensor, sizes) or self._picked(tensor, sizes)
+        if found is not None:
+            return found
         target = dims.constant_target(sizes)
         if target is not None:
             constant = tensor_data.constant_of(tensor.value)
@@ -133,6 +133,22 @@ class RaisedOp:
         if any(size != (1 if axis in axes else of[axis]) for axis, size in enumerate(sizes)):
             return None
         return x.op(owner.name.removeprefix("tf."), x, axes, keep_dims=True)  # type: ignore[no-any-return]
+
+    def _picked(self, tensor: EmittedTensor, sizes: Shape) -> EmittedTensor | None:
+        """Returns what a slice has at one index, if that is the shape, and nothing else uses the slice."""
+        owner = tensor.value.owner
+        if not isinstance(owner, Operation) or owner.name != "tf.Slice" or _live_uses(tensor.value) > 1:
+            return None
+        x, of = self.tensor(owner.operands[0]), self.sizes(tensor)
+        begin = constant_array(owner.operands[1])
+        cut = [axis for axis, (size, left) in enumerate(zip(self.sizes(x), of, strict=True)) if size != left]
+        if begin is None or len(cut) != 1 or of[cut[0]] != 1 or sizes != of[: cut[0]] + of[cut[0] + 1 :]:
+            return None
+        (axis,) = cut
+        rest = ((1 << x.rank) - 1) & ~(1 << axis)
+        ends = [int(index) + (at == axis) for at, index in enumerate(begin)]
+        masks = {"begin_mask": rest, "end_mask": rest, "shrink_axis_mask": 1 << axis}
+        return x.op("StridedSlice", x, begin.tolist(), ends, [1] * x.rank, **masks)  # type: ignore[no-any-return]
 
     def dtype(self, result: int = 0) -> np.dtype[Any]:
         """Returns the dtype of a result."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.control_flow.calls import inline_call
-from tfconvert.converter.from_stablehlo import composites, control_flow, rows, shaping
+from tfconvert.converter.from_stablehlo import backwards, composites, control_flow, rows, shaping
 from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -131,9 +131,21 @@ class Raising:
                 op = block.first_op if before is None else before.next_op
                 continue
             following = op.next_op
-            for inner in self._replace(op):
+            inside = self._replace(op)
+            for inner in inside:
                 yield self._raise_block(inner)
+            if inside:
+                self._finish(inside)
             op = following
+
+    def _finish(self, blocks: Sequence[Block]) -> None:
+        """Improves an op whose blocks are raised."""
+        for block in blocks:
+            if block.parent is not None:
+                _erase_dead(block.parent)
+        region = blocks[0].parent
+        if region is not None and region.parent is not None:
+            backwards.turn(region.parent, self._known)
 
     def _inlined(self, op: Operation) -> bool:
         """Puts the ops in its place that an op stands for, where it has no form of its own."""
