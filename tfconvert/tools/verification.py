@@ -100,18 +100,20 @@ def verified(
     assert wanted is not None, "the settings say to verify"
     if any(note.code == "needs-flex" for note in report.notes):
         return report._replace(notes=(*report.notes, _NEEDS_FLEX))
-    if isinstance(file, TFLiteFile):
-        report = _elsewhere(wanted, file, report)
     if options.quantize is not None:
         assert isinstance(file, TFLiteFile), "only LiteRT's files are quantized"
-        return _quantized(source, options, options.quantize, wanted, file, report, on_stage)
+        report = _quantized(source, options, options.quantize, wanted, file, report, on_stage)
+        return _elsewhere(wanted, file, report)
     found = file_check.compared(source, file, wanted.data)
     if wanted.compare_layers:
         assert isinstance(file, TFLiteFile), "only LiteRT's files have layers to compare"
         found = found.with_layers(first_difference(source, file.to_bytes(), wanted.data))
     if found.problems:
         raise ConversionError((*found.problems, *found.notes))
-    return report._replace(verification=found.errors, notes=(*report.notes, *found.notes))
+    report = report._replace(verification=found.errors, notes=(*report.notes, *found.notes))
+    # What could not be run here can't be run there.
+    is_run = bool(found.errors or wanted.on)
+    return _elsewhere(wanted, file, report) if is_run and isinstance(file, TFLiteFile) else report
 
 
 def _elsewhere(wanted: Verify, file: TFLiteFile, report: Report) -> Report:

@@ -63,4 +63,4 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         main(["inspect", str(file), "--accelerator", "gpu"])
     text = capsys.readouterr().out
     assert "odml.swiglu      1" in text
-    assert "ends the process on the GPU" in text
+    assert "crashes on the GPU" in text

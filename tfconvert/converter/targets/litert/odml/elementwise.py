@@ -137,8 +137,17 @@ def _is_rotated(value: Value, x: Value) -> bool:
     op = matching.producer(value, "tfl.concatenation")
     if op is None or len(op.operands) != 2 or not _joins_last(op) or not matching.is_plain(op):
         return False
-    negative = matching.producer(op.operands[0], "tfl.neg")
-    return negative is not None and _half(negative.operands[0], 1) is x and _half(op.operands[1], 0) is x
+    negative = _negated(op.operands[0])
+    return negative is not None and _half(negative, 1) is x and _half(op.operands[1], 0) is x
+
+
+def _negated(value: Value) -> Value | None:
+    """Returns the value that another is the negative of: by NEG, or by a product with -1."""
+    op = matching.producer(value, frozenset(("tfl.neg", "tfl.mul")))
+    if op is None or op.name == "tfl.neg":
+        return None if op is None else op.operands[0]
+    split = matching.with_constant(op) if matching.is_plain(op) else None
+    return split[0] if split is not None and (tensor_data.to_array(split[1]) == -1).all() else None
 
 
 def _half(value: Value, index: int) -> Value | None:

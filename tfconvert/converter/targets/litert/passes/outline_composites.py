@@ -39,7 +39,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from tfconvert.converter.ir.symbol_table import FunctionMaker
+from tfconvert.converter.ir.symbol_table import FunctionMaker, names
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.targets.litert.odml import attention, elementwise, norms
 from tfconvert.converter.targets.litert.odml.outline import Recognized, outline
@@ -69,8 +69,10 @@ class OutlineComposites:
             return NOTHING_DONE
         maker = FunctionMaker(module)
         counts: Counter[str] = Counter()
+        outlined = {name for op in module.walk() if op.name == "tfl.stablehlo_composite" for name in names(op)}
         for function in tuple(defined_functions(module).values()):
-            _rewrite(function, maker, counts)
+            if function.sym_name not in outlined:
+                _rewrite(function, maker, counts)
         return PassResult.of(counts)._replace(heading="composites")
 
 
