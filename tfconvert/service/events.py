@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tfconvert.service.jobs import JobState
@@ -109,7 +110,7 @@ class EventLog:
             name: The state or stage.
         """
         with suppress(OSError):
-            _write(self._path(job), {"type": kind, "name": name, "at": round(time.time(), 6)})
+            _write(_path(self._folders, job), {"type": kind, "name": name, "at": round(time.time(), 6)})
         self._notify(job, 0.0 if kind == STATE else _BATCH_SECONDS)
 
     def read(self, job: str, after: int = 0) -> list[Event]:
@@ -119,7 +120,7 @@ class EventLog:
             job: The job's ID.
             after: The number of the last known event.
         """
-        found, _ = _read(self._path(job), 0)
+        found, _ = _read(_path(self._folders, job), 0)
         return [event for event in found if event.n > after]
 
     async def follow(
@@ -132,7 +133,7 @@ class EventLog:
             after: The number of the last known event.
             is_ended: Returns whether the job is deleted or in a final state; called without news.
         """
-        path = self._path(job)
+        path = _path(self._folders, job)
         quiet = place = 0
         is_notified = False
         with self._following(job) as follower:
@@ -162,9 +163,6 @@ class EventLog:
         for job in jobs:
             self._notify(job, 0.0)
 
-    def _path(self, job: str) -> str:
-        return os.fspath(self._folders.progress(job))
-
     def _notify(self, job: str, delay: float) -> None:
         with self._lock:
             followers = list(self._followers.get(job, ()))
@@ -184,6 +182,11 @@ class EventLog:
                 self._followers[job].remove(follower)
                 if not self._followers[job]:
                     del self._followers[job]
+
+
+@lru_cache(1024)
+def _path(folders: Folders, job: str) -> str:
+    return os.fspath(folders.progress(job))
 
 
 def _write(path: str, row: dict[str, Any]) -> None:

@@ -33,7 +33,7 @@ _BACKLOG = 512
 _SHUTDOWN_SECONDS = 2
 
 
-class _Protocol(HttpToolsProtocol):
+class UploadProtocol(HttpToolsProtocol):
     """Reads requests without copying their bodies twice: uploads are large."""
 
     def on_body(self, body: bytes) -> None:
@@ -88,7 +88,7 @@ def serve(config: ServiceConfig, on_ready: Callable[[str], None], *, verbose: bo
         server = _Server(
             uvicorn.Config(
                 app,
-                http=_Protocol,
+                http=UploadProtocol,
                 log_level=level,
                 access_log=verbose,
                 server_header=False,
