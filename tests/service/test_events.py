@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -108,3 +109,40 @@ def test_following_ends_where_the_last_event_was_lost(folders: Folders) -> None:
 
 def test_there_are_signs_of_life(folders: Folders) -> None:
     assert None in followed(EventLog(folders, heartbeat_polls=2), is_ended=True)
+
+
+def test_heartbeats_go_on_and_the_state_is_read_ever_more_rarely(folders: Folders) -> None:
+    log = EventLog(folders, poll_seconds=0.001)
+    asked = 0
+
+    async def ended() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 5
+
+    async def collect() -> list[Event | None]:
+        return [event async for event in log.follow("a", 0, ended)]
+
+    # After 4, 8, 16, 30 and 60 polls.
+    assert asyncio.run(asyncio.wait_for(collect(), 20)) == [None, None]
+
+
+def test_who_follows_looks_at_the_state_at_once_if_an_event_is_lost(folders: Folders) -> None:
+    log = EventLog(folders, poll_seconds=1000)
+    log.append("a", STATE, "running")
+    is_full = False
+
+    async def ended() -> bool:
+        return is_full
+
+    async def act() -> list[str]:
+        nonlocal is_full
+        names = []
+        async for event in log.follow("a", 0, ended):
+            names.append(event.name if event is not None else "")
+            shutil.rmtree(folders.events)
+            is_full = True
+            asyncio.get_running_loop().call_later(0.01, log.append, "a", STATE, "succeeded")
+        return names
+
+    assert asyncio.run(asyncio.wait_for(act(), 20)) == ["running"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hashlib
 import os
@@ -9,10 +10,15 @@ import stat
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
 
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.service.server import UploadProtocol
 from tfconvert.service.storage import Folders, Incoming, Upload
 
 
@@ -154,3 +160,28 @@ def test_a_full_disk_leaves_nothing(call: str, folders: Folders, monkeypatch: py
     assert "No space left" in str(caught.value)
     assert not list(folders.incoming.iterdir())
     assert not list(folders.models.iterdir())
+
+
+def test_bytes_are_received_without_copies() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0)
+
+    async def act() -> None:
+        config = uvicorn.Config(app, lifespan="off")
+        config.load()
+        protocol = UploadProtocol(config, ServerState(), {})
+        protocol.connection_made(MagicMock(spec=asyncio.Transport))
+        protocol.data_received(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\n")
+        first, second = os.urandom(100_000), os.urandom(100_000)
+        for _ in range(2):
+            protocol.on_body(first)
+            message = await protocol.cycle.receive()
+            assert message["type"] == "http.request"
+            assert message["body"] is first
+        protocol.on_body(first)
+        protocol.on_body(second)
+        message = await protocol.cycle.receive()
+        assert message["type"] == "http.request"
+        assert message["body"] == first + second
+
+    asyncio.run(act())

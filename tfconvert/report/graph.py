@@ -288,7 +288,7 @@ def _live_bytes(ops: Sequence[Operation], returned: Set[Value], bytes_of: Callab
 def _ops(function: FuncOp) -> Iterator[Operation]:
     """Yields the ops of a function that are nodes, those of regions inside them too."""
     for op in function.walk():
-        if _is_shown(op.name) and op is not function and not _reads_variable(op):
+        if _is_shown(op.name) and op is not function and not (op.name == READ and _reads_variable(op)):
             yield op
 
 
@@ -299,7 +299,7 @@ def _is_shown(name: str) -> bool:
 
 
 def _reads_variable(op: Operation) -> bool:
-    owner = op.operands[0].owner if op.name == READ and op.operands else None
+    owner = op.operands[0].owner if op.operands else None
     return isinstance(owner, Operation) and owner.name == VARIABLE
 
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tfconvert.service.jobs import JobState
@@ -26,8 +27,8 @@ _FINAL = frozenset(str(state) for state in JobState if state.is_final)
 # Seconds for which stages are collected; a small model passes all of them in less than a second.
 _BATCH_SECONDS = 0.1
 
-# Polls without news after which the job's state is checked.
-_STATE_POLLS = 4
+# Polls without news after which the job's state is checked; later it is checked with each heartbeat.
+_STATE_POLLS = (4, 8, 16)
 
 
 class Event(NamedTuple):
@@ -101,17 +102,15 @@ class EventLog:
         self._followers: dict[str, list[_Follower]] = {}
 
     def append(self, job: str, kind: str, name: str) -> None:
-        """Appends an event; on a full disk it is lost, so that the job goes on.
+        """Appends an event; on a full disk it is lost, so that the job goes on, and readers look at the job's state.
 
         Args:
             job: The job's ID.
             kind: `STATE` or `STAGE`.
             name: The state or stage.
         """
-        try:
-            _write(self._folders, job, {"type": kind, "name": name, "at": round(time.time(), 6)})
-        except OSError:
-            return
+        with suppress(OSError):
+            _write(_path(self._folders, job), {"type": kind, "name": name, "at": round(time.time(), 6)})
         self._notify(job, 0.0 if kind == STATE else _BATCH_SECONDS)
 
     def read(self, job: str, after: int = 0) -> list[Event]:
@@ -121,7 +120,7 @@ class EventLog:
             job: The job's ID.
             after: The number of the last known event.
         """
-        found, _ = _read(self._folders, job, 0)
+        found, _ = _read(_path(self._folders, job), 0)
         return [event for event in found if event.n > after]
 
     async def follow(
@@ -134,11 +133,12 @@ class EventLog:
             after: The number of the last known event.
             is_ended: Returns whether the job is deleted or in a final state; called without news.
         """
+        path = _path(self._folders, job)
         quiet = place = 0
         is_notified = False
         with self._following(job) as follower:
             while True:
-                found, place = _read(self._folders, job, place)
+                found, place = _read(path, place)
                 for event in found:
                     if event.n > after:
                         quiet = 0
@@ -146,12 +146,14 @@ class EventLog:
                 if found and found[-1].is_last and found[-1].n > after:
                     return
                 quiet += 1
-                if ((quiet > 1 and is_notified) or quiet % _STATE_POLLS == 0) and await is_ended():
-                    for event in _read(self._folders, job, place)[0]:
+                is_heartbeat = quiet % self._heartbeat_polls == 0
+                if is_heartbeat:
+                    yield None
+                is_unsure = (quiet > 1 and is_notified) or quiet in _STATE_POLLS or is_heartbeat
+                if is_unsure and await is_ended():
+                    for event in _read(path, place)[0]:
                         yield event
                     return
-                if quiet % self._heartbeat_polls == 0:
-                    yield None
                 is_notified = await follower.wait(self._poll_seconds)
 
     def wake(self) -> None:
@@ -182,9 +184,14 @@ class EventLog:
                     del self._followers[job]
 
 
-def _write(folders: Folders, job: str, row: dict[str, Any]) -> None:
+@lru_cache(1024)
+def _path(folders: Folders, job: str) -> str:
+    return os.fspath(folders.progress(job))
+
+
+def _write(path: str, row: dict[str, Any]) -> None:
     """Appends an event to a file, with its number."""
-    descriptor = os.open(folders.progress(job), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         known = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
@@ -195,10 +202,12 @@ def _write(folders: Folders, job: str, row: dict[str, Any]) -> None:
         os.close(descriptor)
 
 
-def _read(folders: Folders, job: str, place: int) -> tuple[list[Event], int]:
+def _read(path: str, place: int) -> tuple[list[Event], int]:
     """Returns the events in a file from an offset, and the offset after them."""
     try:
-        descriptor = os.open(folders.progress(job), os.O_RDONLY)
+        if os.stat(path).st_size <= place:  # noqa: PTH116  # Most polls find no news, and a path object costs more.
+            return [], place
+        descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return [], place
     try:

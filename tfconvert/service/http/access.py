@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.service.http.problems import TryLaterError
@@ -36,7 +37,10 @@ class Caller(NamedTuple):
         return None if self.role == Role.ADMIN else self.owner
 
 
-def service_of(request: Request) -> Service:
+# Dependencies are coroutines, since each other one is called in a thread.
+
+
+async def service_of(request: Request) -> Service:
     """Returns the parts of the server."""
     service = request.app.state.service
     assert isinstance(service, Service)
@@ -46,20 +50,20 @@ def service_of(request: Request) -> Service:
 ServiceDep = Annotated[Service, Depends(service_of)]
 
 
-def _reader(request: Request, service: ServiceDep) -> Caller:
+async def _reader(request: Request, service: ServiceDep) -> Caller:
     """Returns the client.
 
     Raises:
         ConversionError: It has no token, or a wrong one, or has sent too many requests.
     """
-    caller = _identified(request, service)
+    caller = await _identified(request, service)
     seconds = service.rates.take(caller.owner, caller.per_minute)
     if seconds:
         raise TryLaterError("too-many-requests", f"there may be {caller.per_minute} requests in a minute", seconds)
     return caller
 
 
-def _identified(request: Request, service: Service) -> Caller:
+async def _identified(request: Request, service: Service) -> Caller:
     config = service.config
     given = request.headers.getlist("authorization")
     if not given:
@@ -73,7 +77,7 @@ def _identified(request: Request, service: Service) -> Caller:
     scheme, _, token = given[0].partition(" ")
     known = None
     if len(given) == 1 and scheme.lower() == "bearer" and 0 < len(token) <= _MAX_TOKEN:
-        known = service.tokens.find(token.strip())
+        known = await run_in_threadpool(service.tokens.find, token.strip())
     if known is None:
         raise error("token-refused", "the token is not known, or was revoked", hint="ask for a new one")
     max_active = config.max_active if known.max_active is None else known.max_active
@@ -85,7 +89,7 @@ Reader = Annotated[Caller, Depends(_reader)]
 """A client that may read."""
 
 
-def _writer(caller: Reader) -> Caller:
+async def _writer(caller: Reader) -> Caller:
     if caller.role == Role.READER:
         raise error("not-allowed", "this token may only look")
     return caller
@@ -95,7 +99,7 @@ Writer = Annotated[Caller, Depends(_writer)]
 """A client that may submit jobs, and change its own."""
 
 
-def _admin(caller: Reader) -> Caller:
+async def _admin(caller: Reader) -> Caller:
     if caller.role != Role.ADMIN:
         raise error("not-allowed", "only administrators may do that")
     return caller

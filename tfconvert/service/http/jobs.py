@@ -35,8 +35,8 @@ _KEY = Header(
 JobId = Annotated[str, PathParameter(pattern=r"^[0-9a-f]{32}$", description="The job's ID.")]
 
 
-def _found(id: JobId, service: ServiceDep, caller: Reader) -> JobRecord:
-    return service.store.get(id, caller.sees)
+async def _found(id: JobId, service: ServiceDep, caller: Reader) -> JobRecord:
+    return await run_in_threadpool(service.store.get, id, caller.sees)
 
 
 Found = Annotated[JobRecord, Depends(_found)]
@@ -86,7 +86,7 @@ def list_jobs(
 
 
 @ROUTES.get("/{id}")
-def get_job(job: Found) -> JobView:
+async def get_job(job: Found) -> JobView:
     """Look at a job."""
     return JobView.of(job)
 
