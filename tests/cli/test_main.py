@@ -106,6 +106,7 @@ def test_same_input_same_bytes_whatever_the_hash_seed(digits_model: Path, tmp_pa
     "arguments",
     [
         ["MODEL", "OUT", "-o", "OUT"],
+        ["MODEL", "OUT", "MODEL"],
         ["-o", "OUT"],
         ["MODEL", "-o", "OUT", "--input-shape", "pixels"],
         ["MODEL", "-o", "OUT", "--input-shape", "pixels=a,b"],

@@ -72,11 +72,11 @@ def test_what_is_not_for_gpus_is_a_warning(tf: ModuleType) -> None:
     target = tfconvert.TargetSpec(experimental_supported_backends=["GPU"])
 
     @authoring.compatible(converter_target_spec=target)  # type: ignore[untyped-decorator]
-    @traced(tf, tf.TensorSpec([4, 4], tf.float32))
+    @traced(tf, tf.TensorSpec([4, 5], tf.float32))
     def f(x: Any) -> Any:
         return tf.cosh(x) + tf.sort(x)
 
-    f(tf.zeros((4, 4)))
+    f(tf.zeros((4, 5)))
     (line,) = f.get_compatibility_log()
     assert line.startswith("COMPATIBILITY WARNING")
     assert "TOPK_V2" in line

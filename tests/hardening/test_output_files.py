@@ -87,14 +87,14 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 _ENDED = """
-import os, signal, sys
+import os
 from tfconvert.exporters.tflite import file
 from tfconvert.__main__ import main
 
 def write(self, stream):
     stream.write(b"half")
     stream.flush()
-    os.kill(os.getpid(), int(sys.argv.pop()))
+    os.kill(os.getpid(), int(os.environ["SIGNAL"]))
     stream.write(b"rest")
 
 file.TFLiteFile.write = write
@@ -113,11 +113,11 @@ def test_a_signal_leaves_nothing_half_written(name: str, tmp_path: Path) -> None
     """The process still ends by the signal, for whoever waits for it."""
     (tmp_path / "graph.pb").write_bytes(models.NEGATION.SerializeToString())
     number = getattr(signal, name)
-    arguments = [sys.executable, "-c", _ENDED, "graph.pb", "-o", "model.tflite", str(int(number))]
+    arguments = [sys.executable, "-c", _ENDED, "graph.pb", "-o", "model.tflite"]
     done = subprocess.run(
         arguments,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "SIGNAL": str(int(number))},
         capture_output=True,
         text=True,
         check=False,

@@ -164,7 +164,10 @@ class MainCommand(click.Group):
 
             if tflite_convert.is_meant(args):
                 args = tflite_convert.rewritten(args)
-        return click.Command.parse_args(self, ctx, with_runtimes(args))
+        extra = click.Command.parse_args(self, ctx, with_runtimes(args))
+        if extra and not ctx.resilient_parsing:
+            ctx.fail(f"unexpected: {' '.join(extra)}")
+        return extra
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; an interrupt ends the process with the status that shells give it."""

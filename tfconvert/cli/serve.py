@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,7 @@ def serve(
         return
     try:
         config = _config(context.obj, given)
+        gc.enable()  # The command turns it off for processes that convert one model and end.
         _server().serve(config, lambda url: say(f"tfconvert serves on {url}", sys.stdout), verbose=verbose)
     except ConversionError as problem:
         show_failure(problem)

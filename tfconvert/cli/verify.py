@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from tfconvert.cli.options import CONTEXT, json_option, options_of, show, to_source
 from tfconvert.schema.diagnostics import ERROR, ConversionError, printable
+from tfconvert.schema.files import read_input
 from tfconvert.schema.limits import limited
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
@@ -106,7 +106,7 @@ def _run_on(file: str, kinds: tuple[str, ...], *, as_json: bool) -> None:
     from tfconvert.converter.validation.runtimes_check import notes_of, outcomes
 
     try:
-        found = list(notes_of(list(outcomes(Path(file).read_bytes(), kinds))))
+        found = list(notes_of(list(outcomes(read_input(file), kinds))))
     except OSError as problem:
         raise click.UsageError(f"{file} can't be read: {problem.strerror}") from problem
     if as_json:
