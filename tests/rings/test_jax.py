@@ -181,7 +181,7 @@ def _with_weights(module: Any, *inputs: Any) -> Any:
     return lambda *given: module.apply(weights, *given)
 
 
-COMPOSITES: dict[str, tuple[str, list[tuple[int, ...]]]] = {
+COMPOSITES: dict[str, tuple[str, Sequence[tuple[int, ...]]]] = {
     "flax LayerNorm": ("odml.group_norm", [(1, 5, 8)]),
     "flax LayerNorm slow": ("odml.group_norm", [(1, 5, 8)]),
     "flax GroupNorm": ("odml.group_norm", [(1, 4, 4, 8)]),
