@@ -46,10 +46,7 @@ why, and how many operators it alone keeps from the GPU. An operator that was no
 import tfconvert
 
 model = tfconvert.convert(
-    "saved_model/",
-    batch=1,
-    target=tfconvert.LiteRT(accelerator=["gpu", "micro"]),
-    verify=tfconvert.Verify(on=["gpu"]),
+    "saved_model/", batch=1, target=tfconvert.LiteRT(accelerator=["gpu", "micro"]), verify=tfconvert.Verify(on=["gpu"])
 )
 for acceptance in model.report.acceptances:
     print(acceptance.headline, acceptance.is_whole)

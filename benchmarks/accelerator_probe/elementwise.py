@@ -78,6 +78,11 @@ def _unary() -> Iterator[Trial]:
                 result = Result(kind, *_FIXED[name]) if kind == "i8" and name in _FIXED else result_of(kind)
                 yield Trial(name, [x], [result], options)
     yield Trial("GELU", [data("f32", R4)], options={"approximate": True})
+    for shape in ((6,), (3, 6), (2, 3, 6), R4):
+        for slope in (-0.5, 0.0, 1.0, 1.5):
+            for kind in ("f32", "i8"):
+                x = data(kind, shape, -2.4, 2.4)
+                yield Trial("LEAKY_RELU", [x], [result_of(kind)], {"alpha": slope})
     yield Trial("SOFTMAX", [data("f32", R4)], options={"beta": 0.5})
     yield Trial("SOFTMAX", [data("f32", (2, 6))], options={"beta": 0.5})
     yield Trial("SOFTMAX", [data("f32", (1, 3, 2, 257))], options={"beta": 1.0})
@@ -110,7 +115,8 @@ def _slopes() -> Iterator[Trial]:
         ((1, 2, 3, 4, 6), (6,)),
     ):
         yield Trial("PRELU", [data("f32", shape), data("f32", slope, 0.0, constant=True)])
-    yield Trial("PRELU", [data("f32", R4), data("f32", (1, 1, 6), 0.0)])
+    for slope in ((6,), (1, 1, 6), (3, 4, 6), (1, 3, 4, 6), (1, 1, 1, 6)):
+        yield Trial("PRELU", [data("f32", R4), data("f32", slope, 0.0)])
     yield Trial("PRELU", [data("i8", R4), data("i8", (1, 1, 6), constant=True)], [result_of("i8")])
 
 

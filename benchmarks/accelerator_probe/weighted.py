@@ -141,6 +141,16 @@ def _transposed() -> Iterator[Trial]:
         ((1, 8, 8, 4), (8, 4, 4, 4), (1, 15, 16, 8), "SAME", 2),
         ((1, 4, 4, 8), (8, 3, 3, 8), (1, 7, 7, 8), "SAME", 2),
         ((1, 8, 8, 4), (5, 4, 4, 4), (1, 18, 18, 5), "VALID", 2),
+        # The GPU pads as the sizes of operands want, not those of results.
+        ((1, 7, 7, 4), (5, 3, 3, 4), (1, 14, 14, 5), "SAME", 2),
+        ((1, 5, 5, 4), (5, 3, 3, 4), (1, 9, 9, 5), "SAME", 2),
+        ((1, 7, 8, 4), (5, 3, 3, 4), (1, 14, 16, 5), "SAME", 2),
+        ((1, 8, 7, 4), (5, 5, 5, 4), (1, 16, 14, 5), "SAME", 2),
+        ((1, 7, 7, 4), (5, 4, 4, 4), (1, 14, 14, 5), "SAME", 2),
+        ((1, 7, 7, 4), (5, 3, 3, 4), (1, 21, 21, 5), "SAME", 3),
+        ((1, 5, 5, 4), (5, 3, 3, 4), (1, 15, 15, 5), "SAME", 3),
+        ((1, 6, 6, 4), (5, 4, 4, 4), (1, 24, 24, 5), "SAME", 4),
+        ((1, 7, 7, 4), (5, 3, 3, 4), (1, 15, 15, 5), "VALID", 2),
     )
     for shape, filters, result, padding, steps in forms:
         options = {"padding": padding, "stride_w": steps, "stride_h": steps, "fused_activation_function": "NONE"}
@@ -233,11 +243,31 @@ def _products() -> Iterator[Trial]:
         if flips in ((False, False), (False, True)):
             for held in (False, True):
                 yield Trial("BATCH_MATMUL", [data("i8", a), data("i8", b, constant=held)], [result_of("i8")], options)
+    yield from _squares()
     for mode in ("f32<f16", "i8", "i8c"):
         for a, b in (((1, 3, 4), (1, 4, 5)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)), ((1, 2, 3, 4), (1, 2, 4, 5))):
             w, is_dequantized = weight(mode, b, len(b) - 1)
             origins = frozenset((1,)) if is_dequantized else frozenset()
             yield Trial("BATCH_MATMUL", [data("f32", a), w], options={"adj_x": False, "adj_y": False}, origins=origins)
+
+
+def _squares() -> Iterator[Trial]:
+    """Yields products of a tensor with itself."""
+    squares: Sequence[Shape] = (
+        (3, 3),
+        (1, 3, 3),
+        (2, 4, 4),
+        (1, 2, 4, 4),
+        (1, 1, 4, 4),
+        (2, 2, 4, 4),
+        (2, 1, 4, 4),
+        (1, 2, 2, 4, 4),
+    )
+    for shape, flips in product((*squares, (1, 3, 4), (1, 2, 3, 4), (2, 3, 4)), product((False, True), repeat=2)):
+        if shape in squares or flips[0] != flips[1]:
+            for kind in ("f32", "i8") if not flips[0] else ("f32",):
+                x = data(kind, shape)
+                yield Trial("BATCH_MATMUL", [x, x], [result_of(kind)], {"adj_x": flips[0], "adj_y": flips[1]})
 
 
 def _flipped(shape: Shape, is_flipped: bool) -> Shape:

@@ -95,16 +95,9 @@ _NETWORKS: dict[str, Callable[[], Any]] = {
 }
 
 
-# Networks that the tables call whole, but that the GPU computes wrongly: nodes 12 to 16, at TRANSPOSE_CONV or before.
-_WRONG = ("decoded",)
-
-
 @pytest.mark.parametrize("mode", ["float32", "float16", "dynamic", "weights"])
 @pytest.mark.parametrize("name", _NETWORKS)
-def test_whole_and_right(name: str, mode: Any, request: pytest.FixtureRequest) -> None:
-    if name in _WRONG and mode in ("float32", "float16"):
-        reason = "the table lacks a form that the GPU computes wrongly"
-        request.node.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+def test_whole_and_right(name: str, mode: Any) -> None:
     keras.utils.set_random_seed(0)
     quantize = None if mode == "float32" else tfconvert.Quantize(mode)
     target = tfconvert.LiteRT(accelerator=["gpu"], quantize=quantize)

@@ -98,7 +98,42 @@ FORMS: Sequence[tuple[str, Call, str]] = [
     ("PRELU", Call((R4, held()), (R4,)), REFUSED),
     ("PRELU", Call((R4, held(6)), (R4,)), OK),
     ("SPLIT", Call((held(type="INT32", elements=[3]), R4), (R4,), {"num_splits": 1}), CRASHES),
+    ("LEAKY_RELU", Call((R4,), (R4,), {"alpha": -0.5}), WRONG),
+    ("LEAKY_RELU", Call((R4,), (R4,), {"alpha": 0.5}), OK),
+    ("PACK", Call((x(3, 6)._replace(tensor=1),) * 2, (x(3, 2, 6),), {"axis": 1}), CRASHES),
+    ("PACK", Call((x(3, 6)._replace(tensor=1),) * 2, (x(3, 6, 2),), {"axis": -1}), OK),
+    ("PACK", Call((x(3, 6)._replace(tensor=1), x(3, 6)._replace(tensor=2)), (x(3, 2, 6),), {"axis": 1}), OK),
+    ("BATCH_MATMUL", Call((x(1, 3, 3)._replace(tensor=1),) * 2, (x(1, 3, 3),)), CRASHES),
+    ("BATCH_MATMUL", Call((x(2, 3, 3)._replace(tensor=1),) * 2, (x(2, 3, 3),)), OK),
+    ("CUMSUM", Call((R4, held(type="INT32", elements=[-1])), (R4,)), CRASHES),
 ]
+
+
+@pytest.mark.parametrize(
+    ("size", "taps", "stride", "result", "outcome"),
+    [
+        (8, 3, 2, 16, OK),
+        (7, 3, 2, 14, WRONG),
+        (5, 5, 2, 10, WRONG),
+        (7, 4, 2, 14, OK),
+        (5, 3, 2, 9, OK),
+        (4, 3, 2, 7, WRONG),
+        (7, 3, 3, 21, WRONG),
+        (5, 3, 3, 15, OK),
+        (6, 4, 4, 24, WRONG),
+        (7, 3, 1, 7, OK),
+    ],
+)
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_sizes_of_transposed_convolutions(
+    size: int, taps: int, stride: int, result: int, outcome: str, is_wide: bool
+) -> None:
+    sizes, after = ((12, size), (12 * stride, result)) if is_wide else ((size, size), (result, result))
+    operands = ints(1, *after, 5), held(5, taps, taps, 4), x(1, *sizes, 4)
+    options = {"padding": "SAME", "stride_h": stride, "stride_w": stride}
+    assert verdict("gpu", "TRANSPOSE_CONV", Call(operands, (x(1, *after, 5),), options)).outcome == outcome
+    valid = Call(operands, (x(1, *after, 5),), {**options, "padding": "VALID"})
+    assert verdict("gpu", "TRANSPOSE_CONV", valid).outcome == OK
 
 
 @pytest.mark.parametrize(

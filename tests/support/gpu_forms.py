@@ -60,6 +60,14 @@ def _joining() -> Iterator[tuple[str, Trial]]:
         yield "split-as-slices", Trial("SPLIT", operands, parts, {"num_splits": 2})
     operands = [data("i32", (4, 8)), integers((3, 5)), integers(1)]
     yield "split-v-as-slices", Trial("SPLIT_V", operands, parts, {"num_splits": 2})
+    packed: Sequence[tuple[Sequence[int], int]] = (((6,), 1), ((3, 6), 1), ((2, 3, 6), 1), ((), 0))
+    for sizes, axis in packed:
+        x = data("f32", sizes)
+        yield "pack-as-concatenation", Trial("PACK", [x, x], options={"values_count": 2, "axis": axis})
+    squares: Sequence[Sequence[int]] = ((1, 4, 4), (1, 2, 4, 4))
+    for square in squares:
+        x = data("f32", square)
+        yield "product-with-a-copy", Trial("BATCH_MATMUL", [x, x], options={"adj_x": False, "adj_y": True})
     yield "concatenation-of-one", Trial("CONCATENATION", [data("f32", X)], options={"axis": 3})
 
 
@@ -130,8 +138,11 @@ def _formulas() -> Iterator[tuple[str, Trial]]:
     options |= {"dilation_w_factor": 1, "dilation_h_factor": 1}
     operands = [data("f32", IMAGE), data("f32", (5, 3, 3, 4), constant=True), data("f32", (5,))]
     yield "conv_2d-then-bias", Trial("CONV_2D", operands, options=options)
+    yield from _transposed()
     yield "l2-pool-by-formula", Trial("L2_POOL_2D", [data("f32", IMAGE)], options=_POOL)
     yield "local-response-by-convolution", Trial("LOCAL_RESPONSE_NORMALIZATION", [data("f32", IMAGE)], options=_NORMAL)
+    for slope in (-0.5, 1.5):
+        yield "leaky-relu-by-formula", Trial("LEAKY_RELU", [data("f32", X)], options={"alpha": slope})
     yield "prelu-of-channels", Trial("PRELU", [data("f32", X), floats(0.25)])
     yield "prelu-by-formula", Trial("PRELU", [data("f32", X), data("f32", (1, 1, 6))])
     yield "pow-as-products", Trial("POW", [data("i32", X), integers(3)], [Result("i32")])
@@ -145,6 +156,15 @@ def _formulas() -> Iterator[tuple[str, Trial]]:
     yield "sub-exchanged", Trial("SUB", [table, data("i32", X)], [Result("i32")])
     for name in ("LESS", "GREATER_EQUAL"):
         yield f"{name.lower()}-exchanged", Trial(name, [table, data("i32", X)], [Result("bool")])
+
+
+def _transposed() -> Iterator[tuple[str, Trial]]:
+    for (height, width), taps, stride in (((7, 7), 3, 2), ((8, 5), 5, 2), ((4, 4), 3, 3)):
+        options = {"padding": "SAME", "stride_h": stride, "stride_w": stride, "fused_activation_function": "NONE"}
+        weights, bias = data("f32", (5, taps, taps, 4), constant=True), data("f32", (5,), constant=True)
+        size = integers((1, height * stride, width * stride, 5))
+        operands = [size, weights, data("f32", (1, height, width, 4)), bias]
+        yield "transpose-conv-then-slice", Trial("TRANSPOSE_CONV", operands, options=options)
 
 
 def _scattering() -> Iterator[tuple[str, Trial]]:

@@ -98,7 +98,7 @@ class Form:
         found = self.elements("axis", "axes", "dim", "reduction_indices", "split_dim")
         if stated is not None and self.operator not in ("ONE_HOT",):
             found = (stated,)
-        rank = len(self.main.shape or ())
+        rank = len((self.call.result(0) if self.operator == "PACK" else self.main).shape or ())
         return [int(axis) % rank for axis in found] if rank else []
 
     def channels(self, operand: Operand) -> int:
@@ -163,17 +163,34 @@ def _has_crossing_groups(form: Form) -> bool:
     return groups > 1 and taken > 4 and taken % 4 > 0
 
 
-def _is_cropped(form: Form) -> bool:
-    """Returns whether a transposed convolution is cropped elsewhere than one whose size is a multiple of its stride."""
+def _spans(form: Form) -> list[tuple[int, int, int, int]]:
+    """Returns the sizes of a transposed convolution with the padding SAME: operand, result, filter and stride."""
     if form.operator != "TRANSPOSE_CONV" or form.option("padding") not in ("SAME", 0):
-        return False
+        return []
     before, after, filters = form.main.shape or (), form.call.result(0).shape or (), form.weights.shape or ()
     strides = form.option("stride_h", 1), form.option("stride_w", 1)
-    sizes = zip(before[1:3], after[1:3], filters[1:3], strides, strict=False)
+    return list(zip(before[1:3], after[1:3], filters[1:3], strides, strict=False))
+
+
+def _is_cropped(form: Form) -> bool:
+    return any(result != size * stride for size, result, _, stride in _spans(form))
+
+
+def _is_shifted(form: Form) -> bool:
+    """Returns whether the padding in front is not that of a convolution of the operand, as the GPU has it.
+
+    Right is that of the convolution which makes the operand of the result.
+    """
     return any(
-        max((size - 1) * stride + kernel - result, 0) // 2 != max(kernel - stride, 0) // 2
-        for size, result, kernel, stride in sizes
+        _padding_in_front(size, kernel, stride) != _padding_in_front(result, kernel, stride)
+        for size, result, kernel, stride in _spans(form)
     )
+
+
+def _padding_in_front(size: int, kernel: int, stride: int) -> int:
+    """Returns how far a convolution with the padding SAME pads in front."""
+    steps = -(-size // stride) - 1
+    return max(steps * stride + kernel - size, 0) // 2
 
 
 def _is_flattened(form: Form) -> bool:
@@ -382,7 +399,8 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "odd-groups": (_has_odd_groups, "the inputs or outputs of a group are no multiple of 4"),
     "crossing-groups": (_has_crossing_groups, "the inputs of a group are more than 4, and no multiple of 4"),
     "multiplied": (_multiplies, "a channel has several results"),
-    "cropped": (_is_cropped, "its size is no multiple of the stride"),
+    "cropped": (_is_cropped, "its result's size is not the operand's times the stride"),
+    "shifted": (_is_shifted, "its padding is not that of a convolution of its operand"),
     "unkept": (
         lambda form: form.operator == "FULLY_CONNECTED" and form.rank > 2 and not form.option("keep_num_dims"),
         "it joins the first axes",
@@ -405,6 +423,7 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "exclusive": (_is_set("exclusive"), "it is exclusive"),
     "reverse": (_is_set("reverse"), "it goes backwards"),
     "first-axis": (_has_axis(lambda axis, _: axis == 0), "it works along the first axis"),
+    "second-axis": (_has_axis(lambda axis, _: axis == 1), "it works along the second axis"),
     "last-axis": (_has_axis(lambda axis, rank: axis == rank - 1), "it works along the last axis"),
     "odd-last": (
         lambda form: (
@@ -419,7 +438,7 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
         "its axis is counted from the last one",
     ),
     "long-axis": (
-        lambda form: any((form.main.shape or ())[axis] > 1 for axis in form.axes),
+        lambda form: form.operator != "PACK" and any((form.main.shape or ())[axis] > 1 for axis in form.axes),
         "it works along several elements",
     ),
     "axis": (
@@ -461,7 +480,7 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
         lambda form: any(form.option(name, 1) != 1 for name in ("dilation_h_factor", "dilation_w_factor")),
         "it is dilated",
     ),
-    "steep": (lambda form: form.option("alpha") > 1, "its slope is above 1"),
+    "steep": (lambda form: not 0 <= form.option("alpha") <= 1, "its slope is negative or above 1"),
     "keep": (_is_set("keep_dims"), "it keeps the axes"),
 }
 """The conditions on calls, with what they mean."""

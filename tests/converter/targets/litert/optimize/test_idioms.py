@@ -144,6 +144,7 @@ PROGRAMS = [
         "rows-in-a-larger-place", lambda tf, x: tf.scatter_nd([[0], [1], [2]], x, (4, 4)), ["f32[3,4]"], "SCATTER_ND"
     ),
     Program("sums-of-one", lambda tf, x: tf.cumsum(x, 1) * x, ["f32[3,1,4]"], "MUL"),
+    Program("sums-from-the-last", lambda tf, x: tf.cumsum(x, -1), ["f32[?3,2,4]"], "CUMSUM"),
     Program("exclusive-sums-of-one", lambda tf, x: tf.cumsum(x, 1, exclusive=True) + x, ["f32[3,1,4]"], "ADD CUMSUM"),
     Program("itself-of-integers", lambda tf, x: x - x + 3 * x, ["i32[3,4]"], "MUL"),
     Program("itself-of-floats", lambda tf, x: x - x, ["f32[3,4]"], "MUL"),

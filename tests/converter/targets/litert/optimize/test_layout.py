@@ -9,6 +9,7 @@ import pytest
 
 from tests.converter.targets.litert.optimize.graph import Graph, check, i32, random
 from tests.support.litert import RunTFLite
+from tfconvert.converter.ir.constants import constant_int
 from tfconvert.schema.dialects import tfl, types
 
 
@@ -325,3 +326,18 @@ def test_differently_transposed_parts_are_not_joined_first(run_tflite: RunTFLite
     second = graph.op("transpose", graph.inputs[1], [2, 0, 1], shape=(5, 4, 3))
     graph.returns(graph.op("concatenation", first, second, shape=(10, 4, 3), axis=0))
     check(graph, ["transpose", "transpose", "concatenation"], run_tflite)
+
+
+@pytest.mark.parametrize(("axis", "counted"), [(-1, 2), (-3, 0), (1, 1)])
+def test_sums_count_their_axis_from_the_first(axis: int, counted: int, run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 3, 4))
+    graph.returns(graph.op("cumsum", graph.inputs[0], i32(axis), exclusive=False, reverse=False))
+    check(graph, ["cumsum"], run_tflite)
+    assert constant_int(graph.ops[0].operands[1]) == counted
+
+
+def test_the_axis_of_an_unknown_rank_stays() -> None:
+    graph = Graph(None)
+    graph.returns(graph.op("cumsum", graph.inputs[0], i32(-1), exclusive=False, reverse=False))
+    graph.optimize()
+    assert constant_int(graph.ops[0].operands[1]) == -1

@@ -122,3 +122,24 @@ def test_accumulation_in_16_bits_is_in_the_metadata(folder: Path, tmp_path: Path
     converter.target_spec.supported_types = [np.float16]
     converter.target_spec._experimental_supported_accumulation_type = np.float16
     assert b"fp16accfp16" in converter.convert()
+
+
+@pytest.mark.parametrize(("mode", "is_left_out"), [("int8", True), ("int16", False)])
+def test_zeros_are_left_out_where_kernels_take_none(mode: Any, is_left_out: bool) -> None:
+    keras = pytest.importorskip("keras")
+    image = keras.layers.Input(IMAGES.shape[2:])
+    x = keras.layers.Conv2D(4, 3, padding="same")(image)
+    x = keras.layers.DepthwiseConv2D(3, padding="same")(x)
+    x = keras.layers.Conv2DTranspose(4, 2, strides=2, padding="same")(x)
+    model = keras.Model(image, keras.layers.Dense(5)(keras.layers.Flatten()(x)))
+    target = tfconvert.LiteRT(quantize=Quantize(mode, samples=[[each] for each in IMAGES]))
+    content = bytes(tfconvert.convert(model, batch=1, target=target))
+    biased = {
+        op["op_name"]: len([index for index in op["inputs"] if index >= 0]) > 2 + (op["op_name"] == "TRANSPOSE_CONV")
+        for op in Interpreter(model_content=content)._get_ops_details()
+        if op["op_name"].endswith(("CONV", "CONV_2D", "CONNECTED"))
+    }
+    held = not is_left_out
+    assert biased == {"CONV_2D": True, "DEPTHWISE_CONV_2D": True, "TRANSPOSE_CONV": held, "FULLY_CONNECTED": held}
+    expected = run_model(bytes(tfconvert.convert(model, batch=1)), [IMAGES[0]])
+    assert signal_to_noise(expected, run_model(content, [IMAGES[0]])) > 25

@@ -130,10 +130,10 @@ def _operands_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> tuple[list[
 
 
 def _steep(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """`tfl.leaky_relu` with a slope above 1: the minimum of the operand and the sloped one."""
+    """`tfl.leaky_relu` with any slope: the larger one of the operand and the sloped one, above 1 the smaller one."""
     slope = float(option(op, "alpha"))
-    need(slope > 1, "its slope is not above 1")
-    return build.binary("minimum", op.operands[0], build.binary("mul", op.operands[0], slope))
+    name = "minimum" if slope > 1 else "maximum"
+    return build.binary(name, op.operands[0], build.binary("mul", op.operands[0], slope))
 
 
 def _sign_bit(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -149,7 +149,7 @@ def _sign_bit(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 PATTERNS = (
     form("sign-bit-by-reciprocal", "less", _sign_bit, 4),
-    form("leaky-relu-as-minimum", "leaky_relu", _steep, 3),
+    form("leaky-relu-by-formula", "leaky_relu", _steep, 3),
     *(form(f"{name}-in-rank-4", name, _unary) for name in _UNARY.split()),
     *(form(f"{name}-in-the-shape-before", name, _same_shapes, 3) for name in _BINARY.split()),
     *(form(f"{name}-in-rank-4", name, _grouped, 2) for name in _BINARY.split()),

@@ -8,6 +8,7 @@ gather_nd(x, [[0], [1], ...])                ->  x                  where these 
 gather_nd(x, [[2], [0], ...])                ->  gather(x, [2, 0, ...])
 scatter_nd([[0], [1], ...], x, shape of x)   ->  x
 cumsum(x, axis)                              ->  x                  where the axis has length 1
+cumsum(x, -1)                                ->  cumsum(x, r - 1)   where r is the rank
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import matching
-from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
@@ -141,6 +142,18 @@ def _match_single(op: Operation) -> Value | Failure:
     return op.operands[0] if op.operands[0].type == op.results[0].type else Failure("the type changes")
 
 
+def _match_from_last(op: Operation) -> int | Failure:
+    axis, dims = constant_int(op.operands[1]), types.shape_of(op.operands[0].type)
+    if axis is None or dims is None or not -len(dims) <= axis < 0:
+        return Failure("the axis is computed, or counted from the first one")
+    return axis + len(dims)
+
+
+def _rewrite_from_last(op: Operation, match: int, rewriter: Rewriter) -> None:
+    axis = matching.insert_constant(rewriter, np.array(match, np.int32), op.operands[1])
+    rewriter.replace(rewriter.insert(rebuild(op, [op.operands[0], axis])))
+
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(
         Pattern(f"{name}-of-parts", f"tfl.{name}", _match_joined, _rewrite_joined, benefit=20, producers={0: _PARTED})
@@ -163,4 +176,6 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         producers={1: ("tfl.pseudo_const",)},
     ),
     Pattern("cumsum-of-one", "tfl.cumsum", _match_single, _rewrite_joined, benefit=20),
+    # GPUs fail at axes that are counted from the last one.
+    Pattern("cumsum-from-first", "tfl.cumsum", _match_from_last, _rewrite_from_last),
 )

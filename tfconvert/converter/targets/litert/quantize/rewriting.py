@@ -26,7 +26,7 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import I16, IntegerType
+from tfconvert.schema.ir.types import I8, I16, IntegerType
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
 # The largest integer of a bias, so that sums of products don't overflow.
@@ -176,7 +176,10 @@ class Rewriting:
                 uniform = self._with_minimum_scales(uniform, bias, data.scales[0], sums)
             elif rule.needs_bias:
                 bias = np.zeros((types.shape_of(value.type) or ())[rule.axis or 0])
-            if bias is not None:
+            if bias is not None and not bias.any() and not rule.needs_bias and self._settings.storage is I8:
+                absent = TFLBuilder(op).insert(tfl.no_value()).results[0]
+                op.set_operands([*op.operands[:bias_index], absent, *op.operands[bias_index + 1 :]])
+            elif bias is not None:
                 self._set_bias(op, bias_index, bias, np.float32(data.scales[0]) * np.array(uniform.scales, np.float32))
         op.set_operand(index, self._constant(value, uniform, is_weight=True))
 
