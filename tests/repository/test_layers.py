@@ -46,8 +46,8 @@ SUBPACKAGES = {
     ),
     "tfconvert.converter.targets": (("output_form", "target"), ("litert", "stablehlo"), ("iree",)),
     "tfconvert.importers": (
-        ("containment", "foreign_files", "pinned_shapes", "temporary_model"),
-        ("jax_functions",),
+        ("containment", "pinned_shapes", "temporary_model"),
+        ("foreign_files", "jax_functions"),
         ("checkpoint", "mlir", "tflite"),
         ("stablehlo",),
         ("graph",),

@@ -29,6 +29,7 @@ from tfconvert.cli.output_options import (
 from tfconvert.cli.progress import Progress, with_progress
 from tfconvert.cli.streams import say
 from tfconvert.converter.targets.output_form import Form, form_of
+from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.settings.data import from_data
@@ -121,9 +122,6 @@ def with_runtimes(args: Sequence[str]) -> list[str]:
 
 # The extensions of models that the name of a result does not keep.
 _MODEL_EXTENSIONS = (".keras", ".h5", ".hdf5", ".pb", ".pbtxt", ".meta", ".mlir", ".mlirbc", ".bin", ".tflite")
-
-# The files of a SavedModel's graph, in the directory that has the model's name.
-_GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
 
 # Verbs of the main job itself, with the options that they stand for.
 _OWN_VERBS = {"convert": (), "help": ("--help",)}
@@ -300,7 +298,7 @@ def _output_file(model: str, result: str | None, file: str | None, data: Mapping
     if result is not None or file is not None:
         return result or file or ""
     name = Path(model).absolute().name
-    if name in _GRAPHS:
+    if name in SAVED_MODEL_FILES:
         name = Path(model).absolute().parent.name
     is_named = name.lower().endswith(_MODEL_EXTENSIONS)
     return (Path(name).stem if is_named else name) + Form(data.get("target", Form().target)).ending

@@ -11,6 +11,9 @@ from tfconvert.schema import files
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import LARGEST, InputFile
 
+SAVED_MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
+"""The files of a SavedModel's graph, binary and as text."""
+
 
 def is_within(path: Path, folder: Path) -> bool:
     """Returns whether a path lies in a directory, once every link in either is resolved.

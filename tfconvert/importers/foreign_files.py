@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_file, is_folder, open_file
 
@@ -24,7 +25,6 @@ _HEAD = 512
 _MAX_JSON = 1 << 24
 _MAX_ENTRIES = 10_000
 
-_SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")
 _URL = re.compile(r"([a-z][a-z0-9+]+):/{1,2}[^/]")
 _WEB_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<!?(?:doctype\s+html|html)", re.IGNORECASE)
 
@@ -86,7 +86,7 @@ class Found:
         """Returns the SavedModels one or two directories below."""
         folders = [self.path / name for name in self.names]
         folders += [folder / name for folder in folders for name in Found(folder, "").names]
-        return [folder for folder in folders if any(is_file(folder / name) for name in _SAVED_MODELS)]
+        return [folder for folder in folders if any(is_file(folder / name) for name in SAVED_MODEL_FILES)]
 
 
 def _head(path: Path) -> bytes:
@@ -119,7 +119,7 @@ def _url(found: Found) -> bool:
 
 def _lfs_pointer(found: Found) -> str:
     """Returns the pointer of Git LFS: the file itself, or one that a SavedModel has in place of a file."""
-    inside = [found.path / name for name in (*_SAVED_MODELS, "fingerprint.pb")] if found.names else [found.path]
+    inside = [found.path / name for name in (*SAVED_MODEL_FILES, "fingerprint.pb")] if found.names else [found.path]
     if "variables" in found.names:
         inside += [found.path / "variables" / name for name in Found(found.path / "variables", "").names]
     pointers = [path for path in inside if _head(path).startswith(b"version https://git-lfs.github.com/spec/")]
@@ -143,7 +143,7 @@ def _version_folder(found: Found) -> str:
 
 def _contained(found: Found) -> str:
     """Returns a model's file in a directory that is not a model itself."""
-    if set(_SAVED_MODELS) & set(found.names):
+    if set(SAVED_MODEL_FILES) & set(found.names):
         return ""
     for ending in (".tflite", ".keras", ".h5", ".pb", ".mlir", ".mlirbc"):
         files = [name for name in found.names if name.endswith(ending) and name != "fingerprint.pb"]
@@ -254,7 +254,7 @@ ROWS: Sequence[Row] = (
     Row(
         "an archive of a SavedModel",
         "unpack it (unzip {path}), and give the directory with saved_model.pb",
-        lambda found: any(name.endswith(_SAVED_MODELS) for name in found.members),
+        lambda found: any(name.endswith(SAVED_MODEL_FILES) for name in found.members),
     ),
     Row(
         "a compressed archive",

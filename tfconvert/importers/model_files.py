@@ -9,9 +9,10 @@ import os
 import re
 from pathlib import Path
 
+from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.graph.debug_info import DEBUG_INFO
 from tfconvert.importers.graph.variables import ASSETS
-from tfconvert.importers.saved_model import FILES, is_saved_model
+from tfconvert.importers.saved_model import is_saved_model
 from tfconvert.schema.files import is_file, is_folder, read_file
 
 # The name of an asset's file in MLIR text.
@@ -28,7 +29,7 @@ def model_files(
         asset_root: MLIR text: the directory below which it may name files.
         follow_links: Whether links may lead out of the model's directory.
     """
-    if path.name in FILES:
+    if path.name in SAVED_MODEL_FILES:
         path = path.parent
     if is_saved_model(path):
         return _of_saved_model(path)
@@ -40,7 +41,7 @@ def model_files(
 
 
 def _of_saved_model(folder: Path) -> list[Path]:
-    graph = next(folder / name for name in FILES if is_file(folder / name))
+    graph = next(folder / name for name in SAVED_MODEL_FILES if is_file(folder / name))
     debug = folder / DEBUG_INFO
     checkpoint = _of_checkpoint(folder / "variables" / "variables")
     return [graph, *checkpoint, *_below(folder / ASSETS), *([debug] if is_file(debug) else [])]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_file, is_folder, is_missing, open_file
 from tfconvert.settings.selection import Selection
@@ -181,7 +182,7 @@ def _import_message(message: object, selection: Selection) -> ModuleOp:
 def _import_path(path: Path, selection: Selection) -> ModuleOp:
     from tfconvert.importers.saved_model import import_saved_model, is_saved_model
 
-    if path.name in ("saved_model.pb", "saved_model.pbtxt"):
+    if path.name in SAVED_MODEL_FILES:
         path = path.parent
     if path.suffix != ".mlir":
         _refuse(selection, ("asset_root",), "is the directory of files named by MLIR text; models have their own")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from tfconvert.importers.containment import Folder
+from tfconvert.importers.containment import SAVED_MODEL_FILES, Folder
 from tfconvert.importers.graph.adjustments import adjusted
 from tfconvert.importers.graph.attributes import shape_of
 from tfconvert.importers.graph.debug_info import SourceOf, load_debug_info, no_source
@@ -47,9 +47,6 @@ from tfconvert.schema.ir.attributes import UnitAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.settings.selection import WHOLE, Selection
-
-FILES = ("saved_model.pb", "saved_model.pbtxt")
-"""The files of a SavedModel's graph, binary and as text."""
 
 # A signature wrapper calls one function and forwards its results; a few nodes in addition to one for each result.
 _WRAPPER_NODES = 8
@@ -109,7 +106,7 @@ class Files(NamedTuple):
 
 def is_saved_model(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path is a directory that holds a SavedModel's graph."""
-    return any(is_file(Path(path) / name) for name in FILES)
+    return any(is_file(Path(path) / name) for name in SAVED_MODEL_FILES)
 
 
 def graphs_in(path: str | os.PathLike[str], *, follow_links: bool = False) -> tuple[MetaGraphInfo, ...]:
@@ -228,7 +225,7 @@ def module_of(
 
 def _read(folder: Folder) -> pb.SavedModel:
     path = folder.path
-    file = next((path / name for name in FILES if folder.has(path / name)), path / FILES[0])
+    file = next((path / name for name in SAVED_MODEL_FILES if folder.has(path / name)), path / SAVED_MODEL_FILES[0])
     try:
         data = folder.read(file)
     except FileNotFoundError:

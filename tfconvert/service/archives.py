@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Protocol
 
+from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.stablehlo.model_file import is_stablehlo_file
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file
@@ -52,7 +53,6 @@ _DAMAGED = (
 
 _ONE_FILE = (".pb", ".pbtxt", ".prototxt", ".meta", ".mlir", ".mlirbc", ".tflite")
 _KERAS = (".keras", ".h5", ".hdf5")
-_SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 _STATE = "checkpoint"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -117,7 +117,7 @@ def find_model(folder: Path) -> Path:
     while True:
         entries = sorted(folder.iterdir())
         names = {entry.name for entry in entries}
-        if names.intersection(_SAVED_MODEL):
+        if names.intersection(SAVED_MODEL_FILES):
             return folder
         files = [entry for entry in entries if entry.is_file() and entry.suffix in _ONE_FILE]
         if not files:

@@ -17,6 +17,7 @@ from tfconvert.converter.ir.interface import Interface, Tensor, interfaces
 from tfconvert.converter.process.interpreter import with_room
 from tfconvert.converter.targets.litert.accelerator_check import Acceptance, check
 from tfconvert.exporters.tflite.file import TFLiteFile
+from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.open_model import is_stablehlo
 from tfconvert.importers.saved_model import MetaGraphInfo, graphs_in, is_saved_model
 from tfconvert.importers.source import Source
@@ -217,7 +218,7 @@ def inspect(source: Source, options: Options) -> Inspection:
         module = import_tflite(source.name) if wanted else None
         acceptances = tuple(check(module, name) for name in wanted) if module is not None else ()
         return Inspection(source.name, "LiteRT", _size(path), notes=file.notes, litert=file, acceptances=acceptances)
-    if path.name in ("saved_model.pb", "saved_model.pbtxt"):
+    if path.name in SAVED_MODEL_FILES:
         path = path.parent  # The importer expects the directory.
     has_graphs = is_saved_model(path)
     known = Inspection(

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.accelerators.builder import AcceleratorBuilder, form, option, static_shape
+from tfconvert.converter.targets.litert.accelerators.pieces import activated
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
 
 _ACTIVATION = "fused_activation_function"
-
-_ACTIVATIONS: Mapping[str, str] = {"RELU": "relu", "RELU6": "relu6", "RELU_N1_TO_1": "relu_n1_to_1", "TANH": "tanh"}
-"""The operators of activations that may be fused."""
 
 # The maximum number of elements of filters that are written out with zeros.
 _MAX_DENSE = 1 << 20
@@ -25,14 +22,7 @@ def _unfused(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """An operator with a fused activation: the operator, then the activation."""
     need(option(op, _ACTIVATION) != "NONE", "no activation is fused")
     (value,) = build.again(op, op.operands, options={_ACTIVATION: "NONE"}).results
-    return _activated(op, build, value)
-
-
-def _activated(op: tfl.TFLOp, build: AcceleratorBuilder, value: Value) -> Value:
-    """Returns the activation of an operator that is fused, as an operator; declines if there is no such operator."""
-    fused = option(op, _ACTIVATION)
-    need(fused in ("NONE", *_ACTIVATIONS), "an activation is fused that is no operator")
-    return value if fused == "NONE" else build.unary(_ACTIVATIONS[fused], value)
+    return activated(build, op, value)
 
 
 def _cropped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -51,7 +41,7 @@ def _cropped(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     need(all(one >= after for one, after in zip(whole, result[1:3], strict=True)), "its windows leave gaps at the end")
     full = (result[0], *whole, result[3])
     new = build.again(op, [build.ints(full), *op.operands[1:]], [full], {"padding": "VALID", _ACTIVATION: "NONE"})
-    return _activated(op, build, build.slice(new.results[0], [0, *(each // 2 for each in cut), 0], result))
+    return activated(build, op, build.slice(new.results[0], [0, *(each // 2 for each in cut), 0], result))
 
 
 def _frames(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:

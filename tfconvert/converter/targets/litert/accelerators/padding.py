@@ -16,7 +16,7 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     option,
     static_shape,
 )
-from tfconvert.converter.targets.litert.accelerators.pieces import gather, like, padded, part, parted
+from tfconvert.converter.targets.litert.accelerators.pieces import gather, padded, part, parted
 from tfconvert.converter.targets.litert.accelerators.ranks import around
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.values import Value
@@ -113,7 +113,9 @@ def _blocks_to_batch(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     pads = ints_of(op.operands[2])
     for index in range(len(sizes)):
         if any(pads[2 * index : 2 * index + 2]):
-            value = _border(build, value, index + 1, pads[2 * index], pads[2 * index + 1])
+            pairs = [(0, 0)] * len(static_shape(value))
+            pairs[index + 1] = (pads[2 * index], pads[2 * index + 1])
+            value = build.pad(value, pairs)
     batch, height, width, behind, rows, columns = _blocks(static_shape(value), sizes)
     tall, wide = height // rows, width // columns
     value = build.reshape(value, (batch * tall, rows, wide, columns * behind))
@@ -144,14 +146,6 @@ def _blocks(shape: tuple[int, ...], sizes: list[int]) -> tuple[int, int, int, in
     spatial = [1] * (2 - len(sizes)) + list(shape[1 : len(sizes) + 1])
     blocks = [1] * (2 - len(sizes)) + sizes
     return (shape[0], *spatial, math.prod(shape[len(sizes) + 1 :]), *blocks)  # type: ignore[return-value]
-
-
-def _border(build: AcceleratorBuilder, value: Value, axis: int, before: int, after: int) -> Value:
-    shape = list(static_shape(value))
-    around = [[0, 0] for _ in shape]
-    around[axis] = [before, after]
-    shape[axis] += before + after
-    return build.tfl("pad", (value, build.constant(np.array(around, np.int32))), like(value, shape))
 
 
 def _depth_of_batch(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
