@@ -51,10 +51,10 @@ schema: $(VENV)/.installed-test ## regenerate code and the op registry
 	$(BIN)/python -m tfconvert.schema.tensorflow.make_op_defs
 	$(BIN)/python -m tfconvert.schema.tflite.generate
 
-bench: $(VENV)/.installed-bench ## compare with the official converter; BENCH_FLAGS="--runs 5"
+bench: $(VENV)/.installed-bench ## measure everything again and write docs/benchmarks.md; BENCH_FLAGS="--only conversion"
 	@mkdir -p $(OUT)
 	$(BIN)/python -m benchmarks.zoo --set bench
-	$(BIN)/python -m benchmarks.compare --output $(OUT)/benchmark.md $(BENCH_FLAGS)
+	$(BIN)/python -m benchmarks.page $(BENCH_FLAGS)
 
 dist: $(VENV)/.installed-release ## build the wheel and the source distribution in dist/, and check them
 	rm -rf dist build *.egg-info

@@ -40,33 +40,39 @@ of the sources.
 def page() -> str:
     """Returns the page."""
     parts = [_INTRODUCTION, *_text(main.help or ""), ".SH OPTIONS\n", *_options(main), ".SH VERBS\n"]
-    for name, verb in _verbs(main, ""):
-        parts += [f".SS {_escaped(name)}\n", f".B {_escaped(_usage(name, verb))}\n", ".PP\n"]
+    for name, verb in verbs_of(main, ""):
+        parts += [f".SS {_escaped(name)}\n", f".B {_escaped(usage_of(name, verb))}\n", ".PP\n"]
         parts += [*_text(verb.help or ""), *_options(verb), *_examples(verb)]
     parts += [".SH EXAMPLES\n", *_examples(main), _ENVIRONMENT]
     return "".join(parts)
 
 
-def _verbs(group: click.Group, before: str) -> Iterator[tuple[str, click.Command]]:
+def verbs_of(group: click.Group, before: str) -> Iterator[tuple[str, click.Command]]:
     """Yields the commands of a group with their full names, each before its subcommands."""
     for name, verb in sorted(group.commands.items()):
         yield before + name, verb
         if isinstance(verb, click.Group):
-            yield from _verbs(verb, f"{before}{name} ")
+            yield from verbs_of(verb, f"{before}{name} ")
 
 
-def _usage(name: str, verb: click.Command) -> str:
+def usage_of(name: str, verb: click.Command) -> str:
+    """Returns how a verb is called."""
     with click.Context(verb, info_name=f"tfconvert {name}", **verb.context_settings) as context:
         return " ".join([context.command_path, *verb.collect_usage_pieces(context)])
 
 
-def _options(command: click.Command) -> Iterator[str]:
+def options_of(command: click.Command) -> Iterator[tuple[click.Option, str, str]]:
+    """Yields the options of a command that its help shows, with their flags and what is said about them."""
     with click.Context(command, **command.context_settings) as context:
         for parameter in command.get_params(context):
             record = parameter.get_help_record(context)
             if isinstance(parameter, click.Option) and record is not None:
-                names, told = record
-                yield f".TP\n.B {_escaped(names)}\n{_escaped(told)}\n"
+                yield parameter, *record
+
+
+def _options(command: click.Command) -> Iterator[str]:
+    for _, names, told in options_of(command):
+        yield f".TP\n.B {_escaped(names)}\n{_escaped(told)}\n"
 
 
 def _text(help_text: str) -> Iterator[str]:
@@ -74,12 +80,20 @@ def _text(help_text: str) -> Iterator[str]:
         yield f"{_escaped(' '.join(paragraph.split()))}\n.PP\n"
 
 
+def _lines(command: click.Command) -> list[str]:
+    return [line.strip() for line in (command.epilog or "").splitlines()]
+
+
+def examples_of(command: click.Command) -> list[str]:
+    """Returns the examples in a command's help."""
+    return [line for line in _lines(command) if line.startswith("tfconvert ")]
+
+
 def _examples(command: click.Command) -> Iterator[str]:
-    lines = [line.strip() for line in (command.epilog or "").splitlines()]
-    commands = [line for line in lines if line.startswith("tfconvert ")]
+    commands = examples_of(command)
     if commands:
         yield ".nf\n.RS\n" + "".join(f"{_escaped(line)}\n" for line in commands) + ".RE\n.fi\n"
-    for line in lines:
+    for line in _lines(command):
         if line and line not in commands and line not in ("\b", "Examples:"):
             yield f".PP\n{_escaped(line)}\n"
 

@@ -21,7 +21,6 @@ from tfconvert.converter.pipelines import PIPELINES
 
 ROOT = Path(__file__).parent.parent
 
-_FIGURES = "<!-- benchmark -->"
 _EXAMPLE = re.compile(r"^((?: {4}.*\n|\n)*(?: {4}.*\n))", re.MULTILINE)
 _LOADS = re.compile(r"<(?:[a-z]+ [^>]*\bsrc|link [^>]*\bhref)=[\"']?((?:https?:)?//[^\s\"'>]+)")
 _FROM_ROOT = re.compile(r"\]\(docs/([^)]+)\)")
@@ -134,16 +133,9 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 
 
-def figures() -> str:
-    """Returns the benchmark figures from the README."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    section = readme.partition("<!-- benchmark:begin")[2].partition("-->\n")[2].partition("<!-- benchmark:end -->")[0]
-    return _FROM_ROOT.sub(r"](\1)", section)
-
-
 def adapted(text: str) -> str:
-    """Adapts a page of this directory to the site: inserts figures, and links to the pages of other files."""
-    return text.replace(_FIGURES, figures()).replace("](../CONTRIBUTING.md)", "](contributing.md)")
+    """Adapts a page of this directory to the site: links to the pages of files that are not in it."""
+    return text.replace("](../CONTRIBUTING.md)", "](contributing.md)")
 
 
 def loaded_from_network(html: str) -> list[str]:

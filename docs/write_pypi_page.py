@@ -11,8 +11,8 @@ from pathlib import Path
 PAGE = Path(__file__).parent / "pypi.md"
 
 _README = PAGE.parent.parent / "README.md"
-# Sections about the repository, and one that needs its picture.
-_LEFT_OUT = ("Quick start", "Benchmarks", "Contributing")
+# Sections about the repository.
+_LEFT_OUT = ("Install", "Develop")
 
 _INSTALL = """## Install
 

@@ -1,4 +1,4 @@
-"""The manual page is that of the command, and is well-formed."""
+"""The manual page and the page of the command line are those of the command, and are well-formed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import subprocess
 
 import pytest
 
+from docs import write_command_line
 from docs.make_man_page import PAGE, page
 from tfconvert.cli.main import main
 
 
 def test_the_page_is_current() -> None:
     assert PAGE.read_text("utf-8") == page(), "run: python docs/make_man_page.py"
+
+
+def test_the_page_of_the_command_line_is_current() -> None:
+    written = write_command_line.PAGE.read_text("utf-8")
+    assert written == write_command_line.page(), "run: python docs/write_command_line.py"
 
 
 def test_every_verb_and_option_is_there() -> None:

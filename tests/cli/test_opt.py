@@ -324,8 +324,8 @@ def test_help_shows_the_verbs_and_needs_nothing() -> None:
     assert "--verify-diagnostics" in done.stdout
 
 
-def test_the_readme_shows_what_comes(root: Path, tmp_path: Path) -> None:
-    section = (root / "README.md").read_text("utf-8").partition("## Looking inside")[2].partition("\n## ")[0]
+def test_the_page_shows_what_comes(root: Path) -> None:
+    section = (root / "docs" / "opt.md").read_text("utf-8")
     text, shown, mistake = (block.partition("\n")[2] for block in section.split("```")[1:6:2])
     command, _, expected = shown.partition("\n")
     assert opt("-", *command.split()[4:], text=text).stdout == expected

@@ -20,11 +20,14 @@ import numpy as np
 import pytest
 
 import tfconvert
-from docs.site_pages import PAGES, adapted, figures, loaded_from_network
+from benchmarks.page import PARTS, sections
+from docs.site_pages import PAGES, adapted, loaded_from_network
 from tfconvert.converter.pipeline.pass_registry import pass_names
+from tfconvert.converter.validation.runtimes_check import swiftshader
 
 # Pages whose code is run here; others have tests of their own beside what they are about.
 RUN = (
+    "../README.md",
     "build_systems.md",
     "custom_ops.md",
     "devices/android.md",
@@ -34,14 +37,20 @@ RUN = (
     "devices/ios.md",
     "devices/microcontrollers.md",
     "devices/raspberry_pi.md",
+    "index.md",
     "interface.md",
+    "models.md",
     "quantization.md",
     "quick_start.md",
     "tflite_converter.md",
 )
 
-# Beginnings of Python that runs only where a package is installed.
-NEEDS = {"import ai_edge_quantizer": "ai_edge_quantizer", "from ai_edge_quantizer": "ai_edge_quantizer"}
+# Lines of Python that run only where a package is installed.
+NEEDS = {
+    "import ai_edge_quantizer": "ai_edge_quantizer",
+    "from ai_edge_quantizer": "ai_edge_quantizer",
+    "import jax": "jax",
+}
 
 _BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -87,6 +96,12 @@ def project(tf: ModuleType, root: Path, tmp_path_factory: pytest.TempPathFactory
     images = random.random((4, 224, 224, 3), np.float32)
     np.save(folder / "images.npy", images)
     np.savez(folder / "samples.npz", image=images)
+    with tf.Graph().as_default() as graph:
+        image = tf.compat.v1.placeholder(tf.float32, [None, 224, 224, 3], name="image")
+        tf.reduce_mean(image, [1, 2], name="scores")
+    (folder / "frozen.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    for name in ("before", "after"):
+        tfconvert.convert(folder / "saved_model").save(folder / f"{name}.tflite")
     (folder / "examples").symlink_to(root / "examples")
     (folder / "bin").mkdir()
     command = folder / "bin" / "tfconvert"
@@ -137,7 +152,7 @@ def _absent_tools(commands: str) -> list[str]:
 
 def _can_run(block: Block) -> bool:
     if block.language == "sh":
-        return not _absent_tools(block.text)
+        return not _absent_tools(block.text) and (swiftshader() != "" or "--verify gpu" not in block.text)
     return all(importlib.util.find_spec(package) for words, package in NEEDS.items() if words in block.text)
 
 
@@ -240,10 +255,14 @@ def test_the_reference_has_every_public_name() -> None:
     assert len(paths) == len(set(paths)) > 30
 
 
-def test_figures_are_those_of_the_readme(root: Path) -> None:
-    assert figures().count("| MobileNetV2 |") == 2
-    assert "](benchmark.png)" in figures()
-    assert figures() in adapted((root / "docs" / "compared.md").read_text("utf-8"))
+def test_the_readme_has_the_figures_of_the_page(root: Path) -> None:
+    page = sections((root / "docs" / "benchmarks.md").read_text("utf-8"))
+    readme = " ".join((root / "README.md").read_text("utf-8").split())
+    means = re.search(r"\| geometric mean \|.*?\*\*([\d.]+)x.*?\*\*([\d.]+)x", page["Conversion"])
+    assert means is not None
+    faster, lighter = (round(float(each)) for each in means.groups())
+    assert f"{faster} times faster than `tf.lite.TFLiteConverter`, with {lighter} times less memory" in readme
+    assert set(page) == {part.title for part in PARTS}
 
 
 @pytest.mark.parametrize(

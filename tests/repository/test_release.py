@@ -48,7 +48,9 @@ def test_the_page_shows_how_to_install_and_what_the_readme_says(page: str, root:
     assert "pip install tfconvert" in page
     assert "make run" not in page
     readme = (root / "README.md").read_text("utf-8")
-    blocks = re.findall(r"^```.*?^```$", readme.partition("## On the command line")[2], re.MULTILINE | re.DOTALL)
+    blocks = re.findall(
+        r"^```.*?^```$", readme.partition("## Convert")[2].partition("## Develop")[0], re.MULTILINE | re.DOTALL
+    )
     assert blocks
     assert not [block for block in blocks if block not in page]
 

@@ -1,0 +1,57 @@
+"""Shows which networks of the zoo run whole on accelerators, by the tables, as converted with and without the option.
+
+    python -m benchmarks.verdicts
+    python -m benchmarks.verdicts --accelerators gpu,npu --only MobileNetV2
+
+Nothing runs on the accelerators here; the tests in `tests/rings` compare the tables with the accelerators themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import tfconvert
+from benchmarks.comparison import table
+from benchmarks.zoo import Entry, add_selection, selected
+from tfconvert.settings.options import Options
+from tfconvert.tools.inspection import inspect
+
+
+def verdict(path: Path, accelerator: str) -> str:
+    """Returns what the tables say of a file."""
+    options = Options(target=tfconvert.LiteRT(accelerator=(accelerator,)))
+    (found,) = inspect(tfconvert.Source(path), options).acceptances
+    return found.headline
+
+
+def row(entry: Entry, accelerators: Sequence[str], folder: Path) -> list[str]:
+    """Returns a network's line of the table."""
+    cells = [entry.architecture.name]
+    for accelerator in accelerators:
+        for target in (tfconvert.LiteRT(), tfconvert.LiteRT(accelerator=(accelerator,))):
+            path = folder / "model.tflite"
+            tfconvert.convert(entry.saved_model, batch=1, target=target).save(path)
+            cells.append(verdict(path, accelerator))
+    return cells
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.verdicts", description=(__doc__ or "").split("\n")[0])
+    add_selection(parser, which="bench", flavour="k3")
+    parser.add_argument("--accelerators", default="gpu,npu", metavar="NAME,...", help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    accelerators = options.accelerators.split(",")
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [row(entry, accelerators, Path(folder)) for entry in selected(parser, options) if entry.exists()]
+    header = " | ".join(f"{each} | with --accelerator {each}" for each in accelerators)
+    print("\n".join(table(f"model | {header}", rows)))
+    return 0 if rows else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
