@@ -44,7 +44,7 @@ def _lstm(keras: Any) -> Any:
     )
 
 
-_NETWORKS: Mapping[str, Callable[[Any], Any]] = {
+NETWORKS: Mapping[str, Callable[[Any], Any]] = {
     "MobileNetV2": lambda keras: keras.applications.MobileNetV2(weights=None),
     "EfficientNetB0": lambda keras: keras.applications.EfficientNetB0(weights=None),
     "ResNet50": lambda keras: keras.applications.ResNet50(weights=None),
@@ -102,7 +102,7 @@ def main() -> int:
     import keras
 
     rows, ratios, is_right = [], [], True
-    for name, build in _NETWORKS.items():
+    for name, build in NETWORKS.items():
         model = build(keras)
         error = _error(model)
         _official(model)

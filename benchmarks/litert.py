@@ -77,7 +77,12 @@ class Measured:
 
 def operators(path: Path) -> Counter[str]:
     """Returns how often a .tflite file has each operator; a custom one is called by its own name."""
-    model = read_model(path.read_bytes())
+    return operators_of(path.read_bytes())
+
+
+def operators_of(content: bytes) -> Counter[str]:
+    """Returns the same from the contents of a file."""
+    model = read_model(content)
     codes = [
         (code["custom_code"] or code.name("builtin_code") or str(code["builtin_code"]))
         for code in model["operator_codes"] or ()

@@ -18,17 +18,18 @@ import tfconvert
 from benchmarks.comparison import table
 from benchmarks.zoo import Entry, add_selection, selected
 from tfconvert.settings.options import Options
+from tfconvert.settings.targets import Accelerator
 from tfconvert.tools.inspection import inspect
 
 
-def verdict(path: Path, accelerator: str) -> str:
+def verdict(path: Path, accelerator: Accelerator) -> str:
     """Returns what the tables say of a file."""
     options = Options(target=tfconvert.LiteRT(accelerator=(accelerator,)))
     (found,) = inspect(tfconvert.Source(path), options).acceptances
     return found.headline
 
 
-def row(entry: Entry, accelerators: Sequence[str], folder: Path) -> list[str]:
+def row(entry: Entry, accelerators: Sequence[Accelerator], folder: Path) -> list[str]:
     """Returns a network's line of the table."""
     cells = [entry.architecture.name]
     for accelerator in accelerators:
