@@ -53,10 +53,9 @@ class Exhibit(NamedTuple):
     is_jax: bool = False
 
 
-def _images() -> Mapping[str, Any]:
+def _images() -> list[np.ndarray[Any, Any]]:
     random = np.random.default_rng(0)
-    images = [random.random((1, 224, 224, 3), np.float32) for _ in range(8)]
-    return {"quantize": tfconvert.Quantize("int8", samples=[(each,) for each in images])}
+    return [random.random((1, 224, 224, 3), np.float32) for _ in range(8)]
 
 
 def _attention(keras: Any) -> Any:
@@ -96,7 +95,7 @@ EXHIBITS = (
         "Eight random images as samples; inputs and outputs stay float.",
         NETWORKS["MobileNetV2"],
         'tfconvert.convert(model, quantize=tfconvert.Quantize("int8", samples=images))',
-        _images,
+        lambda: {"quantize": tfconvert.Quantize("int8", samples=[(each,) for each in _images()])},
     ),
     Exhibit(
         "Weights as integers",
@@ -143,7 +142,7 @@ def _official(exhibit: Exhibit, model: Any) -> bytes | None:
     if quantize is not None:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if isinstance(quantize, tfconvert.Quantize):
-        converter.representative_dataset = lambda: iter([list(each) for each in quantize.samples])
+        converter.representative_dataset = lambda: ([each] for each in _images())
     if any("Bidirectional" in type(layer).__name__ for layer in model.layers):
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
         converter._experimental_lower_tensor_list_ops = False  # noqa: SLF001  # as its own error message advises
