@@ -7,6 +7,7 @@ The official's message is the text of the exception that it raises, without the 
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
@@ -24,11 +25,14 @@ import tensorflow
 from tests.errors.corpus import CORPUS, GOLDENS
 from tests.support.flat_settings import converted
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.settings.selection import Selection
+from tfconvert.settings.setting import settings_of
+from tfconvert.settings.targets import LiteRT
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors_compared.md"
 
-# The size of a terminal on which a message should fit, in columns and lines.
-_WIDTH, _SCREEN = 100, 24
+# The most bytes of a message that a reader takes in at a glance.
+_SHORT = 500
 
 _NEXT = re.compile(
     r"hint: |TF Select|[Ff]lex|custom op|did you mean|[Pp]lease |Valid key|available|[Ss]pecify|[Tt]ry |must be|"
@@ -36,6 +40,10 @@ _NEXT = re.compile(
 )
 # Lines with an advice that is the same for every op.
 _GENERAL = re.compile(r"^.*(TF Select|[Ff]lex|custom op|if the model can't do without it).*$", re.MULTILINE)
+
+# What a message advises that can be tried: settings of ours, and the official converter's operators of TensorFlow.
+_SETTING = re.compile(r"(\w+)=(True|\[[^\]]*\])")
+_FLEX = re.compile(r"TF Select|[Ff]lex")
 
 # What has to be named where no op is to blame.
 _WHAT: Mapping[str, str] = {
@@ -57,6 +65,14 @@ _WHAT: Mapping[str, str] = {
     "cycle": "cycle|depends on itself|itself|loop",
     "not-frozen": "weights|VarHandleOp",
     "queue": "QueueDequeueV2",
+    "checkpoint-only": "ckpt-1",
+    "directory-of-versions": "MODEL/1|model/1",
+    "git-lfs-pointer": "LFS",
+    "onnx-model": "ONNX",
+    "pytorch-model": "PyTorch",
+    "tensorflow-js": "TensorFlow.js",
+    "unpacked-keras-file": "Keras file",
+    "web-page": "web page|HTML",
 }
 _WITHOUT_RIVAL = {"damaged-mlir", "unknown-ending", "wrong-shape", "wrong-input-shape-name"}
 
@@ -72,7 +88,8 @@ class Rated(NamedTuple):
         types: Whether it tells the types of the op's operands; `None` if no op is to blame.
         step: Whether it tells a next step.
         own: Whether it tells one that is about this op or file, rather than the same for all.
-        screen: Whether it fits on a screen.
+        works: Whether the model converts as it advises; `None` if no op is to blame.
+        short: Whether it is short.
     """
 
     text: str
@@ -82,7 +99,8 @@ class Rated(NamedTuple):
     types: bool | None = None
     step: bool = False
     own: bool = False
-    screen: bool = False
+    works: bool | None = None
+    short: bool = False
 
     @property
     def stars(self) -> float:
@@ -91,10 +109,9 @@ class Rated(NamedTuple):
         return 1 + 4 * sum(answers) / len(answers)
 
 
-def rate(name: str, text: str, problem: ConversionError) -> Rated:
+def rate(name: str, text: str, problem: ConversionError, works: bool) -> Rated:
     """Rates a message by what our error, which has everything in fields, says about the model."""
     first = problem.diagnostics[0]
-    lines = sum(-(-max(len(line), 1) // _WIDTH) for line in text.splitlines())
     what = _WHAT.get(name) or re.escape(first.op.removeprefix("tf."))
     source = first.location.rpartition("/")[2].partition(",")[0]
     file, _, number = source.rpartition(":")
@@ -106,34 +123,58 @@ def rate(name: str, text: str, problem: ConversionError) -> Rated:
         "tensor<" in text if first.signature else None,
         _NEXT.search(text) is not None,
         _NEXT.search(_GENERAL.sub("", text)) is not None,
-        lines <= _SCREEN,
+        works if first.signature else None,
+        len(text.encode()) <= _SHORT,
     )
 
 
-def official(tf: ModuleType, model: Path, options: Mapping[str, Any]) -> str:
-    """Returns the official converter's message about a model; empty if it converts the model."""
+def _ours_works(text: str, model: Path, options: Mapping[str, Any]) -> bool:
+    """Returns whether a model converts with one of the settings that our message names."""
+    for name, value in _SETTING.findall(text):
+        if name not in settings_of(Selection).keys() | settings_of(LiteRT).keys():
+            continue
+        try:
+            converted(model, **options, **{name: ast.literal_eval(value)})
+        except ConversionError:
+            continue
+        return True
+    return False
+
+
+def official(tf: ModuleType, model: Path, options: Mapping[str, Any], *, flex: bool = False) -> str:
+    """Returns the official converter's message about a model; empty if it converts the model.
+
+    Args:
+        tf: TensorFlow.
+        model: The model.
+        options: Our settings for it.
+        flex: Whether operators of TensorFlow are allowed.
+    """
     try:
-        _convert(tf, model, options)
+        _convert(tf, model, options, flex=flex)
     except Exception as problem:  # noqa: BLE001  # whatever it raises is its message
         return f"{type(problem).__name__}: {problem}"
     return ""
 
 
-def _convert(tf: ModuleType, model: Path, options: Mapping[str, Any]) -> bytes:
+def _convert(tf: ModuleType, model: Path, options: Mapping[str, Any], *, flex: bool) -> None:
+    converter = _converter(tf, model, options)
+    if flex:
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    converter.convert()
+
+
+def _converter(tf: ModuleType, model: Path, options: Mapping[str, Any]) -> Any:
     if model.suffix == ".keras":
-        return _bytes(tf.lite.TFLiteConverter.from_keras_model(tf.keras.models.load_model(model)))
+        return tf.lite.TFLiteConverter.from_keras_model(tf.keras.models.load_model(model))
     if model.suffix == ".pb":
         graph = tf.compat.v1.lite.TFLiteConverter
         shapes = {"x": [2, 4]} if b"Placeholder" in model.read_bytes() else {}
         inputs, outputs = list(options.get("inputs", shapes)), list(options.get("outputs", ["scores"]))
-        return _bytes(graph.from_frozen_graph(str(model), inputs, outputs, {name: [2, 4] for name in inputs}))
+        return graph.from_frozen_graph(str(model), inputs, outputs, {name: [2, 4] for name in inputs})
     keys, tags = options.get("signatures"), options.get("tags")
     make = tf.lite.TFLiteConverter.from_saved_model
-    return _bytes(make(str(model), signature_keys=keys, tags=set(tags) if tags else None))
-
-
-def _bytes(converter: Any) -> bytes:
-    return bytes(converter.convert())
+    return make(str(model), signature_keys=keys, tags=set(tags) if tags else None)
 
 
 def compared(tf: ModuleType, names: Iterable[str]) -> Iterable[tuple[str, Rated, Rated]]:
@@ -144,9 +185,11 @@ def compared(tf: ModuleType, names: Iterable[str]) -> Iterable[tuple[str, Rated,
             try:
                 converted(model, **options)
             except ConversionError as problem:
-                ours = rate(name, (GOLDENS / f"{name}.txt").read_text("utf-8"), problem)
+                text = (GOLDENS / f"{name}.txt").read_text("utf-8")
                 theirs = official(tf, model, options)
-                yield name, ours, rate(name, theirs, problem) if theirs else Rated("")
+                works = _FLEX.search(theirs) is not None and not official(tf, model, options, flex=True)
+                ours = rate(name, text, problem, _ours_works(text, model, options))
+                yield name, ours, rate(name, theirs, problem, works) if theirs else Rated("")
         print(name, file=sys.stderr)
 
 
@@ -157,7 +200,7 @@ This page compares error messages for {models} models that can't be converted, t
 `tests/errors/goldens`), the right value for the text of the exception that `tf.lite.TFLiteConverter` of TensorFlow
 {version} raises, without its traceback and its log. `python -m tests.errors.compare_official` writes this page.
 
-The criteria, each checked by a search in the text:
+The criteria, checked by a search in the text, and **works** by trying:
 
 - **what**: names the op that causes the error, or the file or name that is wrong;
 - **where**: names the node;
@@ -165,21 +208,21 @@ The criteria, each checked by a search in the text:
 - **types**: gives the types of the op's operands;
 - **step**: suggests a next step;
 - **own**: suggests one that is specific to this op or file;
-- **screen**: fits on a terminal of {lines} lines of {width} columns.
+- **works**: the model converts with a setting that the text names, such as operators of TensorFlow's runtime (TF
+  Select), which make an app some megabytes larger;
+- **short**: at most {short} bytes.
 
 The rating ranges from 1 (none of the applicable criteria) to 5 (all of them); a dash means not applicable. The criteria
-are ours. A search can't judge whether advice is good, and the official converter's general advice, operators of
-TensorFlow's runtime (TF Select), makes many of these models convert, for an app that is some megabytes larger. Read the
-texts.
+are ours, and a search can't judge whether advice is good: read the texts.
 
-| model | bytes | what | where | line | types | step | own | screen | rating |
-|---|---:|---|---|---|---|---|---|---|---:|
+| model | bytes | what | where | line | types | step | own | works | short | rating |
+|---|---:|---|---|---|---|---|---|---|---|---:|
 """
 
 
 def page(rows: Sequence[tuple[str, Rated, Rated]], version: str) -> str:
     """Returns the page."""
-    head = _HEAD.format(models=len(rows), version=version, lines=_SCREEN, width=_WIDTH)
+    head = _HEAD.format(models=len(rows), version=version, short=_SHORT)
     both = [(ours, theirs) for _, ours, theirs in rows if theirs.text]
     means = " and ".join(f"{sum(each.stars for each in side) / len(both):.1f}" for side in zip(*both, strict=True))
     sizes = " and ".join(str(_median([len(each.text.encode()) for each in side])) for side in zip(*both, strict=True))
@@ -194,7 +237,7 @@ def page(rows: Sequence[tuple[str, Rated, Rated]], version: str) -> str:
 
 def _row(name: str, ours: Rated, theirs: Rated) -> str:
     if not theirs.text:
-        return f"| {name} | {len(ours.text.encode())} / - | | | | | | | | {ours.stars:.1f} / converts |\n"
+        return f"| {name} | {len(ours.text.encode())} / - | | | | | | | | | {ours.stars:.1f} / converts |\n"
     marks = [f"{_mark(mine)} {_mark(other)}" for mine, other in zip(ours[1:], theirs[1:], strict=True)]
     sizes = f"{len(ours.text.encode())} / {len(theirs.text.encode())}"
     return f"| {name} | {sizes} | {' | '.join(marks)} | {ours.stars:.1f} / {theirs.stars:.1f} |\n"

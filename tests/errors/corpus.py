@@ -15,6 +15,7 @@ from tests.errors.damaged import DAMAGED, Damage
 from tests.errors.functions import FUNCTIONS, Function
 from tests.errors.keras_models import MODELS
 from tests.support.flat_settings import converted
+from tests.support.foreign_specimens import SPECIMENS
 from tfconvert.cli.failure import show_failure
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -61,10 +62,34 @@ def _of_damage(damage: Damage) -> Make:
     return lambda tf, folder: damage(healthy(tf, folder))
 
 
+def _of_specimen(name: str) -> Make:
+    write = next(write for _, specimen, write, _ in SPECIMENS if specimen == name)
+
+    def make(_: ModuleType, folder: Path) -> tuple[Path, Mapping[str, Any]]:
+        folder.mkdir()
+        write(folder / name)
+        return folder / name, {}
+
+    return make
+
+
+# Files that are no models of ours, by their specimens.
+FOREIGN = {
+    "checkpoint-only": "checkpoints",
+    "directory-of-versions": "served",
+    "git-lfs-pointer": "lfs",
+    "onnx-model": "model.onnx",
+    "pytorch-model": "model.pth",
+    "tensorflow-js": "web",
+    "unpacked-keras-file": "unpacked",
+    "web-page": "page.pb",
+}
+
 CORPUS: Mapping[str, Make] = {
     **{name: _of_function(function) for name, function in FUNCTIONS.items()},
     **{name: _of_model(make) for name, make in MODELS.items()},
     **{name: _of_damage(damage) for name, damage in DAMAGED.items()},
+    **{name: _of_specimen(specimen) for name, specimen in FOREIGN.items()},
 }
 
 
