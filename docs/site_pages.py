@@ -32,6 +32,8 @@ which show the IR before and after a pass. `tfconvert opt MODEL -p NAME,...` run
 opt --list-passes` lists them.
 
 """
+# The groups of passes with their titles.
+_GROUPS = {"common": "Of every target", "litert": "LiteRT", "stablehlo": "StableHLO", "iree": "IREE"}
 _REFERENCE = """# Python
 
 Everything that `import tfconvert` provides. Each name is loaded at its first use.
@@ -48,18 +50,41 @@ _KINDS = (type, FunctionType, type(cache(len)))
 
 
 def passes_page() -> str:
-    """Returns the page of passes: the description, options and examples of each."""
+    """Returns the page with the pipelines, and all passes with their pages."""
     pipelines = [f"| `{name}` | {', '.join(map(_link, names_of(stages)))} |\n" for name, stages in PIPELINES.items()]
     parts = [_PASSES, "| pipeline | passes |\n| --- | --- |\n", *pipelines]
-    for name in pass_names():
-        kind = pass_class(name)
-        options = [f"- `{each.name}`: {each.kind}, `{each.default}` by default\n" for each in options_of(kind)]
-        parts += [f"\n## {name}\n\n", summary_of(kind), "\n\n", *options, "\n", _told(kind)]
+    for group, title in _GROUPS.items():
+        parts.append(f"\n## {title}\n\n")
+        parts += [f"- {_link(name)}: {summary_of(pass_class(name))}\n" for name in _passes_of(group)]
     return "".join(parts)
 
 
+def _group_page(group: str) -> Callable[[], str]:
+    """Returns a function that makes the page of a group: the description, options and examples of each pass."""
+
+    def make() -> str:
+        parts = [f"# Passes: {_GROUPS[group]}\n"]
+        for name in _passes_of(group):
+            kind = pass_class(name)
+            options = [f"- `{each.name}`: {each.kind}, `{each.default}` by default\n" for each in options_of(kind)]
+            parts += [f"\n## {name}\n\n", summary_of(kind), "\n\n", *options, "\n", _told(kind)]
+        return "".join(parts)
+
+    return make
+
+
+def _passes_of(group: str) -> list[str]:
+    return [name for name in pass_names() if _group_of(name) == group]
+
+
+def _group_of(name: str) -> str:
+    """Returns the group of a pass: the target in whose package it is."""
+    parts = pass_class(name).__module__.split(".")
+    return parts[parts.index("targets") + 1] if "targets" in parts else "common"
+
+
 def _link(name: str) -> str:
-    return f"[{name}](#{name})"
+    return f"[{name}](passes/{_group_of(name)}.md#{name})"
 
 
 def _told(kind: type) -> str:
@@ -127,6 +152,7 @@ def _from_root(name: str) -> Callable[[], str]:
 # The functions that make the pages, by name.
 PAGES: Mapping[str, Callable[[], str]] = {
     "passes.md": passes_page,
+    **{f"passes/{group}.md": _group_page(group) for group in _GROUPS},
     "reference.md": reference_page,
     "contributing.md": _from_root("CONTRIBUTING.md"),
     "changelog.md": _from_root("CHANGELOG.md"),
