@@ -38,7 +38,6 @@ CLEAN_PYTHON = (".ci", "benchmarks", "docs", "examples", "tests", "tfconvert")
 GENERATED = {
     "docs/dynamic_shapes.md",
     "docs/errors.md",
-    "docs/errors/conversion.md",
     "docs/pypi.md",
     "docs/support.md",
     "docs/support_stablehlo.md",
