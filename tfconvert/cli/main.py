@@ -27,7 +27,7 @@ from tfconvert.cli.output_options import (
     to_server,
 )
 from tfconvert.cli.progress import Progress, with_progress
-from tfconvert.cli.streams import say
+from tfconvert.cli.streams import can_redraw, say
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.source import Source
@@ -237,7 +237,8 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
     callback=_print_versions,
     help="Show the versions of tfconvert and of what it runs on, and exit.",
 )
-def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
+@click.pass_obj
+def main(began: float | None, model: str, result: str | None, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
     """Convert a TensorFlow or JAX MODEL to a LiteRT file, OUTPUT or that of -o.
 
     MODEL is a SavedModel directory, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras
@@ -266,7 +267,7 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
         if settings["input_stats"]:
             source = with_stats(source, dict(settings["input_stats"]), options.quantize)
         with JsonErrors(as_json, written.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
-            report = _job(source, written, progress, options, server).run()
+            report = _job(source, written, progress, options, server)._replace(began=began).run()
     except ConversionError as problem:
         _print_error(problem, written, as_json)
         sys.exit(1)
@@ -274,6 +275,22 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
         show(low_fidelity(report))
     if as_json or not quiet:
         say(_text(report, written, as_json, verbose), written.report_stream)
+    if not as_json and not quiet:
+        _say_next(report, written, options)
+
+
+def _say_next(report: Report | CachedReport, output: Output, options: Options) -> None:
+    from tfconvert.cli.next_step import next_step, run_command
+    from tfconvert.report.report import Report
+    from tfconvert.settings.targets import Iree
+
+    text = ""
+    if isinstance(options.target, Iree) and isinstance(report, Report):
+        text = run_command(output, options.target, report)
+    elif can_redraw(output.report_stream):
+        text = next_step(output, options)
+    if text:
+        say(text, output.report_stream)
 
 
 def _check_verb(model: str) -> None:
