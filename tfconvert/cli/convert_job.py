@@ -40,6 +40,7 @@ class ConvertCommand(NamedTuple):
         options: The settings.
         on_stage: Called with the name of each stage before it begins.
         server: The server that converts the model; `None` for this process.
+        imports: Files of the user's code that the model needs.
         began: When the process began, by `time.perf_counter`; `None` if that is of no interest.
     """
 
@@ -48,6 +49,7 @@ class ConvertCommand(NamedTuple):
     options: Options
     on_stage: Callable[[str], None] = lambda name: None
     server: ServerAddress | None = None
+    imports: tuple[str, ...] = ()
     began: float | None = None
 
     def run(self) -> Report | CachedReport:
@@ -116,7 +118,7 @@ class ConvertCommand(NamedTuple):
         """Returns the files that the conversion reads."""
         from tfconvert.conversion import input_files
 
-        return input_files(self.source, self.options)
+        return [*input_files(self.source, self.options), *map(Path, self.imports)]
 
     def _array(self) -> CArray | None:
         if is_c_source(self.output.file):

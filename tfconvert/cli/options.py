@@ -13,6 +13,7 @@ from typing import Any, TextIO, get_args
 import click
 
 from tfconvert.cli.help_page import Flag
+from tfconvert.cli.keras_files import prepare_for_keras
 from tfconvert.cli.streams import say
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
@@ -341,11 +342,15 @@ def _metadata(values: dict[str, Any]) -> Mapping[str, Any] | str | None:
 def to_source(model: str, values: dict[str, Any]) -> tuple[Source, Options]:
     """Returns the model with its selection, and the settings, of a command that writes no file.
 
+    Keras' files are prepared for.
+
     Args:
         model: The model.
         values: The command's parameters, of which the settings are taken.
     """
+    imports = values.pop("imports", ())
     selection, options = from_data(to_settings(values))
+    prepare_for_keras(model, imports)
     return Source(model, **selection), options
 
 
