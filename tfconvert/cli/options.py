@@ -240,7 +240,7 @@ def setting_options(function: Function) -> Function:
 
 
 def _option(row: Setting, group: str, section: str) -> Function:
-    kind, choices = row.schema.get("type"), row.schema.get("enum")
+    kind, choices = row.schema.get("type"), row.schema.get("enum", row.schema.get("items", {}).get("enum"))
     text = row.help or row.text
     shown = f"{group}{text[0].lower()}{text[1:]}" if group else text
     if kind == "boolean" or row.data == "verify":
@@ -249,7 +249,7 @@ def _option(row: Setting, group: str, section: str) -> Function:
     if row.name in _SYNTAX:
         settings["type"] = _SYNTAX[row.name]
     elif choices is not None:
-        settings["type"] = click.Choice([str(each) for each in choices])
+        settings["type"] = click.Choice([str(each) for each in choices], case_sensitive=False)
     elif kind == "integer":
         settings["type"] = click.IntRange(row.schema.get("minimum"))
     elif kind == "number":
