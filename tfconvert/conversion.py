@@ -14,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tfconvert.converter.ir.op_counts import kind_of_operations
 from tfconvert.converter.pipeline.runner import as_functions, is_uncut, run_stages
 from tfconvert.converter.pipeline.stage import InStage, Instrument
 from tfconvert.converter.pipelines import load_target
@@ -165,6 +166,7 @@ def _run(
     watching = instruments(options) if keep is None else [*instruments(options), keep]
     target = timed("load", lambda: _loaded(options.target))
     module = timed("import", lambda: source.open(functional=True))
+    kind = kind_of_operations(module)
 
     def begin() -> None:
         on_import(module)
@@ -194,6 +196,7 @@ def _run(
         interfaces=interfaces,
         input_notes=input_notes,
         size=file.size,
+        operations_kind=kind,
         operators=file.operators,
         bytes_by_operator=file.bytes_by_operator,
         operator_versions=file.versions,
@@ -202,6 +205,7 @@ def _run(
         arena=target.arena(file),
         graphs=None if keep is None else keep.graphs(module),
         acceptances=_acceptances(module, options.target),
+        beside=tuple(filter(None, file.parts)),
     )
     return file, report
 

@@ -60,6 +60,29 @@ def test_a_failure_concerns_no_other(folder: Path) -> None:
     assert "[unsupported-op]" in run("models/aa.mlir", "-q").stderr
 
 
+def test_an_output_without_an_extension_is_a_directory(folder: Path) -> None:
+    done = run("models/a.mlir", "-o", "new/out")
+    assert done.exit_code == 0, done.stderr
+    assert [path.name for path in (folder / "new" / "out").iterdir()] == ["a.tflite"]
+
+
+def test_all_errors_of_a_model_are_counted(folder: Path) -> None:
+    line = next(each for each in UNKNOWN.splitlines() if "Nonsense" in each)
+    write(folder / "models", "aa", UNKNOWN.replace(line, f"{line}\n{line.replace('%0', '%1').replace('ense', 'ence')}"))
+    shown = run("models/aa.mlir", "-o", "out/").stderr
+    assert shown.startswith("tfconvert: error: tf.Nonsen")
+    assert "(and 1 more; --json has all) [unsupported-op]" in shown
+
+
+def test_parts_of_settings(folder: Path) -> None:
+    np.save(folder / "x.npy", np.zeros((2, 2), np.float32))
+    flags = ("--set", "quantize=int8", "--set", "quantize.samples=x.npy", "--set", "quantize.io=int8")
+    done = run("models/a.mlir", "-o", "out/", *flags)
+    assert done.exit_code == 0, done.stderr
+    (wrong,) = [line for line in run("models/a.mlir", "--set", "samples=x.npy").stderr.splitlines() if "hint" in line]
+    assert wrong == "  hint: it is a part of 'quantize': quantize.samples"
+
+
 def test_the_next_run_skips_what_is_done(folder: Path) -> None:
     arguments = ("models/*.mlir", "-o", "out/{name}.tflite", "--state", "state.jsonl", "--json")
     assert {row["status"] for row in json.loads(run(*arguments).stdout)["models"]} == {"converted"}
@@ -140,7 +163,7 @@ def test_errors_tell_the_place_in_the_file(folder: Path) -> None:
         (("models/a.mlir", "--address", "auto"), "--address is for --engine ray"),
         (("models/a.mlir", "--set", "verify"), "is not NAME=VALUE"),
         (("--manifest", "none.yaml"), "can't read none.yaml"),
-        (("models/a.mlir", "models/b.mlir", "-o", "x"), "several results would be x"),
+        (("models/a.mlir", "models/b.mlir", "-o", "x.tflite"), "several results would be x"),
     ],
 )
 def test_mistakes_end_with_status_2(folder: Path, arguments: tuple[str, ...], message: str) -> None:

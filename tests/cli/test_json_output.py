@@ -53,7 +53,8 @@ def test_a_conversion(schema: dict[str, Any], digits_model: Path, tmp_path: Path
     assert data["operator_versions"].keys() == data["operators"].keys()
     assert data["functions"][0]["inputs"] == {"pixels": "f32[?,8,8,1]"}
     assert data["functions"][0]["arguments"] == [{"name": "pixels", "dtype": "float32", "shape": [None, 8, 8, 1]}]
-    assert data["headings"]["optimize"]
+    assert data["rewrites"]["optimize"]
+    assert data["operations_kind"] == "TensorFlow op"
 
 
 def test_accelerators(schema: dict[str, Any], digits_model: Path, tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ def test_a_model_is_converted_and_reported(digits_model: Path, tmp_path: Path) -
     assert output.stat().st_size > 10_000
     assert "operators" in run.stdout
     assert "CONV_2D" in run.stdout
-    assert "variables frozen" in run.stdout
+    assert "TensorFlow ops, " in run.stdout
+    assert "optimize" not in run.stdout
+    assert "optimize:" in tfconvert(digits_model, "-o", output, "-v").stdout
     assert run.stderr == ""
 
 

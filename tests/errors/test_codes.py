@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import runpy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from click.testing import CliRunner
 
 from tests.support.sources import SourceFile
+from tfconvert.cli.explain import COMMON
 from tfconvert.cli.main import main
 from tfconvert.schema.error_codes import all_codes
 
@@ -35,17 +37,26 @@ _CALLED = {
 _NAMED = {"CODE", "INEXACT", "KEPT", "OUTSIDE"}
 
 
-def _literals(nodes: Sequence[ast.expr]) -> Iterator[str]:
+def _literals(nodes: Sequence[ast.expr], constants: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
     for node in nodes:
+        if isinstance(node, ast.Name) and node.id in constants:
+            yield constants[node.id]
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _CODE.fullmatch(node.value):
             yield node.value
 
 
+def _constants(file: SourceFile) -> dict[str, str]:
+    """Returns the module's constants that may be codes, by name."""
+    assigned = [node for node in file.nodes if isinstance(node, ast.Assign) and len(node.targets) == 1]
+    return {ast.unparse(node.targets[0]): code for node in assigned for code in _literals([node.value])}
+
+
 def _codes(file: SourceFile) -> Iterator[str]:
+    constants = _constants(file)
     for call, called in file.calls:
         if called.rpartition(".")[2] in _CALLED:
             named = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
-            yield from _literals([*call.args, *named])
+            yield from _literals([*call.args, *named], constants)
     for node in file.nodes:
         if isinstance(node, ast.Assign) and any(ast.unparse(target) in _NAMED for target in node.targets):
             yield from _literals([node.value])
@@ -93,7 +104,10 @@ def test_explain_prints_the_section(code: str) -> None:
 
 def test_explain_lists_all_codes() -> None:
     lines = CliRunner().invoke(main, ["explain"]).stdout.splitlines()
-    assert [line.split()[0] for line in lines] == list(all_codes())
+    names = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert sorted(names) == list(all_codes())
+    assert tuple(names[: len(COMMON)]) == COMMON
+    assert [each for each in lines if not each.startswith("  ")] == ["The most frequent codes:", "All others:"]
 
 
 def test_a_misspelt_code_is_guessed() -> None:

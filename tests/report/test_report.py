@@ -72,20 +72,32 @@ def test_text_tells_the_main_things(report: Report) -> None:
     for part in (
         "model -> model.tflite",
         "1.50 MB",
-        "9 operators",
-        "5 TensorFlow ops",
-        "4 variables frozen",
-        "0.76 s",
+        "9 operators from 5 TensorFlow ops, 0.76 s",
         "a, b: x f32[?,3] -> y f32[?]",
         "CONV_2D",
         "fold-bias",
-        "legalize 500 ms",
         "verified a/y",
         "warning: tf.Assert: an assertion is gone",
     ):
         assert part in text, part
     assert str(report) == report.to_text()
     assert repr(report) == "<tfconvert report on model: 1502000 bytes>"
+
+
+def test_it_says_what_the_model_is_made_of_and_names_all_files(report: Report) -> None:
+    report = report._replace(
+        operations_before=Counter({"add": 1}), operations_kind="StableHLO op", beside=(".safetensors", ".mlir")
+    )
+    lines = report.to_text("out.d/m.vmfb").splitlines()
+    assert lines[0] == "model -> out.d/m.vmfb, out.d/m.safetensors, out.d/m.mlir"
+    assert lines[1] == "  1.50 MB, 9 operators from 1 StableHLO op, 0.76 s"
+    assert "StableHLO ops:" in report.to_text(verbose=True)
+    assert report.to_dict()["beside"] == [".safetensors", ".mlir"]
+
+
+def test_times_are_for_the_verbose_text(report: Report) -> None:
+    assert "legalize" not in report.to_text()
+    assert "500.0 ms" in report.to_text(verbose=True)
 
 
 def test_operators_come_largest_first(report: Report) -> None:

@@ -52,6 +52,45 @@ def test_quantization_is_reported_in_numbers(right: Path, digits_model: Path, tm
     assert all(0 < each["max_relative"] < 0.1 for each in found["outputs"])
 
 
+def test_outputs_come_first_and_rounding_is_one_line(right: Path, digits_model: Path, tmp_path: Path) -> None:
+    quantized = tmp_path / "quantized.tflite"
+    tfconvert.convert(digits_model, quantize="dynamic").save(quantized)
+    lines = _diff(right, quantized).stdout.splitlines()
+    assert lines[1] == "  outputs:"
+    weights = lines[lines.index("  weights:") + 1 :]
+    found = _data(right, quantized)["weights"]
+    assert all(each["is_rounding"] for each in found)
+    assert weights[0].startswith(f"    {len(found)} weight")
+    assert ", f32 -> i8: differ by rounding only, by up to 0.0" in weights[0]
+    assert not weights[1].startswith("    ")
+
+
+def test_larger_differences_are_not_folded(right: Path, wrong: Path) -> None:
+    assert not any(each["is_rounding"] for each in _data(right, wrong)["weights"])
+    assert "rounding" not in _diff(right, wrong).stdout
+
+
+def test_dynamic_sizes_are_those_of_verify(tf: ModuleType, tmp_path: Path) -> None:
+    """A convolution in LiteRT refuses an image of one pixel."""
+    filters = tf.constant(np.random.default_rng(0).normal(size=(3, 3, 3, 16)).astype(np.float32))
+
+    def serve(image: Any) -> Any:
+        return tf.reduce_mean(tf.nn.conv2d(image, filters, 2, "VALID"), [1, 2])
+
+    module = tf.Module()
+    module.serve = tf.function(serve, input_signature=[tf.TensorSpec([None, None, None, 3], tf.float32, "image")])
+    tf.saved_model.save(module, tmp_path / "model", signatures=module.serve)
+    paths = [tmp_path / "a.tflite", tmp_path / "b.tflite"]
+    for path, mode in zip(paths, (None, "float16"), strict=True):
+        tfconvert.convert(tmp_path / "model", quantize=mode).save(path)
+    found = _data(*paths, "--latency")
+    assert [each["what"] for each in found["outputs"]] == [""]
+    assert "32 for other dynamic sizes" in found["notes"][0]
+    assert min(found["latency"]) > 0
+    bench = CliRunner().invoke(main, ["bench", str(paths[0]), "--runs", "1"])
+    assert "on image float32[1,32,32,3]" in bench.output
+
+
 def test_the_official_converters_file_computes_the_same(
     right: Path, digits_model: Path, tf: ModuleType, tmp_path: Path
 ) -> None:

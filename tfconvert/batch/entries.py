@@ -85,7 +85,8 @@ def to_entries(models: Iterable[Mapping[str, Any]], template: str | None, common
 def _entry(model: Mapping[str, Any], path: str, number: int, template: str | None, common: Mapping[str, Any]) -> Entry:
     name = str(model.get("name") or _stem(path))
     settings = {**common, **model.get("settings", {})}
-    output = _filled(_in_folder(model.get("output") or template or "", settings), path, name, number)
+    output = model.get("output") or _directory(template or "")
+    output = _filled(_in_folder(output, settings), path, name, number)
     form = form_of(output, settings)
     if form != Form():
         settings |= form.settings
@@ -93,6 +94,12 @@ def _entry(model: Mapping[str, Any], path: str, number: int, template: str | Non
     extras = {key: model[key] for key in EXTRAS if key in model}
     extras |= {key: _filled(extras[key], path, name, number) for key in TEMPLATES if key in extras}
     return Entry(name, path, output, settings, extras, model.get("directory", ""), model.get("where", ""))
+
+
+def _directory(template: str) -> str:
+    """Returns a template for all results; one without an extension and without fields is a directory."""
+    is_directory = template and "{" not in template and not Path(template).suffix
+    return f"{template.rstrip('/')}/" if is_directory else template
 
 
 def _in_folder(template: str, settings: Mapping[str, Any]) -> str:

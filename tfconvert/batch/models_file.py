@@ -70,7 +70,7 @@ def read_models(path: str, directory: str | None = None) -> list[dict[str, Any]]
         content = {"models": content}
     defaults = {name: value for name, value in content.items() if name != "models"} if content else {}
     _check_keys(defaults, _DEFAULTS, path)
-    check_data(_with_lists(defaults.get("settings") or {}, SETTINGS), path)
+    check_data(with_lists(defaults.get("settings") or {}), path)
     listed = content.get("models") if content else None
     if not isinstance(listed, list) or not listed:
         hint = "begin each with [[models]] in TOML, or with `- model: PATH` below `models:` in YAML"
@@ -81,14 +81,14 @@ def read_models(path: str, directory: str | None = None) -> list[dict[str, Any]]
     for index, item in enumerate(listed):
         line = f":{lines[index]}" if len(lines) == len(listed) else ""
         entry = _checked({"model": item} if isinstance(item, str) else item, f"{path}{line}: model {index + 1}")
-        settings = _with_lists({**(defaults.get("settings") or {}), **(entry.get("settings") or {})}, SETTINGS)
+        settings = with_lists({**(defaults.get("settings") or {}), **(entry.get("settings") or {})})
         check_data(settings, entry["where"])
         entry = {**defaults, **entry, "settings": settings, **inside}
         found.append({**entry, **{name: _join(start, entry[name]) for name in _PATHS if name in entry}})
     return found
 
 
-def _with_lists(settings: Mapping[str, Any], known: Mapping[str, Setting]) -> dict[str, Any]:
+def with_lists(settings: Mapping[str, Any], known: Mapping[str, Setting] = SETTINGS) -> dict[str, Any]:
     """Returns settings in which single strings for lists became lists, as for a repeatable flag given once."""
     found = dict(settings)
     for name, value in settings.items():
@@ -96,7 +96,7 @@ def _with_lists(settings: Mapping[str, Any], known: Mapping[str, Setting]) -> di
         if isinstance(value, str) and row is not None and row.schema.get("type") == "array":
             found[name] = [value]
         elif isinstance(value, dict) and name in NESTED and known is SETTINGS:
-            found[name] = _with_lists(value, settings_of(NESTED[name]))
+            found[name] = with_lists(value, settings_of(NESTED[name]))
     return found
 
 

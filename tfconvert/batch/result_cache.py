@@ -24,7 +24,7 @@ from tfconvert.converter.targets.output_form import Form
 from tfconvert.exporters.output_file import Parts, Write, places_of, write_whole
 from tfconvert.exporters.safetensors import PARAMETERS
 from tfconvert.importers.source import Source
-from tfconvert.report.report import Report
+from tfconvert.report.report import Report, head
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.files import open_file, read_file
 from tfconvert.settings import data
@@ -58,8 +58,8 @@ class CachedReport(NamedTuple):
 
     def to_text(self, output_file: str = "", *, verbose: bool = False) -> str:
         """Returns the report as text for a terminal."""
-        head = f"{self.source} -> {output_file}" if output_file else self.source
-        return f"{head}\n  from the cache; the conversion that made it:\n{self.texts[verbose]}"
+        first = head(self.source, output_file, self.data.get("beside", ()))
+        return f"{first}\n  from the cache; the conversion that made it:\n{self.texts[verbose]}"
 
 
 class Found(NamedTuple):

@@ -11,8 +11,7 @@ import click
 
 from tfconvert.cli.batch_summary import AS_JSON, CACHE_DIR, JOBS, Results, count_failed, print_summary, progress_bar
 from tfconvert.cli.options import CONTEXT, Syntax, show
-from tfconvert.cli.streams import say
-from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 if TYPE_CHECKING:
     from tfconvert.batch.engines import Trial
@@ -25,7 +24,8 @@ Examples:
   tfconvert batch 'models/*/saved_model' -o 'out/{name}.tflite'
   tfconvert batch --manifest models.yaml --state done.jsonl --json
   tfconvert batch --list models.txt -o 's3://bucket/{name}.tflite' --engine ray --address auto
-  tfconvert batch a.pb b.pb -o '{name}.tflite' --set quantize=dynamic --set verify=true
+  tfconvert batch a.pb b.pb -o out/ --set quantize=dynamic --set verify=true
+  tfconvert batch a.pb b.pb -o out/ --set quantize=int8 --set quantize.samples=samples.npz
 
 \b
 A manifest:
@@ -46,18 +46,35 @@ def _setting(text: str) -> tuple[str, Any]:
     """Returns the name and the value of `NAME=VALUE`; the value is a string if the setting accepts it, else JSON."""
     import json
 
-    from tfconvert.settings.data import SETTINGS
-    from tfconvert.settings.setting import is_valid
+    from tfconvert.settings.data import NESTED, SETTINGS
+    from tfconvert.settings.setting import is_valid, settings_of
 
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ValueError
-    if name in SETTINGS and is_valid(value, SETTINGS[name].schema):
+    whole, _, part = name.partition(".")
+    known = settings_of(NESTED[whole]) if part and whole in NESTED else SETTINGS
+    row = known.get(part or name)
+    if row is not None and is_valid(value, row.schema):
         return name, value  # Also one that looks like a number, as a release does.
     try:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def _merged(given: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the settings of `--set`; `quantize.mode` is a part of `quantize`."""
+    found: dict[str, Any] = {}
+    for name, value in given:
+        whole, _, part = name.partition(".")
+        if not part:
+            found[whole] = value
+            continue
+        known = found.get(whole, {})
+        # A mode alone may stand for the object.
+        found[whole] = {**(known if isinstance(known, dict) else {"mode": known}), part: value}
+    return found
 
 
 @click.command("batch", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
@@ -83,7 +100,8 @@ def _setting(text: str) -> tuple[str, Any]:
     "settings",
     type=Syntax("NAME=VALUE", "quantize=dynamic", _setting),
     multiple=True,
-    help="A setting of all models, an argument of tfconvert.convert; repeatable.",
+    help="A setting of all models, an argument of tfconvert.convert, or a part of one: quantize.samples=x.npz. "
+    "Repeatable.",
 )
 @click.option("--state", metavar="FILE", help="Record results in FILE, and skip those that it has.")
 @click.option("--reports", is_flag=True, help="Write each report beside its result, as JSON.")
@@ -144,18 +162,19 @@ def batch(
     Exit status: 0 if all results were written, 1 if a conversion failed, 2 if the command line or a manifest is wrong.
     """
     from tfconvert.batch import entries as listing
-    from tfconvert.batch.models_file import read_list, read_models
+    from tfconvert.batch.models_file import read_list, read_models, with_lists
     from tfconvert.batch.state import State
     from tfconvert.settings.data import check_data
 
     if address is not None and engine != "ray":
         raise click.UsageError("--address is for --engine ray")
     try:
-        check_data(dict(settings), "--set")
+        common = with_lists(_merged(settings))
+        check_data(common, "--set")
         named = [{"model": model} for model in models]
         named += [each for path in lists for each in read_list(path)]
         named += [each for path in manifests for each in read_models(path)]
-        entries = listing.to_entries(named, template, dict(settings))
+        entries = listing.to_entries(named, template, common)
         for entry in entries:
             if problem := entry.refused(_OF_BUILD, "is for tfconvert build"):
                 raise problem
@@ -175,10 +194,9 @@ def batch(
 def _print_failed(results: Results) -> None:
     for entry, outcome, _ in results:
         if outcome.problem is not None:
-            first = outcome.problem["errors"][0]
-            say(f"tfconvert: error: {entry.where or entry.name}: {first['message']} [{first['code']}]", sys.stderr)
-            if first.get("hint"):
-                say(f"  hint: {first['hint']}", sys.stderr)
+            first, *rest = (Diagnostic(**each) for each in outcome.problem["errors"])
+            more = f" (and {len(rest)} more; --json has all)" if rest else ""
+            show([first._replace(message=f"{entry.where or entry.name}: {first.message}{more}")])
 
 
 def _run(

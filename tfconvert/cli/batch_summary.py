@@ -53,7 +53,7 @@ def count_failed(results: Results) -> int:
 
 
 def print_summary(results: Results, *, as_json: bool, quiet: bool, stream: TextIO | None) -> None:
-    """Prints a row for each entry, and their number.
+    """Prints a row for each entry that an earlier run hasn't converted, and their numbers.
 
     Args:
         results: The results.
@@ -65,19 +65,21 @@ def print_summary(results: Results, *, as_json: bool, quiet: bool, stream: TextI
     if as_json:
         say(to_json({"models": [_row(*result) for result in results], "failed": failed}), stream)
     elif not quiet:
-        width = max(len(entry.name) for entry, _, _ in results)
-        for entry, outcome, was_done in results:
-            say(f"{entry.name:<{width}}  {_status(outcome, was_done)}  {entry.output}".rstrip(), stream)
-        text = f"{len(results) - failed} of {len(results)} converted"
-        say(f"{text}, {failed} failed" if failed else text, stream)
+        shown = [(entry, outcome) for entry, outcome, was_done in results if not was_done]
+        width = max((len(entry.name) for entry, _ in shown), default=0)
+        for entry, outcome in shown:
+            say(f"{entry.name:<{width}}  {_status(outcome)}  {entry.output}".rstrip(), stream)
+        done = len(results) - len(shown)
+        counts = [f"{len(shown) - failed} of {len(results)} converted", *([f"{done} done before"] if done else [])]
+        say(", ".join([*counts, *([f"{failed} failed"] if failed else [])]), stream)
 
 
-def _status(outcome: Outcome, was_done: bool) -> str:
+def _status(outcome: Outcome) -> str:
     if outcome.problem is not None:
         return f"{'failed':<9} {outcome.code:>24}"
-    status = "done before" if was_done else "cached" if outcome.summary.get("cached") else "converted"
+    status = "cached" if outcome.summary.get("cached") else "converted"
     low = "  low fidelity" if outcome.summary.get("fidelity", {}).get("is_low") else ""
-    return f"{status:<11} {size_text(outcome.summary['size']):>12} {outcome.seconds:7.2f} s{low}"
+    return f"{status:<9} {size_text(outcome.summary['size']):>12} {outcome.seconds:7.2f} s{low}"
 
 
 def _row(entry: Entry, outcome: Outcome, was_done: bool) -> Mapping[str, Any]:

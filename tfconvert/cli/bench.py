@@ -47,7 +47,7 @@ Examples:
     "shapes",
     type=SHAPE,
     multiple=True,
-    help="The shape of an input; repeatable. Default: the file's, 1 where a size is dynamic.",
+    help="The shape of an input; repeatable. Default: the file's, with 1 for a dynamic batch and 32 for others.",
 )
 @click.option("--whole", is_flag=True, help="Measure the file as a whole only, not each operator.")
 @json_option("Print everything as JSON.")

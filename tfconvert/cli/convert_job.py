@@ -40,6 +40,8 @@ class ConvertCommand(NamedTuple):
         options: The settings.
         on_stage: Called with the name of each stage before it begins.
         server: The server that converts the model; `None` for this process.
+        imports: Files of the user's code that the model needs.
+        began: When the process began, by `time.perf_counter`; `None` if that is of no interest.
     """
 
     source: Source
@@ -47,6 +49,8 @@ class ConvertCommand(NamedTuple):
     options: Options
     on_stage: Callable[[str], None] = lambda name: None
     server: ServerAddress | None = None
+    imports: tuple[str, ...] = ()
+    began: float | None = None
 
     def run(self) -> Report | CachedReport:
         """Converts the model and writes the files."""
@@ -89,7 +93,9 @@ class ConvertCommand(NamedTuple):
             report.save_model_explorer(self.output.explorer)
 
     def _convert(self, array: CArray | None) -> Report:
-        return self._save(convert_source(self.source, self.options, self.on_stage), array)
+        starting = [] if self.began is None else [StageTime("start", time.perf_counter() - self.began)]
+        report = self._save(convert_source(self.source, self.options, self.on_stage), array)
+        return report._replace(stages=(*starting, *report.stages))
 
     def _save(self, converted: Model, array: CArray | None) -> Report:
         self.on_stage("write")
@@ -112,7 +118,7 @@ class ConvertCommand(NamedTuple):
         """Returns the files that the conversion reads."""
         from tfconvert.conversion import input_files
 
-        return input_files(self.source, self.options)
+        return [*input_files(self.source, self.options), *map(Path, self.imports)]
 
     def _array(self) -> CArray | None:
         if is_c_source(self.output.file):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +12,7 @@ from tfconvert.cli.options import CONTEXT, json_option, show
 from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
-    from tfconvert.tools.diff import Diff
+    from tfconvert.tools.diff import Diff, WeightChange
 
 _MAX = 20
 
@@ -32,7 +32,8 @@ Examples:
     "--data",
     metavar="PATH",
     multiple=True,
-    help="Inputs in files (.npz, .npy) or directories of them; repeatable. Default: random ones.",
+    help="Inputs in files (.npz, .npy) or directories of them; repeatable. Default: random ones, with 2 for a "
+    "dynamic batch and 32 for other dynamic sizes.",
 )
 @click.option("--latency", is_flag=True, help="Measure both in LiteRT, in turns.")
 @json_option("Print the differences as JSON.")
@@ -62,6 +63,15 @@ def diff(first: str, second: str, data: tuple[str, ...], latency: bool, as_json:
 
 def _lines(first: str, second: str, found: Diff) -> Iterator[str]:
     yield f"{first}: {found.sizes[0]} bytes; {second}: {found.sizes[1]} bytes"
+    if found.outputs:
+        yield "  outputs:"
+        yield from _few(
+            [
+                f"{each.signature}/{each.output} {each.what or 'agrees'} (largest error {each.max_absolute:.2e}, "
+                f"{each.max_relative:.1e} of the largest value)"
+                for each in found.outputs
+            ]
+        )
     for section in dict.fromkeys(change.section for change in found.structure):
         yield f"  {section}:"
         own = [change for change in found.structure if change.section == section]
@@ -73,22 +83,27 @@ def _lines(first: str, second: str, found: Diff) -> Iterator[str]:
                 f"{each.name} {list(each.shape)}: {each.first or 'none'} -> {each.second or 'none'}"
                 + (f", {each.numbers} numbers differ, by up to {each.absolute:.3g}" if each.numbers else "")
                 for each in found.weights
+                if not each.is_rounding
             ]
         )
-    if found.outputs:
-        yield "  outputs:"
-        yield from _few(
-            [
-                f"{each.signature}/{each.output} {each.what or 'agrees'} (largest error {each.max_absolute:.2e}, "
-                f"{each.max_relative:.1e} of the largest value)"
-                for each in found.outputs
-            ]
-        )
+        yield from _rounded([each for each in found.weights if each.is_rounding])
     yield from (f"  note: {note}" for note in found.notes)
     if found.latency is not None:
         one, other = found.latency
         yield f"  latency: {one:.3f} ms -> {other:.3f} ms, {other / one:.2f} times" if one else "  latency: none"
     yield "  the same" if found.is_same else "  different"
+
+
+def _rounded(weights: Sequence[WeightChange]) -> Iterator[str]:
+    """Yields a line for each pair of types of the weights that differ by less than a step."""
+    groups: dict[str, list[WeightChange]] = {}
+    for each in weights:
+        kinds = [kind.partition(" (")[0] for kind in (each.first, each.second)]
+        groups.setdefault(" -> ".join(kinds), []).append(each)
+    for kinds, group in groups.items():
+        largest = max(each.absolute for each in group)
+        what = f"{len(group)} weight{'s'[: len(group) > 1]}, {kinds}"
+        yield f"    {what}: differ by rounding only, by up to {largest:.3g} (--json lists them)"
 
 
 def _few(lines: list[str]) -> list[str]:

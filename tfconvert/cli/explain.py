@@ -3,15 +3,49 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from tfconvert.cli.options import CONTEXT
 
+if TYPE_CHECKING:
+    from tfconvert.schema.error_codes import ErrorCode
+
+COMMON = (
+    "unsupported-op",
+    "not-a-saved-model",
+    "foreign-format",
+    "unknown-format",
+    "load-failed",
+    "no-tensorflow",
+    "wrong-option",
+    "unknown-tensor",
+    "unknown-signature",
+    "no-signature",
+    "shape-mismatch",
+    "open-sizes",
+    "same-signature",
+    "custom-operators",
+    "no-samples",
+    "wrong-sample",
+    "low-fidelity",
+    "nothing-quantized",
+    "verification-failed",
+    "runtime-error",
+    "newer-runtime",
+    "litert-missing",
+    "iree-missing",
+    "output-not-writable",
+    "internal-error",
+)
+"""The codes that people encounter first, roughly the most frequent first."""
+
 _EXAMPLES = """
 \b
 Examples:
-  tfconvert explain                    all codes, a line each
+  tfconvert explain                    all codes, a line each, the most frequent first
   tfconvert explain unsupported-op     what it means, why it happens, what to do, an example
 """
 
@@ -27,9 +61,7 @@ def explain(code: str | None) -> None:
 
     codes = error_codes.all_codes()
     if code is None:
-        width = max(map(len, codes))
-        for name, entry in codes.items():
-            click.echo(f"{name:<{width}}  {entry.means}")
+        _list(codes)
         return
     found = codes.get(code.strip("[]"))
     if found is None:
@@ -40,3 +72,14 @@ def explain(code: str | None) -> None:
         click.echo(f"tfconvert: error: there is no code {code!r}{meant}", err=True)
         sys.exit(2)
     click.echo(found.to_text())
+
+
+def _list(codes: Mapping[str, ErrorCode]) -> None:
+    width = max(map(len, codes))
+    for title, names in (
+        ("The most frequent codes:", COMMON),
+        ("All others:", [name for name in codes if name not in COMMON]),
+    ):
+        click.echo(title)
+        for name in names:
+            click.echo(f"  {name:<{width}}  {codes[name].means}")

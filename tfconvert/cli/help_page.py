@@ -16,8 +16,8 @@ Usage: tfconvert MODEL [-o FILE] [OPTION]...
   tfconvert inspect saved_model/               show what is in a model, and whether it converts
   tfconvert explain unsupported-op             explain an error
 
-Verbs: {verbs}
-`tfconvert -h` lists the usual options, `tfconvert --help-all` every option, `tfconvert VERB -h` those of a verb.
+Commands: {commands}
+`tfconvert -h` lists the usual options, `tfconvert --help-all` all, `tfconvert COMMAND -h` those of a command.
 """
 
 SECTIONS = (

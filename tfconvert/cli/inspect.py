@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.cli.failure import JsonErrors
+from tfconvert.cli.keras_files import imports_option
 from tfconvert.cli.options import CONTEXT, MEMORY, json_option, options_of, show, to_source, utf8
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.options import Options
@@ -31,6 +32,7 @@ Examples:
 
 @click.command("inspect", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("model", type=click.Path())
+@imports_option
 @options_of(Selection)
 @options_of(LiteRT, "allow_custom_ops", "recurrent", "accelerator")
 @click.option(

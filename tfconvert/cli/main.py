@@ -15,6 +15,7 @@ import click
 from tfconvert.cli.completion import complete_model
 from tfconvert.cli.failure import DEBUG, INTERRUPTED, ErrorGuard, JsonErrors, show_failure
 from tfconvert.cli.help_page import SUMMARY, format_help
+from tfconvert.cli.keras_files import imports_option, prepare_for_keras
 from tfconvert.cli.options import CONTEXT, STATS, flag, json_option, setting_options, show, to_settings
 from tfconvert.cli.output_options import (
     OUTPUT_SETTINGS,
@@ -27,7 +28,7 @@ from tfconvert.cli.output_options import (
     to_server,
 )
 from tfconvert.cli.progress import Progress, with_progress
-from tfconvert.cli.streams import say
+from tfconvert.cli.streams import can_redraw, say
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.source import Source
@@ -123,6 +124,9 @@ def with_runtimes(args: Sequence[str]) -> list[str]:
 # The extensions of models that the name of a result does not keep.
 _MODEL_EXTENSIONS = (".keras", ".h5", ".hdf5", ".pb", ".pbtxt", ".meta", ".mlir", ".mlirbc", ".bin", ".tflite")
 
+# How much a word has to be like a command to be taken for one with a typing error.
+_LIKENESS = 0.7
+
 # Verbs of the main job itself, with the options that they stand for.
 _OWN_VERBS = {"convert": (), "help": ("--help",)}
 
@@ -154,7 +158,7 @@ class MainCommand(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses the main job's arguments; options may follow the model, or be those of `tflite_convert`."""
         if not args and not ctx.resilient_parsing:
-            click.echo(SUMMARY.format(verbs=", ".join(_NAMES)), nl=False)
+            click.echo(SUMMARY.format(commands=", ".join(_NAMES)), nl=False)
             ctx.exit(2)
         ctx.allow_interspersed_args = True
         if any(_LIKE_OFFICIAL.match(each) for each in args):
@@ -206,6 +210,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.argument("result", metavar="[OUTPUT]", required=False, type=click.Path())
 @output_options
 @setting_options
+@imports_option
 @flag(
     "--input-stats",
     section="Inputs, outputs and shapes",
@@ -218,7 +223,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.option(
     "-q", "--quiet", is_flag=True, help="Print nothing but errors, and that a quantized model differs too much."
 )
-@click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the whole report, and TensorFlow's log for Keras files.")
 @flag(DEBUG, is_flag=True, expose_value=False, help="Print the traceback of an internal error.")
 @click.option(
     "--help-all",
@@ -237,7 +242,8 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
     callback=_print_versions,
     help="Show the versions of tfconvert and of what it runs on, and exit.",
 )
-def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
+@click.pass_obj
+def main(began: float | None, model: str, result: str | None, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
     """Convert a TensorFlow or JAX MODEL to a LiteRT file, OUTPUT or that of -o.
 
     MODEL is a SavedModel directory, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras
@@ -258,6 +264,9 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
     server = to_server({name: settings[name] for name in SERVER_SETTINGS}, written)
     try:
         source, options = _split(model, settings["output_file"], data)
+        if settings["imports"] and (server or written.cache_dir):
+            raise click.UsageError("--import goes neither with --server nor with --cache-dir")
+        prepare_for_keras(model, settings["imports"], shows_log=verbose)
     except ConversionError as problem:
         _print_error(problem, written, as_json)
         sys.exit(2 if problem.code == "wrong-option" else 1)
@@ -266,7 +275,8 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
         if settings["input_stats"]:
             source = with_stats(source, dict(settings["input_stats"]), options.quantize)
         with JsonErrors(as_json, written.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
-            report = _job(source, written, progress, options, server).run()
+            job = _job(source, written, progress, options, server)
+            report = job._replace(imports=settings["imports"], began=began).run()
     except ConversionError as problem:
         _print_error(problem, written, as_json)
         sys.exit(1)
@@ -274,6 +284,22 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
         show(low_fidelity(report))
     if as_json or not quiet:
         say(_text(report, written, as_json, verbose), written.report_stream)
+    if not as_json and not quiet:
+        _say_next(report, written, options)
+
+
+def _say_next(report: Report | CachedReport, output: Output, options: Options) -> None:
+    from tfconvert.cli.next_step import next_step, run_command
+    from tfconvert.report.report import Report
+    from tfconvert.settings.targets import Iree
+
+    text = ""
+    if isinstance(options.target, Iree) and isinstance(report, Report):
+        text = run_command(output, options.target, report)
+    elif can_redraw(output.report_stream):
+        text = next_step(output, options)
+    if text:
+        say(text, output.report_stream)
 
 
 def _check_verb(model: str) -> None:
@@ -286,9 +312,9 @@ def _check_verb(model: str) -> None:
         return
     import difflib
 
-    near = difflib.get_close_matches(model.lower(), [*_NAMES, *_OWN_VERBS], 1)
+    near = difflib.get_close_matches(model.lower(), [*_NAMES, *_OWN_VERBS], 1, _LIKENESS)
     if near:
-        raise click.UsageError(f"{model!r} is neither a verb nor a path. Did you mean {near[0]}?")
+        raise click.UsageError(f"{model!r} is neither a command nor a path. Did you mean {near[0]}?")
 
 
 def _output_file(model: str, result: str | None, file: str | None, data: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ import click
 
 from tfconvert.cli.completion import complete_passes
 from tfconvert.cli.failure import show_failure, tell_more
+from tfconvert.cli.keras_files import imports_option
 from tfconvert.cli.options import CONTEXT, options_of, show, to_source, utf8
 from tfconvert.schema.diagnostics import ERROR, ConversionError
 from tfconvert.settings.options import Options
@@ -89,6 +90,7 @@ Examples:
     is_flag=True,
     help="MLIR: expect the diagnostics that comments announce (// expected-error@+1 {{...}}), and no other.",
 )
+@imports_option
 @options_of(Selection)
 @options_of(LiteRT, "allow_custom_ops", "recurrent", "composites")
 @options_of(Options, "patterns", "check_passes", "limits")

@@ -13,6 +13,7 @@ from typing import Any, TextIO, get_args
 import click
 
 from tfconvert.cli.help_page import Flag
+from tfconvert.cli.keras_files import prepare_for_keras
 from tfconvert.cli.streams import say
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
@@ -239,7 +240,7 @@ def setting_options(function: Function) -> Function:
 
 
 def _option(row: Setting, group: str, section: str) -> Function:
-    kind, choices = row.schema.get("type"), row.schema.get("enum")
+    kind, choices = row.schema.get("type"), row.schema.get("enum", row.schema.get("items", {}).get("enum"))
     text = row.help or row.text
     shown = f"{group}{text[0].lower()}{text[1:]}" if group else text
     if kind == "boolean" or row.data == "verify":
@@ -248,7 +249,7 @@ def _option(row: Setting, group: str, section: str) -> Function:
     if row.name in _SYNTAX:
         settings["type"] = _SYNTAX[row.name]
     elif choices is not None:
-        settings["type"] = click.Choice([str(each) for each in choices])
+        settings["type"] = click.Choice([str(each) for each in choices], case_sensitive=False)
     elif kind == "integer":
         settings["type"] = click.IntRange(row.schema.get("minimum"))
     elif kind == "number":
@@ -341,11 +342,15 @@ def _metadata(values: dict[str, Any]) -> Mapping[str, Any] | str | None:
 def to_source(model: str, values: dict[str, Any]) -> tuple[Source, Options]:
     """Returns the model with its selection, and the settings, of a command that writes no file.
 
+    Keras' files are prepared for.
+
     Args:
         model: The model.
         values: The command's parameters, of which the settings are taken.
     """
+    imports = values.pop("imports", ())
     selection, options = from_data(to_settings(values))
+    prepare_for_keras(model, imports)
     return Source(model, **selection), options
 
 

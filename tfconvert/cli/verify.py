@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from tfconvert.cli.keras_files import imports_option
 from tfconvert.cli.options import CONTEXT, json_option, options_of, show, to_source
 from tfconvert.schema.diagnostics import ERROR, ConversionError, printable
 from tfconvert.schema.files import read_input
@@ -55,6 +56,7 @@ Examples:
     "--compare-layers", is_flag=True, help="Find the first operator whose result differs; quantized: list the layers."
 )
 @json_option("Print the outcome as JSON.")
+@imports_option
 @options_of(Selection)
 @options_of(Options, "limits")
 def verify(

@@ -39,6 +39,7 @@ def _report(data: Mapping[str, Any], source: str) -> Report:
         source,
         tuple(StageTime(str(each["name"]), float(each["seconds"])) for each in data["stages"]),
         operations_before=_counter(data["operations_before"]),
+        operations_kind=str(data["operations_kind"]),
         operators=_counter(data["operators"]),
         bytes_by_operator=_counter(data["bytes_by_operator"]),
         rewrites={str(name): _counter(counts) for name, counts in data["rewrites"].items()},
@@ -53,6 +54,7 @@ def _report(data: Mapping[str, Any], source: str) -> Report:
         operator_versions={str(name): int(version) for name, version in data["operator_versions"].items()},
         min_runtime_version=str(data["min_runtime_version"]),
         custom_operators={str(name): int(count) for name, count in data["custom_operators"].items()},
+        beside=tuple(map(str, data.get("beside", ()))),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
 import zipfile
 import zlib
@@ -128,7 +129,12 @@ _DAMAGED = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, Value
 _KIND = "KERAS_MODEL"
 
 _PIP = "pip install 'tfconvert[tensorflow]'"
-_LOAD = "load the model in Python with its custom objects, and pass it to tfconvert.convert"
+_LOAD = (
+    "name files that define custom layers: --import FILE.py; or load the model in Python with its custom objects, and "
+    "pass it to tfconvert.convert"
+)
+# The part of Keras' message about a class or function that it doesn't know.
+_MISSING = re.compile(r"(?:Could not locate|Unknown) [a-z :]+'[^']*'")
 
 
 def prepare_keras(model: Any, name: str | None = None) -> PreparedModel:
@@ -185,12 +191,19 @@ def prepare_keras_file(path: Path, custom_objects: Mapping[str, Any] | None = No
     """
     is_zip, version = _version(path)
     keras = _keras_for(path, is_old=not version.startswith("3"))
-    with explained("load-failed", f"Keras can't load {path}", _LOAD):
+    with explained("load-failed", f"Keras can't load {path}", _LOAD, _reason):
         # Keras' warnings about optimizers are dropped: conversion doesn't need optimizers.
         model = keras.models.load_model(
             path, custom_objects=custom_objects, compile=False, **({"safe_mode": True} if is_zip else {})
         )
     return prepare_keras(model, str(path))
+
+
+def _reason(text: str) -> str:
+    """Returns the reason in Keras' message about a file, without the model's configuration."""
+    last = text.rpartition("Exception encountered: ")[2].partition(" Full object config:")[0]
+    missing = _MISSING.search(last)
+    return missing[0] if missing is not None else last
 
 
 def _is_old(model: Any) -> bool:

@@ -34,6 +34,11 @@ _OF_GRAPHS = ("inputs", "outputs", "signatures", "tags", "op_defs")
 _OF_INTERFACES = ("input_shapes", "rename", "batch")
 
 
+def is_keras_file(path: Path) -> bool:
+    """Returns whether a path is that of a Keras file, which only Keras can read."""
+    return path.suffix in _KERAS_FILES and not is_folder(path)
+
+
 def prepare_if_needed(model: object) -> PreparedModel | None:
     """Prepares a model that only its framework can read: a Keras model, a Keras file, or TensorFlow's functions.
 
@@ -44,7 +49,7 @@ def prepare_if_needed(model: object) -> PreparedModel | None:
     """
     if isinstance(model, str | os.PathLike):
         path = Path(model)
-        if path.suffix not in _KERAS_FILES or is_folder(path):
+        if not is_keras_file(path):
             return None
         from tfconvert.importers.keras import prepare_keras_file
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import dims, types
 
 
 def override_shape(name: str, noted: types.Shape | None, wanted: Any) -> types.Shape:
@@ -27,15 +27,12 @@ def override_shape(name: str, noted: types.Shape | None, wanted: Any) -> types.S
             hint="give a list of integers; -1 or None leaves a dimension as it is",
         )
     shape = tuple(-1 if dim is None or dim < 0 else int(dim) for dim in wanted)
-    clash = noted is not None and (
-        len(noted) != len(shape) or any(a >= 0 and b >= 0 and a != b for a, b in zip(noted, shape, strict=True))
-    )
-    if clash:
-        requested, known = list(shape), list(noted or ())
+    if noted is not None and (clash := dims.difference(shape, noted)):
+        hint = "only dynamic dimensions (?) can be set" if "?" in dims.text(noted) else ""
         raise error(
             "shape-mismatch",
-            f"the shape {requested} for {name!r} contradicts the model's {known}",
-            hint="set unknown dimensions (-1) only",
+            f"the shape {dims.text(shape)} for {name!r} contradicts the model's {dims.text(noted)}: {clash}",
+            hint=hint or "the model has only this shape: leave --input-shape (input_shapes) out",
         )
     return shape if noted is None else tuple(a if b < 0 else b for a, b in zip(noted, shape, strict=True))
 

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any
@@ -100,13 +100,14 @@ def temporary_model(name: str, kind: str, saved_for: str = "") -> Iterator[Tempo
 
 
 @contextmanager
-def explained(code: str, what: str, hint: str) -> Iterator[None]:
+def explained(code: str, what: str, hint: str, reason: Callable[[str], str] = str) -> Iterator[None]:
     """Converts errors that TensorFlow and Keras raise in a block to a `ConversionError`.
 
     Args:
         code: The error's code.
         what: The action that failed.
         hint: What the user can do.
+        reason: Returns the part of a message that users need.
 
     Raises:
         ConversionError: The block failed.
@@ -117,7 +118,7 @@ def explained(code: str, what: str, hint: str) -> Iterator[None]:
         raise
     except _trouble() as problem:
         text = " ".join(str(problem).split()) or type(problem).__name__
-        raise error(code, f"{what}: {text}", hint=hint) from problem
+        raise error(code, f"{what}: {reason(text)}", hint=hint) from problem
 
 
 TABLES = "it uses tables or files"

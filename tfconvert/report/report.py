@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tfconvert.converter.targets.litert.accelerator_check import Acceptance
     from tfconvert.schema.fidelity import OutputError
 
+TENSORFLOW_OP = "TensorFlow op"
+
 # How many entries a section of the short text has.
 _FEW = 8
 
@@ -37,7 +39,8 @@ class Report(NamedTuple):
     Attributes:
         source: The path of the model.
         stages: The stages in order.
-        operations_before: TensorFlow ops after import, by name.
+        operations_before: The model's ops after import, by name.
+        operations_kind: What these are called in the singular: `TensorFlow op`, `StableHLO op`, `LiteRT operator`.
         operators: LiteRT operators in the result, by name.
         bytes_by_operator: Constant bytes in the result by the operator that first uses them.
         rewrites: How many times each pass did what it reports: patterns applied, variables frozen, ops folded.
@@ -56,11 +59,13 @@ class Report(NamedTuple):
         acceptances: What the accelerators take that the result is for.
         arena: Bytes that the runtime plans for the tensors of the main graph, with open sizes as stored; `None` if
             unknown.
+        beside: The extensions of files beside the result, such as an IREE program's weights.
     """
 
     source: str
     stages: tuple[StageTime, ...] = ()
     operations_before: Counter[str] = _NONE
+    operations_kind: str = TENSORFLOW_OP
     operators: Counter[str] = _NONE
     bytes_by_operator: Counter[str] = _NONE
     rewrites: Mapping[str, Counter[str]] = _NOTHING
@@ -78,6 +83,7 @@ class Report(NamedTuple):
     custom_operators: Mapping[str, int] = _NOTHING
     acceptances: tuple[Acceptance, ...] = ()
     arena: int | None = None
+    beside: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -101,6 +107,7 @@ class Report(NamedTuple):
             "functions": [interface.to_dict() for interface in self.interfaces],
             "stages": [{"name": stage.name, "seconds": round(stage.seconds, 6)} for stage in self.stages],
             "operations_before": ranked(self.operations_before),
+            "operations_kind": self.operations_kind,
             "operators": ranked(self.operators),
             "operator_versions": dict(sorted(self.operator_versions.items())),
             "min_runtime_version": self.min_runtime_version,
@@ -113,6 +120,7 @@ class Report(NamedTuple):
             "notes": [note.to_dict() for note in (*self.notes, *self.input_notes)],
             **({"accelerators": [each.to_dict() for each in self.acceptances]} if self.acceptances else {}),
             **({"quantization": self.quantization.to_dict()} if self.quantization is not None else {}),
+            **({"beside": list(self.beside)} if self.beside else {}),
         }
 
     def to_text(self, output_file: str = "", *, verbose: bool = False) -> str:
@@ -126,10 +134,8 @@ class Report(NamedTuple):
         first = self._first()
         fidelity = self.quantization.fidelity if self.quantization is not None else None
         lines = [
-            f"{self.source} -> {output_file}" if output_file else self.source,
-            f"  {size_text(self.size)}, {sum(self.operators.values())} operators "
-            f"(from {sum(self.operations_before.values())} TensorFlow ops), "
-            f"{self.frozen_variables} variables frozen, {self.seconds:.2f} s",
+            head(self.source, output_file, self.beside),
+            f"  {size_text(self.size)}, {_many(self.operators, 'operator')}{self._origin()}, {self.seconds:.2f} s",
             *([f"  {fidelity.head()}"] if fidelity is not None else []),
             *(f"  {note.severity}: {note}" for note in first),
             *([f"  {self.runtime}"] if self.runtime else []),
@@ -143,11 +149,8 @@ class Report(NamedTuple):
             if verbose or name in self.headings:
                 lines += _section(self.headings.get(name, name), _counter_rows(counts), most)
         if verbose:
-            lines += _section("TensorFlow ops", _counter_rows(self.operations_before), most)
+            lines += _section(f"{self.operations_kind}s", _counter_rows(self.operations_before), most)
             lines += _section("stages", [(s.name, f"{s.seconds * 1000:.1f} ms") for s in self.stages], most)
-        else:
-            slowest = sorted(self.stages, key=lambda stage: -stage.seconds)[:5]
-            lines.append("  time: " + ", ".join(f"{s.name} {s.seconds * 1000:.0f} ms" for s in slowest))
         for each in self.verification:
             lines.append(
                 f"  verified {each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
@@ -216,6 +219,9 @@ class Report(NamedTuple):
 
         return tuple(note for note in self.notes if note.code == LOW)
 
+    def _origin(self) -> str:
+        return f" from {_many(self.operations_before, self.operations_kind)}" if self.operations_before else ""
+
     def _arena_text(self, arena: int) -> str:
         is_open = any(None in (each.shape or ()) for interface in self.interfaces for each in interface.inputs)
         return f"arena of the main graph: {size_text(arena)}{', with open sizes as stored' if is_open else ''}"
@@ -277,6 +283,23 @@ class Recorder:
             notes=tuple(self.notes),
             quantization=quantization,
         )
+
+
+def head(source: str, output_file: str, beside: Iterable[str]) -> str:
+    """Returns the first line of a report.
+
+    Args:
+        source: The model.
+        output_file: Where the result was written; empty if it was not.
+        beside: The extensions of the files beside it.
+    """
+    files = [output_file, *(os.path.splitext(output_file)[0] + each for each in beside)]
+    return f"{source} -> {', '.join(files)}" if output_file else source
+
+
+def _many(counter: Counter[str], what: str) -> str:
+    count = sum(counter.values())
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def ranked(counter: Counter[str]) -> dict[str, int]:

@@ -95,12 +95,15 @@ def _check(settings: Mapping[str, Any], known: Mapping[str, Setting], where: str
             import difflib
 
             near = difflib.get_close_matches(str(name), known, 1)
+            inside = next((each for each, cls in NESTED.items() if name in settings_of(cls) and each in known), "")
             hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
+            hint = f"it is a part of {inside!r}: {inside}.{name}" if inside else hint
             raise _wrong(f"the setting {name!r} is not known", where, hint)
         if row.is_path and not allow_paths and not row.is_own(value):
             raise _wrong(f"{name!r} names files, which is not allowed here", where)
         if not is_valid(value, row.schema):
-            raise _wrong(f"{name!r} can't be {_shown(value)}", where)
+            hint = f"expected is {row.expected}" if row.expected else ""
+            raise _wrong(f"{name!r} can't be {_shown(value)}", where, hint)
 
 
 def _names_labels(metadata: Any) -> bool:

@@ -112,6 +112,15 @@ def check(source: Source, path: str | os.PathLike[str], wanted: Verify) -> Verif
             (`runtime-error`) or hangs (`litert-timeout`), or a file that is not quantized has limits
             (`wrong-option`).
     """
+    prepared = source.importable()
+    try:
+        return _checked(prepared, path, wanted)
+    finally:
+        if prepared is not source:
+            prepared.discard()
+
+
+def _checked(source: Source, path: str | os.PathLike[str], wanted: Verify) -> Verification:
     content = read_file(path)
     file = outline(content)
     wiring = Matching(file)

@@ -20,6 +20,7 @@ from tfconvert.converter.executor import control_flow
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.runtime import failure
+from tfconvert.converter.validation.inputs import sizes_of
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Tensor, outline, read_file
@@ -109,7 +110,8 @@ def measure(
         path: The file.
         runs: The number of measured runs, after a warm-up.
         threads: The maximum number of threads.
-        shapes: The shapes of inputs by name; dynamic sizes are 1 otherwise.
+        shapes: The shapes of inputs by name; otherwise a dynamic batch is 1, and other dynamic sizes are those of
+            `verify`.
         by_operator: Whether to measure each operator too.
     """
     runtime.require()
@@ -128,7 +130,8 @@ def measure(
 
 def _value(tensor: Tensor, shapes: Mapping[str, Sequence[int]]) -> Array:
     """Returns a value for an input; integers are 0, which is a valid index for every table."""
-    shape = tuple(shapes.get(tensor.name, tuple(max(dim, 1) for dim in tensor.shape)))
+    batch = (1 if dim < 0 else dim for dim in tensor.shape[:1])
+    shape = tuple(shapes.get(tensor.name, sizes_of((*batch, *tensor.shape[1:]))))
     if tensor.type == "string":
         value = np.empty(shape, object)
         value.fill(b"text")
@@ -184,7 +187,7 @@ def _call(child: Child, function: Callable[P, T], /, *args: P.args, **kwargs: P.
     try:
         return child.call(function, *args, **kwargs)
     except ChildError as problem:
-        hint = "give dynamic sizes with --input-shape"
+        hint = "give dynamic sizes with --input-shape (shapes); by default the batch is 1 and others are 32"
         raise failure(problem, "runtime-error", "the file can't be measured", hint) from problem
 
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Input, read
 from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation.comparison import compare
+from tfconvert.converter.validation.inputs import sizes_of
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
 from tfconvert.ops.call import Array
@@ -125,6 +127,7 @@ class WeightChange(NamedTuple):
         numbers: How many numbers differ.
         absolute: The maximum absolute difference.
         relative: The same, relative to the largest number.
+        is_rounding: Whether no number differs by more than a step of the coarser type.
     """
 
     name: str
@@ -134,6 +137,7 @@ class WeightChange(NamedTuple):
     numbers: int = 0
     absolute: float = 0.0
     relative: float = 0.0
+    is_rounding: bool = False
 
 
 def changed_weights(first: ModuleOp, second: ModuleOp) -> Iterator[WeightChange]:
@@ -200,9 +204,10 @@ def _change(one: Weight, other: Weight) -> WeightChange | None:
     distance = np.abs(a - b)
     largest, scale = float(np.max(distance, initial=0)), float(np.max(np.abs(a), initial=0))
     count = int(np.count_nonzero(distance))
-    return WeightChange(
-        one.name, one.type, other.type, one.shape, count, largest, largest / scale if scale else largest
-    )
+    steps = np.maximum(_step(first, kinds[0], scale), _step(second, kinds[1], scale))
+    is_rounding = count > 0 and bool(np.all(distance <= steps))
+    relative = largest / scale if scale else largest
+    return WeightChange(one.name, one.type, other.type, one.shape, count, largest, relative, is_rounding)
 
 
 def _numbers(stored: Array, kind: Any) -> Array:
@@ -212,11 +217,22 @@ def _numbers(stored: Array, kind: Any) -> Array:
     if not isinstance(element, quant.UniformType):
         return numbers
     uniform = element.data
-    shape = [1] * numbers.ndim
-    if uniform.axis is not None:
-        shape[uniform.axis] = -1
-    scales, zeros = (np.reshape(np.array(each, np.float64), shape) for each in (uniform.scales, uniform.zero_points))
+    scales, zeros = (_along(uniform.axis, each, numbers.ndim) for each in (uniform.scales, uniform.zero_points))
     return np.asarray((numbers - zeros) * scales)
+
+
+def _along(axis: int | None, numbers: Sequence[float], rank: int) -> Array:
+    """Returns numbers of a quantized type in a shape that broadcasts to that of the tensor."""
+    return np.reshape(np.array(numbers, np.float64), [-1 if each == axis else 1 for each in range(rank)])
+
+
+def _step(stored: Array, kind: Any, largest: float) -> Array:
+    """Returns the distance of neighbouring numbers of a constant: the scales; for floats, that at the largest."""
+    element = types.element_of(kind)
+    if isinstance(element, quant.UniformType):
+        return _along(element.data.axis, element.data.scales, stored.ndim)
+    is_float = stored.dtype.kind in "fc" or "float" in str(stored.dtype)
+    return np.asarray(float(ml_dtypes.finfo(stored.dtype).eps) * largest if is_float else 0.0)
 
 
 _MAX_INPUTS = 32
@@ -242,7 +258,7 @@ class Diff(NamedTuple):
         structure: The differences in structure.
         weights: The constants that differ.
         outputs: The outputs of both on the same inputs.
-        notes: Notes about outputs that could not be compared.
+        notes: Notes about outputs that could not be compared, and about the inputs.
         latency: The median time of each, in milliseconds; `None` unless measured.
     """
 
@@ -323,6 +339,8 @@ def _outputs(contents: Sequence[bytes], outlines: Sequence[Outline], data: Any) 
                 continue
             pair = _Pair(litert, contents, (one, other), label)
             draws = list(_given(entries, number, data)) if data is not None else _drawn(one.inputs)
+            if data is None and any(-1 in each.shape for each in one.inputs):
+                notes.append(f"{label!r} ran with 2 for a dynamic batch, and with 32 for other dynamic sizes")
             ran = [pair.run(values) for values in draws]
             found += pair.found.values()
             if not any(ran):
@@ -397,7 +415,7 @@ def _drawn(tensors: Sequence[Tensor]) -> Iterator[list[Array]]:
 
 
 def _value(tensor: Tensor, most: int) -> Array:
-    shape = tuple(2 if dim < 0 else dim for dim in tensor.shape)
+    shape = sizes_of(tensor.shape)
     random = np.random.default_rng([zlib.crc32(tensor.name.encode()), most])
     dtype = _dtype(tensor.type)
     if dtype.kind == "O":

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +58,19 @@ def program(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert report["rewrites"]["compile"]["dispatches"] >= 1
     assert "compile" in [each["name"] for each in report["stages"]]
     return path
+
+
+@pytest.mark.parametrize("flags", [[], ["--iree-backend", "vmvx"]])
+def test_the_printed_command_runs_the_program(model: Path, tmp_path: Path, flags: list[str]) -> None:
+    path = tmp_path / "my model.vmfb"
+    done = CliRunner().invoke(main, [str(model), "-o", str(path), *flags])
+    assert done.exit_code == 0, done.output
+    first, *_, last = done.stdout.splitlines()
+    assert first.endswith(f"-> {path}, {path.with_suffix('.safetensors')}")
+    name, *arguments = shlex.split(last.removeprefix("  run it: "))
+    assert name == "iree-run-module"
+    ran = subprocess.run([Path(sys.executable).parent / name, *arguments], capture_output=True, text=True, check=True)
+    assert "1x40xf32=[0.025" in ran.stdout
 
 
 def _softmax(x: np.ndarray) -> np.ndarray:

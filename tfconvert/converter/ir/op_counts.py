@@ -7,7 +7,26 @@ from collections import Counter
 from tfconvert.schema.ir.builtin import ModuleOp
 
 _STRUCTURE = ("func.", "builtin.", "tf_saved_model.")
-_NO_WORK = frozenset({"tf.Const", "tf.VarHandleOp", "tf.ReadVariableOp", "tf.NoOp"})
+_NO_WORK = frozenset(
+    {
+        "stablehlo.constant",
+        "stablehlo.return",
+        "tf.Const",
+        "tf.NoOp",
+        "tf.ReadVariableOp",
+        "tf.VarHandleOp",
+        "tfl.no_value",
+        "tfl.pseudo_const",
+        "tfl.pseudo_qconst",
+    }
+)
+_KINDS = {"tf": "TensorFlow op", "tfl": "LiteRT operator", "stablehlo": "StableHLO op"}
+
+
+def kind_of_operations(module: ModuleOp) -> str:
+    """Returns what the ops of an imported module are called, in the singular."""
+    dialects = (op.name.partition(".")[0] for op in module.walk())
+    return next((_KINDS[each] for each in dialects if each in _KINDS), _KINDS["tf"])
 
 
 def count_operations(module: ModuleOp) -> Counter[str]:

@@ -33,7 +33,6 @@ class GreedyPass(ABC):
     __slots__ = ("allow_custom_ops", "patterns")
 
     dialect: ClassVar[str]
-    heading: ClassVar[str] = ""
 
     def __init__(self, patterns: tuple[Pattern[Any], ...] = (), allow_custom_ops: bool = False) -> None:
         self.patterns = patterns
@@ -72,4 +71,4 @@ class GreedyPass(ABC):
             if own is known:
                 break
         update_function_types(functions)
-        return PassResult(applied, [*patterns.notes(applied), *unused(watched, applied)], self.heading)
+        return PassResult(applied, [*patterns.notes(applied), *unused(watched, applied)])

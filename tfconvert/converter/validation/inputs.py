@@ -87,8 +87,7 @@ def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0) -> Arr
     entry = types.from_mlir(element)
     if entry is None or entry.name in ("resource", "variant"):
         return None
-    sizes = types.shape_of(tensor_type) or ()
-    shape = tuple((_OTHER if axis else _LEADING)[draw % DRAWS] if dim < 0 else dim for axis, dim in enumerate(sizes))
+    shape = sizes_of(types.shape_of(tensor_type) or (), draw)
     random = np.random.default_rng([zlib.crc32(name.encode()), draw, seed])
     if entry.dtype.kind == "O":
         value = np.empty(shape, object)
@@ -104,6 +103,11 @@ def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0) -> Arr
         numbers = np.round(numbers * 2) / 2
     # A number that was multiplied is no array of rank 0 any more.
     return np.asarray(numbers, entry.dtype)
+
+
+def sizes_of(shape: Sequence[int], draw: int = 0) -> tuple[int, ...]:
+    """Returns the shape of a random value: unknown dimensions (below 0) get a size that depends on their position."""
+    return tuple((_OTHER if axis else _LEADING)[draw % DRAWS] if dim < 0 else dim for axis, dim in enumerate(shape))
 
 
 _PASS_FIRST = (

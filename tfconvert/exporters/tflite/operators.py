@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tfconvert.schema.diagnostics import Diagnostic
-from tfconvert.schema.dialects import tfl, tfl_file
+from tfconvert.schema.dialects import quant, tfl, tfl_file, types
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import TFLITE
 from tfconvert.schema.tflite.versions import Call, Operand, first_release, operator_version, parse_release, rules
@@ -20,7 +21,10 @@ _PLACEHOLDER = TFLITE.enums["BuiltinOperator"]["PLACEHOLDER_FOR_GREATER_OP_CODES
 _CUSTOM = TFLITE.enums["BuiltinOperator"]["CUSTOM"]
 
 _NEWER = "newer-runtime"
-_OLDER = "name a newer runtime, or change the model so that it doesn't need the operator"
+_OLDER = "change the model so that it doesn't need the operator"
+# The operator whose weights have one scale for each channel in new versions only; convolutions always had these.
+_DENSE = "FULLY_CONNECTED"
+_ONE_SCALE = 'give dense layers one scale for all their weights: per_channel="not-dense" (--per-tensor-dense)'
 
 
 class _Code:
@@ -131,10 +135,10 @@ class OperatorCodes:
         for (name, version), ops in self._newer.items():
             versions.pop(name, None)
             also = f" (and {len(ops) - 1} more)" if len(ops) > 1 else ""
-            yield found_at(ops[0], _NEWER, f"{self._needed(name, version)}{also}", _OLDER)
+            yield found_at(ops[0], _NEWER, f"{self._needed(name, version)}{also}", _way_out(name, version, ops))
         # An imported file states versions that its calls may not require.
         for name, version in versions.items():
-            yield Diagnostic(_NEWER, self._needed(name, version), hint=_OLDER)
+            yield Diagnostic(_NEWER, self._needed(name, version), hint=_way_out(name, version))
 
     def _needed(self, name: str, version: int) -> str:
         release = first_release(name, version)
@@ -154,6 +158,20 @@ class OperatorCodes:
                 tree["custom_code"] = custom
             result.append(tree | {"version": code.version, "builtin_code": code.number})
         return result
+
+
+def _way_out(name: str, version: int, ops: Sequence[Operation] = ()) -> str:
+    """Returns what to do about operators that the target doesn't have."""
+    release = first_release(name, version)
+    ways = [f"name that runtime: target_runtime={release!r} (--target-runtime {release})"] if release else []
+    if name == _DENSE and any(_has_scales(value) for op in ops for value in op.operands):
+        ways.append(_ONE_SCALE)
+    return "; or ".join([*ways, _OLDER])
+
+
+def _has_scales(value: Value) -> bool:
+    element = types.element_of(value.type)
+    return isinstance(element, quant.UniformType) and element.data.axis is not None
 
 
 SubgraphIndex = Callable[[str, bool], int]

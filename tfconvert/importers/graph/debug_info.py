@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ SourceOf = Callable[[str], Location]
 
 # Frames of installed packages are less useful than the user's own.
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
+_PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
 
 
 def no_source(name: str) -> Location:
@@ -56,11 +58,17 @@ class Sources:
         self._traces: Mapping[str, pb.GraphDebugInfo.StackTrace] = info.traces
 
     def find(self, name: str) -> Location:
-        """Returns the innermost frame of the user's own code, or the innermost of all."""
+        """Returns the innermost frame of the user's own code, or the innermost of all.
+
+        Where this package traced the model, that is among the frames of what it called: what called the package is not
+        where the node comes from.
+        """
         frames = list(self._frames(name))
         places = [
             (self._files[frame.file_index], frame) for frame in frames if 0 <= frame.file_index < len(self._files)
         ]
+        ours = [index for index, (path, _) in enumerate(places) if path.startswith(_PACKAGE)]
+        places = places[ours[-1] + 1 :] if ours else places
         own = [place for place in places if not any(library in place[0] for library in _LIBRARIES)]
         if not places:
             return UNKNOWN_LOC

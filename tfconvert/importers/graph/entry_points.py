@@ -55,12 +55,19 @@ def tensor_hint(name: str, nodes: Iterable[str], results: Sequence[str]) -> str:
 
 
 def _near(name: str, nodes: Sequence[str]) -> list[str]:
-    """Returns similar names: first those with the same end, then those that contain the name."""
+    """Returns similar names: those with the same end, those that contain the name, those that are alike."""
     wanted = name.lower()
     last = wanted.rpartition("/")[2]
     ending = [each for each in nodes if each.lower().rpartition("/")[2] == last]
     holding = [each for each in nodes if wanted in each.lower()]
-    near = [*sorted(ending, key=len), *sorted(holding, key=len), *difflib.get_close_matches(name, nodes, _NEAR)]
+    lasts = {each.lower().rpartition("/")[2]: each for each in sorted(nodes, key=len, reverse=True)}
+    alike = [lasts[each] for each in difflib.get_close_matches(last, lasts, _NEAR)]
+    near = [
+        *sorted(ending, key=len),
+        *sorted(holding, key=len),
+        *difflib.get_close_matches(name, nodes, _NEAR),
+        *alike,
+    ]
     return list(dict.fromkeys(near))[:_NEAR]
 
 

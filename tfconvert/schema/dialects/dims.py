@@ -39,6 +39,15 @@ def text(shape: Shape | None) -> str:
     return "of unknown rank" if shape is None else "[" + ", ".join("?" if dim < 0 else str(dim) for dim in shape) + "]"
 
 
+def difference(given: Shape, wanted: Shape) -> str:
+    """Returns where a given shape contradicts a wanted one, for people; dimensions count from 0."""
+    if len(given) != len(wanted):
+        return f"{len(wanted)} dimension{'s'[: len(wanted) != 1]} needed, {len(given)} given"
+    pairs = enumerate(zip(given, wanted, strict=True))
+    clashes = [f"dimension {at} is {a}, not {b}" for at, (a, b) in pairs if a >= 0 and b >= 0 and a != b]
+    return ", ".join(clashes)
+
+
 def element_of_dim(dim: int) -> int:
     """Returns a dimension as an element of a shape tensor."""
     return UNKNOWN if dim == -1 else dim

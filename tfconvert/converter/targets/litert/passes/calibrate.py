@@ -82,7 +82,7 @@ class Calibrate:
             raise error(
                 "no-samples",
                 f"the calibration file {kept} doesn't exist, and there are no samples for it",
-                hint="pass samples",
+                hint="pass typical inputs: samples=... (--samples FILE.npz)",
             )
         elif wanted.default_range is not None:
             found = dict.fromkeys(self._unknown(module), Range(*map(float, wanted.default_range)))
@@ -92,7 +92,7 @@ class Calibrate:
             raise error(
                 "no-samples",
                 f"the mode {wanted.mode!r} needs samples to find the ranges of values",
-                hint="pass typical inputs as `samples`",
+                hint="pass typical inputs: samples=... (--samples FILE.npz)",
             )
         set_ranges(found)
         if wanted.samples is None and not was_kept:

@@ -44,7 +44,6 @@ class Optimize(GreedyPass):
 
     name: ClassVar[str] = "optimize"
     dialect: ClassVar[str] = "tfl."
-    heading: ClassVar[str] = "fused and folded"
     has_side_effects = staticmethod(tfl.has_side_effects)
 
     def own_patterns(self, module: ModuleOp, names: set[str]) -> PatternSet:
