@@ -18,7 +18,19 @@ from typing import Any
 
 PACKAGE = "tfconvert.report"
 STYLES = ("colours.css", "page.css")
-SCRIPTS = ("text.js", "tree.js", "layout.js", "view.js", "details.js", "charts.js", "main.js")
+SCRIPTS = (
+    "text.js",
+    "tree.js",
+    "layout.js",
+    "pens.js",
+    "colours.js",
+    "view.js",
+    "graphs.js",
+    "details.js",
+    "charts.js",
+    "sections.js",
+    "main.js",
+)
 """The parts of the script, in order: each uses what those before it define."""
 
 Latency = Mapping[str, float] | Sequence[float | None]
