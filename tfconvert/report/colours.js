@@ -3,7 +3,7 @@
 const KINDS = [
   ["math", /conv|matmul|fullyconnected|einsum|lstm|rnn|gru|svdf|embedding|attention/, "Products"],
   ["pool", /pool|mean|sum|reduce|argm|topk|softmax|norm|l2/, "Reductions"],
-  ["act", /relu|sigmoid|tanh|gelu|elu|swish|logistic|prelu|exp|erf|silu/, "Activations"],
+  ["act", /relu|sigmoid|tanh|gelu|elu|swish|logistic|prelu|^exp$|erf|silu/, "Activations"],
   ["quant", /quant/, "Quantization"],
   ["flow", /^if$|while|call|case|^cond|loop|switch|merge/, "Control flow"],
   ["move", /reshape|transpose|concat|slice|pad|pack|gather|split|squeeze|expanddims|shape|tile|broadcast|identity|cast|space|depth|resize|fill|range|scatter|select|where|reverse/, "Data movement"],
@@ -91,6 +91,11 @@ class Scale {
     return Number.isFinite(value) ? this.format(value) : "";
   }
 
+  // What boxes say beside their titles.
+  noteOf(item) {
+    return this.textOf(item);
+  }
+
   legend() {
     if (!this.found) return [el("p", {}, "No values")];
     const ends = [this.format(this.low), this.format(this.high)];
@@ -144,6 +149,11 @@ class Classes {
   textOf(item) {
     const entry = this.entries.find((each) => each[0] === this.of(item));
     return entry ? entry[2] : "";
+  }
+
+  // Classes are told by their colours.
+  noteOf() {
+    return "";
   }
 
   legend() {

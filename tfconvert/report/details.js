@@ -34,7 +34,7 @@ class Details {
       el("p", { class: "over" }, item.times > 1 ? `Repeated ${count(item.times)} times` : "Layer"),
       el("h3", {}, item.path),
       el("button", { type: "button", class: "button", onclick: () => this.drawing.view.toggle(item) }, item.expanded ? "Close" : "Open"),
-      facts([["Ops", count(item.ops)], ["Weights", item.bytes ? bytes(item.bytes) : ""], [this.drawing.mode.label, this.drawing.mode.textOf(item)]]),
+      facts([["Ops", count(item.ops)], ["Weights", item.bytes ? bytes(item.bytes) : ""], [this.drawing.mode.label, this.drawing.mode.noteOf(item)]]),
       el("h4", {}, "Inside"),
       el("ul", { class: "chips" }, ops.map(([name, times]) => el("li", {}, times > 1 ? `${name} × ${count(times)}` : name))),
     ];

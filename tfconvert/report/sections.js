@@ -97,7 +97,7 @@ function banner(drawing, panel) {
 
 function overview() {
   const { file = {} } = report;
-  const weights = graphs ? graphs.before.flatMap((each) => each.nodes).reduce((total, node) => total + (node.bytes || 0), 0) : 0;
+  const weights = graphs && report.kind !== "comparison" ? graphs.before.flatMap((each) => each.nodes).reduce((total, node) => total + (node.bytes || 0), 0) : 0;
   const listed = (counts) => Object.entries(counts || {}).map(([name, times]) => `${name} × ${count(times)}`).join("\n");
   const custom = Object.entries(report.custom_operators || {}).map(([name, times]) => `${name} × ${times}`).join("\n");
   const macs = graphs && graphs.after.length ? graphs.after[0].nodes.reduce((total, node) => total + (node.macs || 0), 0) : 0;

@@ -7,6 +7,7 @@ const MIN_NODES_TO_FOLD = 120; // Smaller graphs show every block.
 const MIN_BLOCK_OPS = 4;
 const MIN_TIMES = 3;
 const MAX_PERIOD = 400;
+const MOST = 0.7; // A group with a larger share of all ops is not drawn.
 const MAX_OPEN = 160; // A graph of at most so many ops is open at the start; of a larger one the upper levels.
 const FIRST_OPEN = 40;
 
@@ -82,11 +83,14 @@ function tidy(group) {
   group.children.sort((one, other) => one.index - other.index);
 }
 
-// Takes the children out of a group that contains all ops: a box around everything says nothing.
+// Takes the children out of a group that contains nearly all ops: a box around everything says nothing.
 function unwrap(root) {
-  const inner = root.children.filter((child) => !child.isPort);
-  if (inner.length !== 1 || inner[0].kind !== "group") return;
-  root.children = [...root.children.filter((child) => child.isPort), ...inner[0].children].sort((one, other) => one.index - other.index);
+  for (;;) {
+    const all = leavesOf(root.children).filter((leaf) => !leaf.isPort).length;
+    const outer = root.children.find((child) => child.kind === "group" && child.children.length > 1 && leavesOf([child]).length > MOST * all);
+    if (!outer) return;
+    root.children = [...root.children.filter((child) => child !== outer), ...outer.children].sort((one, other) => one.index - other.index);
+  }
 }
 
 // Numbers of items, equal for those with the same ops of the same types in the same order.

@@ -239,7 +239,7 @@ class GraphView {
     const room = badge ? widthOf(badge, 13, 700) + 14 : 0;
     pen.text(fitted(plain(item.label), 12.5, 600, at.width - 48 - room, false), at.x + 38, at.y + 22, { size: 12.5, weight: 600, fill: theme.ink });
     if (badge) pen.text(badge, at.x + at.width - 12, at.y + 22, { size: 13, weight: 700, fill: theme.accent, anchor: "end" });
-    const under = [many(item.ops, "op"), this.mode.id === "kind" ? item.bytes && bytes(item.bytes) : this.mode.textOf(item)].filter(Boolean).join(", ");
+    const under = [many(item.ops, "op"), this.mode.noteOf(item) || (item.bytes && bytes(item.bytes))].filter(Boolean).join(", ");
     pen.text(fitted(under, 11, 400, at.width - 50, false), at.x + 38, at.y + 39, { size: 11, fill: theme.dim });
     this.drawSign(pen, at.x + 22, at.y + at.height / 2, true);
   }
@@ -248,7 +248,7 @@ class GraphView {
     const { node } = at.item;
     pen.box(at.x, at.y, at.width, TITLE, { radius: [8, 8, 0, 0], fill });
     const fused = fusedInto(node);
-    const value = this.mode.id === "kind" ? "" : this.mode.textOf(at.item);
+    const value = this.mode.noteOf(at.item);
     const right = [fused && `+ ${fused}`, value].filter(Boolean).join("  ");
     const room = right ? widthOf(right, 11, 500) + 10 : 0;
     pen.text(fitted(plain(node.op), 12.5, 650, at.width - 20 - room, false), at.x + 10, at.y + 17.5, { size: 12.5, weight: 650, fill: ink });
@@ -382,7 +382,7 @@ class GraphView {
   home() {
     this.scale = 1;
     this.y = this.size.height < this.height - 150 ? (this.height - this.size.height) / 2 : 96;
-    const first = this.top.inner[0];
+    const first = this.items.filter((at) => !at.isOpen && !at.item.isPort).reduce((one, other) => (other.y < one.y ? other : one), this.items[0]);
     const middle = this.size.width <= this.width || !first ? this.size.width / 2 : first.x + first.width / 2;
     this.x = this.width / 2 - middle;
     this.draw();
