@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-import webbrowser
-from pathlib import Path
 from typing import Any
 
 import click
 
+from tfconvert.cli.browser import open_page, temporary_page
 from tfconvert.cli.options import CONTEXT, options_of, show, to_source
-from tfconvert.cli.streams import say
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.selection import Selection
 from tfconvert.settings.targets import LiteRT
@@ -72,15 +69,3 @@ def view(model: str, other: str | None, page: str | None, no_open: bool, bench: 
     click.echo(path)
     if not no_open:
         open_page(path)
-
-
-def temporary_page(model: str) -> str:
-    """Returns the path of a page in a new temporary directory, with the name of a model."""
-    name = Path(model).absolute().stem or "model"
-    return str(Path(tempfile.mkdtemp(prefix="tfconvert-"), f"{name}.html"))
-
-
-def open_page(path: str) -> None:
-    """Opens a page in the user's browser; says so if there is none."""
-    if not webbrowser.open(Path(path).absolute().as_uri()):
-        say(f"tfconvert: note: found no browser; open {path}", sys.stderr)

@@ -96,6 +96,7 @@ function giveTimes() {
 }
 
 function start() {
+  if (report.failure) report.kind = "failed";
   readTheme();
   giveTimes();
   const panel = new Panel();

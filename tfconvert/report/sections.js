@@ -88,7 +88,7 @@ function banner(drawing, panel) {
   const [first] = found;
   const place = drawing && errors.length ? drawing.firstProblem() : null;
   return el("div", { id: "banner", class: errors.length ? "bad" : "", role: "region", "aria-label": errors.length ? "Errors" : "Warnings" },
-    el("p", {}, el("b", {}, errors.length ? "This model can't be converted. " : "Warning. "), first.op ? `${first.op} ${first.node || ""}: ` : "", first.message),
+    el("p", {}, el("b", {}, errors.length ? (graphs && graphs.after.length ? "The result was refused. " : "This model can't be converted. ") : "Warning. "), first.op ? `${first.op} ${first.node || ""}: ` : "", first.message),
     place && el("button", { type: "button", class: "button", onclick: () => drawing.show(...place) }, "Show in the graph"),
     el("button", { type: "button", class: "button", onclick: () => panel.open("notes") }, found.length > 1 ? `All ${count(found.length)}` : "Details"));
 }
