@@ -36,6 +36,7 @@ function bytes(size) {
 
 function duration(seconds) {
   const ms = seconds * 1000;
+  if (ms < 0.1) return `${(ms * 1000).toFixed(1)} µs`;
   if (ms >= 1000) return `${seconds.toFixed(2)} s`;
   return `${ms >= 100 ? ms.toFixed(0) : ms >= 10 ? ms.toFixed(1) : ms.toFixed(2)} ms`;
 }

@@ -4,7 +4,7 @@
 const MIN_SCALE = 0.015;
 const MAX_SCALE = 4;
 const FULL_TEXT = 0.5; // From this scale on, boxes have all their lines, and edges their shapes.
-const SOME_TEXT = 0.16; // From this scale on, boxes have a title, enlarged to be readable.
+const SOME_TEXT = 0.19; // From this scale on, boxes have a title, enlarged to be readable.
 const TINY = 2.4; // Pixels; groups whose boxes would be smaller are drawn as one box.
 const MAP = { width: 148, height: 190 };
 
@@ -211,7 +211,7 @@ class GraphView {
     }
     if (item.times > 1) for (const shift of [8, 4]) pen.box(at.x + shift, at.y + shift, at.width, at.height, { radius, fill: theme.card, stroke: theme.wire });
     if (scale < FULL_TEXT) {
-      const size = Math.min(9.5 / scale, at.height * 0.62);
+      const size = Math.min(10 / scale, 34);
       const words = fitted(plain(item.label || item.node.name), size, 600, at.width - 14, false);
       pen.box(at.x, at.y, at.width, at.height, { radius, fill, ...border });
       pen.text(words, at.x + at.width / 2, at.y + at.height / 2 + size * 0.36, { size, weight: 600, fill: this.isFailing(item) ? theme.card : ink, anchor: "middle" });
@@ -249,13 +249,17 @@ class GraphView {
     pen.box(at.x, at.y, at.width, TITLE, { radius: [8, 8, 0, 0], fill });
     const fused = fusedInto(node);
     const value = this.mode.noteOf(at.item);
-    const right = [fused && `+ ${fused}`, value].filter(Boolean).join("  ");
+    const right = value || (fused && `+ ${fused}`);
     const room = right ? widthOf(right, 11, 500) + 10 : 0;
     pen.text(fitted(plain(node.op), 12.5, 650, at.width - 20 - room, false), at.x + 10, at.y + 17.5, { size: 12.5, weight: 650, fill: ink });
     if (right) pen.text(fitted(right, 11, 500, at.width - 40, false), at.x + at.width - 10, at.y + 17.5, { size: 11, weight: 500, fill: ink, anchor: "end" });
     linesOf(node).forEach((each, index) => {
       const y = at.y + TITLE + 13 + index * LINE;
-      if (each.isName) return pen.text(fitted(plain(each.words), 11, 400, at.width - 20, true), at.x + 10, y, { size: 11, fill: theme.dim });
+      if (each.isName) {
+        const more = value && fused ? `+ ${fused}` : "";
+        if (more) pen.text(more, at.x + at.width - 10, y, { size: 11, weight: 500, fill: theme.ink, anchor: "end" });
+        return pen.text(fitted(plain(each.words), 11, 400, at.width - 20 - (more && widthOf(more, 11, 500) + 8), true), at.x + 10, y, { size: 11, fill: theme.dim });
+      }
       const start = widthOf(each.role, 10.5, 600) + 6;
       pen.text(each.role, at.x + 10, y, { size: 10.5, weight: 600, fill: theme.ink });
       return pen.text(fitted(plain(each.words), 10.5, 400, at.width - 20 - start, false), at.x + 10 + start, y, { size: 10.5, fill: theme.ink });
@@ -488,7 +492,13 @@ class GraphView {
     });
     this.map.addEventListener("pointermove", (event) => event.buttons && jump(event));
     this.element.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => this.draw()).observe(this.element);
+    let [width, height] = [0, 0];
+    new ResizeObserver(() => {
+      if (width) this.x += (this.width - width) / 2; // What was in the middle stays there.
+      if (height && this.selected) this.y += (this.height - height) / 2;
+      [width, height] = [this.width, this.height];
+      this.drawNow();
+    }).observe(this.element);
   }
 
   hover(at) {
