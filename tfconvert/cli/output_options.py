@@ -58,12 +58,7 @@ output_options = adding(
         is_flag=True,
         help="Open the report in the browser: that of --report, or a temporary file.",
     ),
-    flag(
-        "--bench",
-        section="Output",
-        is_flag=True,
-        help="Measure each operator in LiteRT, for the report's page.",
-    ),
+    flag("--bench", section="Output", is_flag=True, help="Measure each operator in LiteRT, for the report's page."),
     flag(
         "--model-explorer",
         "explorer",
@@ -161,7 +156,7 @@ def to_output(values: Mapping[str, Any]) -> Output:
         paths["page"] = temporary_page(paths["file"])
     if flags["bench"] and paths["page"] is None:
         raise click.UsageError("--bench goes with --report or --open")
-    return Output(**paths, **flags)
+    return Output(**paths, opens=flags["opens"], bench=flags["bench"])
 
 
 def _target(path: str) -> str:

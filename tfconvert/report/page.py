@@ -40,9 +40,7 @@ _IN_MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 _TIMES = ("seconds", "stages")
 
 
-def render(
-    report: Mapping[str, Any], graphs: Mapping[str, Any] | None = None, latency: Latency | None = None
-) -> str:
+def render(report: Mapping[str, Any], graphs: Mapping[str, Any] | None = None, latency: Latency | None = None) -> str:
     """Returns the page of a report.
 
     Args:

@@ -35,8 +35,6 @@ from tfconvert.tools.litert_file import LiteRTFile, describe
 FILE, FAILED, CONVERSION, COMPARISON = "file", "failed", "conversion", "comparison"
 """The kinds of pages: of a finished file, of a conversion that failed, of one that succeeded, of two models."""
 
-Viewed = str | os.PathLike[str] | bytes | bytearray | memoryview | Source | object
-
 
 class View(NamedTuple):
     """What a page shows.
@@ -60,7 +58,7 @@ class View(NamedTuple):
         return render(self.report, self.graphs, self.latency or None)
 
 
-def view_page(model: Viewed, other: Viewed | None = None, *, options: Options | None = None, bench: bool = False) -> str:
+def view_page(model: object, other: object = None, *, options: Options | None = None, bench: bool = False) -> str:
     """Returns the page of a model, or of two side by side, as HTML that needs nothing but a browser.
 
     Args:
@@ -78,7 +76,7 @@ def view_page(model: Viewed, other: Viewed | None = None, *, options: Options | 
 
 
 @with_room
-def view(model: Viewed, other: Viewed | None = None, *, options: Options | None = None, bench: bool = False) -> View:
+def view(model: object, other: object = None, *, options: Options | None = None, bench: bool = False) -> View:
     """Returns what the page of a model shows; see `view_page`."""
     settings = Options() if options is None else options
     if other is not None:
@@ -88,7 +86,7 @@ def view(model: Viewed, other: Viewed | None = None, *, options: Options | None 
     return diagnosed(lambda: _of_model(model, settings, bench))
 
 
-def _is_file(model: Viewed) -> bool:
+def _is_file(model: object) -> bool:
     """Returns whether something is a finished file, not a model that is converted."""
     path = model.model if isinstance(model, Source) else model
     if isinstance(path, str | os.PathLike):
@@ -96,7 +94,7 @@ def _is_file(model: Viewed) -> bool:
     return isinstance(path, bytes | bytearray | memoryview)
 
 
-def _content(model: Viewed) -> tuple[str, Any]:
+def _content(model: object) -> tuple[str, Any]:
     """Returns the name of a finished file, and its path or bytes."""
     path = model.model if isinstance(model, Source) else model
     return (os.fspath(path), path) if isinstance(path, str | os.PathLike) else ("model.tflite", path)
@@ -161,7 +159,7 @@ def _acceptances(module: ModuleOp) -> Iterator[Acceptance]:
     return (check(module, name) for name in ACCELERATORS)
 
 
-def _of_file(model: Viewed, bench: bool) -> View:
+def _of_file(model: object, bench: bool) -> View:
     name, content = _content(model)
     file = _File.read(name, content)
     graphs = {"before": [], "after": [graph.to_dict() for graph in file.graphs], "stages": []}
@@ -177,7 +175,7 @@ def _measured(content: Any) -> list[float | None]:
         return [each.milliseconds for each in measure(path).operators]
 
 
-def _of_model(model: Viewed, options: Options, bench: bool) -> View:
+def _of_model(model: object, options: Options, bench: bool) -> View:
     """Returns what the page of a model shows: both sides of a conversion, or the side that can't be converted."""
     original = model if isinstance(model, Source) else Source(model)
     modules: list[ModuleOp] = []
@@ -203,7 +201,7 @@ def _of_model(model: Viewed, options: Options, bench: bool) -> View:
             source.discard()
 
 
-def _finished(model: Viewed, options: Options) -> _File:
+def _finished(model: object, options: Options) -> _File:
     """Returns a finished file, or the one that a model becomes."""
     if _is_file(model):
         return _File.read(*_content(model))
@@ -223,10 +221,12 @@ def _finished(model: Viewed, options: Options) -> _File:
 def _comparison(files: Sequence[_File]) -> View:
     first, second = files
     graphs = compared(first.graphs, second.graphs)
-    changes = Counter(node["change"] for side in ("before", "after") for function in graphs[side] for node in function["nodes"] if "change" in node)
-    report = second.to_dict() | {
-        "kind": COMPARISON,
-        "first": first.to_dict(),
-        "changes": dict(sorted(changes.items())),
-    }
+    changes = Counter(
+        node["change"]
+        for side in ("before", "after")
+        for function in graphs[side]
+        for node in function["nodes"]
+        if "change" in node
+    )
+    report = second.to_dict() | {"kind": COMPARISON, "first": first.to_dict(), "changes": dict(sorted(changes.items()))}
     return View(COMPARISON, report, graphs)
