@@ -169,7 +169,7 @@ def test_every_section_is_in_a_tab(open_page: Open, digits_page: str, float_page
             page.click(f"#tab-{name}")
             assert page.locator("[role=tabpanel]:visible").get_attribute("id") == name
             assert page.inner_text(f"#{name}")
-    assert set(found) == {"details", "size", "latency", "fusions", "quantization", "verification", "notes"}
+    assert set(found) == {"details", "size", "speed", "fusions", "quantization", "verification", "notes"}
     assert all(found.values())
     assert [page.locator(tag).count() for tag in ("header", "main", "h1")] == [1, 1, 1]
 
@@ -198,15 +198,15 @@ def test_the_graph_fills_the_window_at_its_natural_size(open_page: Open, float_p
 
 def test_the_drawing_is_saved_with_shapes_and_activations(open_page: Open, float_page: str) -> None:
     page = open_page(float_page)
-    page.click("text=Save")
+    page.click(".menu summary")
     with page.expect_download() as vector:
-        page.click("text=SVG")
+        page.click(".menu >> text=SVG")
     text = Path(vector.value.path()).read_text("utf-8")
     words = {"".join(element.itertext()) for element in ElementTree.fromstring(text).iter() if element.text}
     assert {"CONV_2D", "DEPTHWISE_CONV_2D", "+ ReLU6", "filter", "pixels"} <= words
     assert {"24x3x3x1 f32", "?x8x8x24"} <= {each.replace("\u00d7", "x") for each in words}
     with page.expect_download() as raster:
-        page.click("text=PNG")
+        page.click(".menu >> text=PNG")
     assert raster.value.suggested_filename.endswith(".png")
     with Image.open(raster.value.path()) as picture:
         assert picture.height > 800
@@ -399,7 +399,7 @@ def test_two_files_are_compared(open_page: Open, compared_page: str) -> None:
     page.click("#tab-differences")
     rows = page.inner_text("#differences table").splitlines()
     assert any(row.startswith("TANH") and "only in" in row for row in rows)
-    page.locator("#differences button", has_text="RESHAPE").click()
+    page.locator("#differences button", has_text="ADD").click()
     _settle(page)
     assert "Differs from the other file" in _details(page)
 

@@ -32,10 +32,10 @@ class Details {
     const ops = [...inside].sort((one, other) => other[1] - one[1]);
     return [
       el("p", { class: "over" }, item.times > 1 ? `Repeated ${count(item.times)} times` : "Layer"),
-      el("h3", {}, item.path),
+      el("h2", {}, item.path),
       el("button", { type: "button", class: "button", onclick: () => this.drawing.view.toggle(item) }, item.expanded ? "Close" : "Open"),
       facts([["Ops", count(item.ops)], ["Weights", item.bytes ? bytes(item.bytes) : ""], [this.drawing.mode.label, this.drawing.mode.noteOf(item)]]),
-      el("h4", {}, "Inside"),
+      el("h3", { class: "minor" }, "Inside"),
       el("ul", { class: "chips" }, ops.map(([name, times]) => el("li", {}, times > 1 ? `${name} × ${count(times)}` : name))),
     ];
   }
@@ -49,7 +49,7 @@ class Details {
     const calls = node.calls || [];
     return [
       el("p", { class: "over" }, kind),
-      el("h3", {}, node.op),
+      el("h2", {}, node.op),
       el("p", { class: "path" }, node.name),
       (node.problems || []).map((number) => problemCard(report.failure.errors[number])),
       this.difference(side, node),
@@ -62,7 +62,7 @@ class Details {
       this.operands(side, number, node),
       this.results(side, number, item),
       this.kin(side === "after" ? "Its constants came from" : "Folded into the constants of", other, links.folded),
-      calls.length > 0 && [el("h4", {}, "Runs"), el("ul", { class: "refs" }, calls.map((name) => el("li", {}, this.callee(side, name))))],
+      calls.length > 0 && [el("h3", { class: "minor" }, "Runs"), el("ul", { class: "refs" }, calls.map((name) => el("li", {}, this.callee(side, name))))],
       el("p", {}, el("a", { class: "ref link", href: addressOf(side, number, index) }, "Link to this node")),
     ];
   }
@@ -95,15 +95,15 @@ class Details {
       const words = [role, operand.name, operand.value, weight].filter(Boolean).join(", ");
       return el("li", { class: "const" }, el("span", { class: "type" }, operand.type), words ? ` ${words}` : " constant", operand.histogram && distribution(operand.histogram));
     });
-    return rows.length ? [el("h4", {}, "Inputs"), el("ol", { class: "refs", start: "0" }, rows)] : [];
+    return rows.length ? [el("h3", { class: "minor" }, "Inputs"), el("ol", { class: "refs", start: "0" }, rows)] : [];
   }
 
   results(side, number, item) {
     const users = this.drawing.users(side, number, item.index);
     const types = (item.node.types || []).map((type) => el("li", {}, el("span", { class: "type" }, type)));
     return [
-      types.length ? [el("h4", {}, "Results"), el("ol", { class: "refs" }, types)] : [],
-      users.length ? [el("h4", {}, "Used by"), el("ul", { class: "refs" }, some(users, 12, (user) => el("li", {}, this.reference(side, number, user))))] : [],
+      types.length ? [el("h3", { class: "minor" }, "Results"), el("ol", { class: "refs" }, types)] : [],
+      users.length ? [el("h3", { class: "minor" }, "Used by"), el("ul", { class: "refs" }, some(users, 12, (user) => el("li", {}, this.reference(side, number, user))))] : [],
     ].flat();
   }
 
@@ -117,10 +117,10 @@ class Details {
   kin(title, side, places, node, own) {
     if (!places.length) {
       const names = own === "after" && node && node.names ? node.names : [];
-      return names.length ? [el("h4", {}, title), el("ul", { class: "refs" }, names.map((name) => el("li", {}, name)))] : [];
+      return names.length ? [el("h3", { class: "minor" }, title), el("ul", { class: "refs" }, names.map((name) => el("li", {}, name)))] : [];
     }
     const rows = some(places, 20, ([number, index]) => el("li", {}, this.reference(side, number, index)));
-    return [el("h4", {}, title), el("ul", { class: "refs kin" }, rows)];
+    return [el("h3", { class: "minor" }, title), el("ul", { class: "refs kin" }, rows)];
   }
 }
 
@@ -136,7 +136,7 @@ function facts(pairs) {
 
 function attributes(node) {
   const pairs = Object.entries(node.attributes || {});
-  return pairs.length ? [el("h4", {}, "Attributes"), facts(pairs)] : [];
+  return pairs.length ? [el("h3", { class: "minor" }, "Attributes"), facts(pairs)] : [];
 }
 
 // The distribution of a constant's values: a small chart, and its figures in words.

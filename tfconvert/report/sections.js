@@ -21,9 +21,9 @@ function header(drawing, panel) {
 }
 
 function tile(name, value, note, style, act) {
-  const inside = [value, note && el("small", {}, note)];
+  const inside = [value, note && [" ", el("small", {}, note)]];
   return el("div", { class: `tile ${style || ""}`, title: [name, note].filter(Boolean).join(": ") }, el("dt", {}, name),
-    el("dd", {}, act ? el("button", { type: "button", class: "plain", onclick: act }, ...inside) : inside));
+    el("dd", {}, act ? el("button", { type: "button", class: "plain", onclick: act }, inside) : inside));
 }
 
 function fidelityTile(panel) {
@@ -102,7 +102,7 @@ function overview() {
   const custom = Object.entries(report.custom_operators || {}).map(([name, times]) => `${name} × ${times}`).join("\n");
   const macs = graphs && graphs.after.length ? graphs.after[0].nodes.reduce((total, node) => total + (node.macs || 0), 0) : 0;
   return [
-    el("p", { class: "over" }, "Model"), el("h3", {}, baseName(report.source)),
+    el("p", { class: "over" }, "Model"), el("h2", {}, baseName(report.source)),
     facts([
       ["File", report.source || ""], ["Written by", file.description || ""], ["Size", report.size ? bytes(report.size) : ""],
       ["Weights", file.constants ? bytes(file.constants) : ""], ["Weights before", weights ? bytes(weights) : ""],
@@ -121,7 +121,7 @@ function overview() {
 function signature(found) {
   const text = (type) => (typeof type === "string" ? type : JSON.stringify(type));
   const list = (ports) => el("ul", { class: "ports" }, Object.entries(ports).map(([name, type]) => el("li", {}, el("b", {}, name), " ", el("span", { class: "type" }, text(type)))));
-  return [el("h4", {}, `Inputs of ${found.signatures.join(", ") || "main"}`), list(found.inputs), el("h4", {}, "Outputs"), list(found.outputs)];
+  return [el("h3", { class: "minor" }, `Inputs of ${found.signatures.join(", ") || "main"}`), list(found.inputs), el("h3", { class: "minor" }, "Outputs"), list(found.outputs)];
 }
 
 // What the converter did, for those who work on it.
@@ -174,7 +174,7 @@ function sizeSection(drawing) {
 function latencySection(drawing) {
   const rows = latencyRows(drawing);
   rows.sort((one, other) => other.value - one.value);
-  return rows.length ? section("latency", "Latency", "Median time of each operator in LiteRT, measured alone.", bars("Latency by layer", ["Layer", "", "Latency"], rows, 30)) : null;
+  return rows.length ? section("speed", "Latency", "Median time of each operator in LiteRT, measured alone.", bars("Latency by layer", ["Layer", "", "Latency"], rows, 30)) : null;
 }
 
 function latencyRows(drawing) {
