@@ -15,6 +15,7 @@ from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.exporters.output_file import Parts, is_c_source, only_part, places_of, write_parts
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report, StageTime
+from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.limits import Limits, limited
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Mode, Quantize
@@ -213,7 +214,11 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
         file, report = conversion.run(source, options, on_stage)
         if options.verify is not None:
             on_stage("verify")
-            report = verified(source, options, file, report, on_stage)
+            try:
+                report = verified(source, options, file, report, on_stage)
+            except ConversionError as problem:
+                problem.report = report._replace(failure=problem) if options.keep_graphs else None
+                raise
         undo.pop_all()
     if source is not original:
         stage, notes = source.preparation
