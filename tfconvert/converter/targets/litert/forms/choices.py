@@ -81,6 +81,7 @@ def _mask_of_rank(op: Operation) -> Emit:
     mask, *choices = op.operands
     rank, shape = len(shape_of(op.results[0])), static_shape(mask)
     need(0 < len(shape) < rank <= _MAX_RANK, "the mask has the rank of the result, or is one number")
+    constant_of(mask)
 
     def emit_mask(emit: LiteRTBuilder) -> Value:
         return again(emit, op, (emit.reshape(mask, leading(shape, rank)), *choices), op.results[0].type)
@@ -123,7 +124,7 @@ def _slopes(op: Operation) -> Emit:
 PATTERNS: tuple[Pattern[Any], ...] = (
     form("gather-by-vector", "gather", _by_vector, is_longer=True),
     form("gather-as-slice", "gather", _by_slice, benefit=2, is_longer=True),
-    form("mask-of-full-rank", "select_v2", _mask_of_rank, is_longer=True),
+    form("mask-of-full-rank", "select_v2", _mask_of_rank),
     form("choice-in-full", "select_v2", _choice_in_full),
     form("slope-for-each-channel", "prelu", _slopes),
 )

@@ -15,7 +15,7 @@ from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBui
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -48,8 +48,8 @@ def form(
         plan: Returns what to emit for an op; it declines by `pattern.need`.
         benefit: Patterns of one root are tried in descending order of benefit.
         depth: The distance above the root at which `plan` looks.
-        is_longer: Whether the form has more operators: the functions of loops, which are small and run often, and which
-            accelerators don't take as a whole, keep the short one.
+        is_longer: Whether the form has more operators, so that only files for accelerators get it. The functions of
+            loops, which are small and run often, and which accelerators don't take as a whole, keep the short one.
     """
 
     def match(op: Operation) -> Emit | Failure:
@@ -58,7 +58,14 @@ def form(
     def rewrite(_op: Operation, emit: Emit, rewriter: Rewriter) -> None:
         rewriter.replace(emit(LiteRTBuilder(rewriter)))
 
-    return Pattern(name, f"tfl.{root}", match, rewrite, benefit, depth)
+    pattern = Pattern(name, f"tfl.{root}", match, rewrite, benefit, depth)
+    if is_longer:
+        LONGER.add(name)
+    return pattern
+
+
+LONGER: set[str] = set()
+"""The names of the forms with more operators."""
 
 
 _IN_LOOP = Failure("it is in a function that others call")
@@ -151,6 +158,11 @@ def is_small(shape: Shape) -> bool:
 def tensor_like(value: Value, shape: Sequence[int]) -> Attribute:
     """Returns the type of tensors of a value's elements, of another shape."""
     return types.tensor(types.element_of(value.type), tuple(shape))
+
+
+def gathered(emit: LiteRTBuilder, value: Value, places: Array, axis: int, result_type: Any) -> Value:
+    """Inserts the choice of constant places along an axis."""
+    return emit.tfl("gather", (value, emit.constant(places)), result_type, {"axis": axis, "batch_dims": 0})
 
 
 def joined(emit: LiteRTBuilder, values: Sequence[Value], axis: int, result_type: Any) -> Value:

@@ -1,7 +1,7 @@
 """Formulas, joins and padding by operators that accelerators take.
 
     neg(x)                           ->  mul(x, -1)
-    add_n(x, y, z)                   ->  add(add(x, y), z)
+    add_n(x, y)                      ->  add(x, y)
     broadcast_to(x, s)               ->  mul(x, ones)                           of floats
     cumsum{reverse}(x)               ->  reverse_v2(cumsum(reverse_v2(x)))
     pad(x, p)                        ->  concatenation(zeros, x, zeros)         below rank 3, and along the batch
@@ -27,6 +27,7 @@ from tfconvert.converter.targets.litert.forms.form import (
     constant_of,
     element_of,
     form,
+    gathered,
     ints_of,
     is_small,
     joined,
@@ -53,15 +54,8 @@ def _negated(op: Operation) -> Emit:
 
 
 def _sum(op: Operation) -> Emit:
-    need(element_of(op.results[0]) == "f32" and len(op.operands) > 1, "they aren't several tensors of floats")
-
-    def emit_sums(emit: LiteRTBuilder) -> Value:
-        value = op.operands[0]
-        for other in op.operands[1:]:
-            value = emit.tfl("add", (value, other), op.results[0].type, PLAIN)
-        return value
-
-    return emit_sums
+    need(element_of(op.results[0]) == "f32" and len(op.operands) == 2, "they aren't two tensors of floats")
+    return lambda emit: emit.tfl("add", op.operands, op.results[0].type, PLAIN)
 
 
 def _broadcast(op: Operation) -> Emit:
@@ -69,14 +63,11 @@ def _broadcast(op: Operation) -> Emit:
     need(element_of(value) == "f32" and len(result) <= 6, "they aren't floats")
     shape = static_shape(value)
     own = (1,) * (len(result) - len(shape)) + shape
+    need(len(shape) in (0, len(result)), "it adds dimensions")
     ones = tuple(1 if dim == here else dim for dim, here in zip(result, own, strict=True))
     need(is_small(ones), "the ones would be many")
 
-    def emit_product(emit: LiteRTBuilder) -> Value:
-        ranked = value if len(shape) in (0, len(result)) else emit.reshape(value, own)
-        return emit.tfl("mul", (ranked, emit.constant(np.ones(ones, np.float32))), op.results[0].type, PLAIN)
-
-    return emit_product
+    return lambda emit: emit.tfl("mul", (value, emit.constant(np.ones(ones, np.float32))), op.results[0].type, PLAIN)
 
 
 def _backwards(op: Operation) -> Emit:
@@ -141,8 +132,7 @@ def _mirrored(op: Operation) -> Emit:
         for axis in axes:
             places = np.pad(np.arange(shape[axis], dtype=np.int32), tuple(map(int, pads[axis])), "symmetric")
             dims[axis] = result[axis]
-            options = {"axis": axis, "batch_dims": 0}
-            padded = emit.tfl("gather", (padded, emit.constant(places)), tensor_like(value, dims), options)
+            padded = gathered(emit, padded, places, axis, tensor_like(value, dims))
         return padded
 
     return emit_gathers
@@ -195,14 +185,14 @@ def _implied(op: Operation) -> Emit:
 PATTERNS: tuple[Pattern[Any], ...] = (
     form("negated-by-product", "neg", _negated),
     form("sum-by-pairs", "add_n", _sum),
-    form("cumsum-of-reversed", "cumsum", _backwards),
+    form("cumsum-of-reversed", "cumsum", _backwards, is_longer=True),
     form("finite-padv2", "padv2", _finite, benefit=2),
-    form("symmetric-by-places", "mirror_pad", _mirrored, is_longer=True),
+    form("symmetric-by-places", "mirror_pad", _mirrored),
     form("activation-implied", "transpose_conv", _implied),
 )
 
 OF_FLOATS: tuple[Pattern[Any], ...] = (
-    form("activation-apart", "transpose_conv", _apart),
+    form("activation-apart", "transpose_conv", _apart, is_longer=True),
     form("broadcast-by-product", "broadcast_to", _broadcast),
     form("pad-by-joining", "pad", _joined_pad),
     form("padv2-by-joining", "padv2", _joined_pad),

@@ -141,7 +141,7 @@ def _of_pack(op: Operation) -> Emit:
     rank = len(shape_of(pack.results[0]))
     axes = [axis % rank for axis in ints_of(op.operands[1])]
     need(axes == [tfl.attribute(pack, "axis") % rank], "it doesn't reduce what is packed")
-    need(not tfl.attribute(op, "keep_dims") and len(pack.operands) > 1, "it keeps the dimension")
+    need(not tfl.attribute(op, "keep_dims") and len(pack.operands) in (2, 3), "it keeps the dimension, or packs many")
 
     def emit_pairs(emit: LiteRTBuilder) -> Value:
         value, name = pack.operands[0], "maximum" if op.name == "tfl.reduce_max" else "minimum"

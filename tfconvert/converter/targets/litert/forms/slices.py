@@ -1,7 +1,9 @@
 """Slices as the plain ones that accelerators take and XNNPACK runs.
 
     strided_slice{shrink}(x, ...)         ->  reshape(slice(x, ...), s)     strided_slice with strides
+    fully_connected(strided_slice{shrink}(x))  ->  fully_connected(slice(x))
     strided_slice(x, ...)                 ->  reverse_v2(x, axis)           where all is reversed
+    concatenation(reversed(split(x)))     ->  gather(x, places)             of blocks of some size
     concatenation(reversed(split(x)))     ->  concatenation(slice(x), slice(x))
 
 A split whose parts are joined in another order along the same axis is taken for the identity by the GPU delegate.
@@ -13,13 +15,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.form import (
     Emit,
+    again,
     element_of,
     form,
+    gathered,
     ints_of,
     joined,
+    producer,
     reshaped,
     shape_of,
     static_shape,
@@ -36,6 +43,8 @@ _ELEMENTS = frozenset(("f32", "i8", "ui8", "i32", "i1"))
 _MAX_RANK = 4
 # The maximum number of parts of a split that become slices.
 _MAX_PARTS = 4
+# The minimum number of neighbouring elements that GATHER moves as fast as slices do.
+_MIN_BLOCK = 8
 
 
 def _bit(op: Operation, name: str, axis: int) -> bool:
@@ -101,14 +110,34 @@ def _as_reversal(op: Operation) -> Emit:
     spans = [_span(op, axis, *each) for axis, each in enumerate(zip(begin, end, strides, strict=True))]
     need(tuple(size for _, size in spans) == shape, "elements are left out")
     axes = [axis for axis, stride in enumerate(strides) if stride == -1]
+    need(len(axes) == 1, "several dimensions are reversed")
+    if axes[0] < len(shape) - 1 or shape[-1] % 4 == 0:
+        return lambda emit: emit.tfl("reverse_v2", (value, emit.ints(axes)), value.type)
+    need(element_of(value) in ("f32", "i8", "i32"), "accelerators don't take such tensors")
+    # The GPU reverses channels four at a time.
+    places = np.arange(shape[-1], dtype=np.int32)[::-1].copy()
+    return lambda emit: gathered(emit, value, places, axes[0], value.type)
 
-    def emit_reversals(emit: LiteRTBuilder) -> Value:
-        reverse = value
-        for axis in axes:
-            reverse = emit.tfl("reverse_v2", (reverse, emit.ints((axis,))), value.type)
-        return reverse
 
-    return emit_reversals
+def _first_of_rows(op: Operation) -> Emit:
+    """Keeps the dimension that a slice drops: the product takes rows of any rank."""
+    cut = producer(op.operands[0], "strided_slice")
+    begin, end, strides = _bounds(cut)
+    value, mask = cut.operands[0], tfl.attribute(cut, "shrink_axis_mask")
+    shrunk = [axis for axis in range(len(begin)) if mask >> axis & 1]
+    need(len(shrunk) == 1 and shrunk[0] < len(begin) - 1, "it drops no dimension, or several, or the last one")
+    need(not tfl.attribute(op, "keep_num_dims") or len(begin) == 2, "the product has the operand's dimensions")
+    spans = [_span(cut, axis, *each) for axis, each in enumerate(zip(begin, end, strides, strict=True))]
+    need(all(stride == 1 for axis, stride in enumerate(strides) if axis not in shrunk), "it leaves elements out")
+    dims = list(shape_of(cut.results[0]))
+    kind = tensor_like(value, (*dims[: shrunk[0]], 1, *dims[shrunk[0] :]))
+
+    def emit_product(emit: LiteRTBuilder) -> Value:
+        starts, sizes = (emit.ints([span[at] for span in spans]) for at in (0, 1))
+        part = emit.tfl("slice", (value, starts, sizes), kind)
+        return again(emit, op, (part, *op.operands[1:]), op.results[0].type)
+
+    return emit_product
 
 
 def _reversed_channels(op: Operation) -> Emit:
@@ -135,6 +164,7 @@ def _parts(op: Operation) -> tuple[tfl.TFLOp, Shape]:
     assert isinstance(split, tfl.TFLOp)
     places = [value.index if isinstance(value, OpResult) else -1 for value in op.operands]
     need(len(owners) == 1 and sorted(places) == list(range(len(split.results))), "its operands aren't all parts")
+    need(tfl.attribute(op, "fused_activation_function") == "NONE", "an activation follows")
     need(places != sorted(places), "the parts are in their order")
     rank = len(shape_of(op.results[0]))
     (axis,) = ints_of(split.operands[0 if split.op_name == "split" else 2])
@@ -162,9 +192,22 @@ def _rotated(op: Operation) -> Emit:
     return emit_parts
 
 
+def _by_places(op: Operation) -> Emit:
+    split, sizes = _parts(op)
+    value, result = split.operands[1 if split.op_name == "split" else 0], op.results[0]
+    axis = tfl.attribute(op, "axis") % len(shape_of(result))
+    need(math.prod(shape_of(result)[axis + 1 :]) >= _MIN_BLOCK, "the elements are moved in small blocks, or of any size")
+    need(element_of(value) in ("f32", "i8", "i32") and all(part.has_one_use() for part in split.results), "it is split")
+    places = np.split(np.arange(sum(sizes), dtype=np.int32), np.cumsum(sizes)[:-1])
+    order = np.concatenate([places[part.index] for part in op.operands if isinstance(part, OpResult)])
+    return lambda emit: gathered(emit, value, order, axis, result.type)
+
+
 PATTERNS: tuple[Pattern[Any], ...] = (
+    form("rows-of-slice", "fully_connected", _first_of_rows),
     form("shrink-by-reshape", "strided_slice", _without_shrinking, is_longer=True),
     form("reverse-by-stride", "strided_slice", _as_reversal),
     form("reverse-as-rows", "reverse_v2", _reversed_channels, is_longer=True),
-    form("rotate-by-slices", "concatenation", _rotated, is_longer=True),
+    form("rotate-by-places", "concatenation", _by_places),
+    form("rotate-by-slices", "concatenation", _rotated, benefit=2, is_longer=True),
 )
