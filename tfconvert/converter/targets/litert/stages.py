@@ -80,7 +80,7 @@ STAGES: Sequence[Stage] = (
     ),
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
     Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns", "allow_custom_ops")),
-    Stage("portable-forms", "fused operators are known, and quantizing follows", takes=("quantize", "accelerators=accelerator")),
+    Stage("portable-forms", "fused operators are known, and quantizing follows", takes=("quantize",)),
     Stage("cse", "folding leaves duplicates behind"),
     Stage("keep-nan", "operators are fused, and patterns that match constants are done", (STABLEHLO,)),
     Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),

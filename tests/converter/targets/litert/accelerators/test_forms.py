@@ -11,6 +11,7 @@ import pytest
 from tests.converter.targets.litert.optimize.graph import Graph, f32, i32, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.accelerator_check import check
+from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.converter.targets.litert.passes.portable_forms import PortableForms
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
@@ -93,7 +94,7 @@ FORMS = [
         "shrink",
         (1, 8, 4),
         _sliced([0, -1, 0], [0, 0, 0], [1] * 3, (1, 4), begin_mask=5, end_mask=5, shrink_axis_mask=2),
-        "slice reshape",
+        "reshape slice",
     ),
     Form(
         "shrink-strided",
@@ -175,8 +176,8 @@ FORMS = [
     Form("sum", (1, 8), lambda g, x: g.op("add_n", x, g.op("abs", x)), "abs add"),
     Form("broadcast", (1, 1, 4), lambda g, x: g.op("broadcast_to", x, [1, 3, 4], shape=(1, 3, 4)), "mul"),
     Form("broadcast-number", (), lambda g, x: g.op("broadcast_to", x, [3, 4], shape=(3, 4)), "reshape mul reshape"),
-    Form("moved", (1, 6, 8), lambda g, x: _rotated(g, x, 8), "slice slice concatenation"),
-    Form("sums-back", (1, 6, 4), lambda g, x: g.op("cumsum", x, i32(1), reverse=True), "reverse_v2 cumsum reverse_v2"),
+    Form("moved", (1, 6, 8), lambda g, x: _rotated(g, x, 8), "gather"),
+    Form("sums-back", (1, 6, 4), lambda g, x: g.op("cumsum", x, i32(1), reverse=True), "reshape reverse_v2 cumsum reverse_v2 reshape"),
     Form("pad-rows", (2, 6), lambda g, x: g.op("pad", x, i32([[0, 0], [1, 2]]), shape=(2, 9)), "concatenation"),
     Form(
         "pad-batch",
@@ -194,20 +195,26 @@ FORMS = [
 ]
 
 
+def _for_gpu(graph: Graph) -> None:
+    PortableForms().apply(graph.module)
+    FitAccelerators(["gpu"]).apply(graph.module)
+
+
 @pytest.mark.parametrize("form", FORMS, ids=[form.name for form in FORMS])
 def test_forms(form: Form, run_tflite: RunTFLite) -> None:
     graph = Graph(form.shape)
     graph.returns(form.make(graph, graph.inputs[0]))
     x = random(*(3 if dim < 0 else dim for dim in form.shape), scale=3)
     (before,) = graph.run(run_tflite, [x])
-    PortableForms(accelerators=["gpu"]).apply(graph.module)
+    _for_gpu(graph)
     verify(graph.module, with_relations=False)
     assert " ".join(graph.names) == form.expected
     assert check(graph.module, "gpu").is_whole
     (after,) = graph.run(run_tflite, [x])
     assert after.dtype == before.dtype
     np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6)
-    assert not PortableForms(accelerators=["gpu"]).apply(graph.module).counts
+    assert not PortableForms().apply(graph.module).counts
+    assert not FitAccelerators(["gpu"]).apply(graph.module).counts
 
 
 @pytest.mark.parametrize("form", FORMS, ids=[form.name for form in FORMS])
@@ -272,7 +279,7 @@ def test_an_operand_that_is_there_twice_is_copied(name: str, run_tflite: RunTFLi
     graph.returns(graph.op(name, y, y, shape=shape, **options))
     x = random(1, 4, 4)
     before = graph.run(run_tflite, [x])
-    PortableForms(accelerators=["gpu"]).apply(graph.module)
+    _for_gpu(graph)
     assert graph.names == ["abs", "reshape", name]
     np.testing.assert_allclose(graph.run(run_tflite, [x]), before, rtol=1e-6)
 
