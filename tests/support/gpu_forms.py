@@ -24,12 +24,16 @@ def _numbers(values: Any) -> Any:
 
 
 def _indexing() -> Iterator[tuple[str, Trial]]:
-    for begin, end, strides in (((5, 0), (-7, 6), (-1, 1)), ((0, 5), (6, -7), (1, -2)), ((5, 5), (0, -7), (-2, -1))):
+    for name, begin, end, strides in (
+        ("slice-as-reversal", (5, 0), (-7, 6), (-1, 1)),
+        ("strided-slice-without-masks", (0, 5), (6, -7), (1, -2)),
+        ("strided-slice-without-masks", (5, 5), (0, -7), (-2, -1)),
+    ):
         bounds = [integers((0, *each, 0)) for each in (begin, end)]
         bounds[1] = integers((1, *end, 6))
         trial = Trial("STRIDED_SLICE", [data("f32", (1, 6, 6, 6)), *bounds, integers((1, *strides, 1))], options=_SLICE)
-        yield "strided-slice-then-reverse", trial
-    yield "slice-as-gather", Trial("SLICE", [data("f32", X), _numbers((0, 1, 2, 0)), integers((1, 2, 1, 6))])
+        yield name, trial
+    yield "slice-by-places", Trial("SLICE", [data("f32", X), _numbers((0, 1, 2, 0)), integers((1, 2, 1, 6))])
     for axis, at in ((1, 2), (2, 5)):
         yield "gather-as-slice", Trial("GATHER", [data("f32", (2, 3, 6)), integers(at)], options=_gather(axis))
     for places in (((0, 2, 1), (7, 0, 3)), 5):
@@ -59,11 +63,11 @@ def _joining() -> Iterator[tuple[str, Trial]]:
         operands = [integers(-1), data("i32", shape)]
         yield "split-as-slices", Trial("SPLIT", operands, parts, {"num_splits": 2})
     operands = [data("i32", (4, 8)), integers((3, 5)), integers(1)]
-    yield "split-v-as-slices", Trial("SPLIT_V", operands, parts, {"num_splits": 2})
+    yield "split_v-as-slices", Trial("SPLIT_V", operands, parts, {"num_splits": 2})
     packed: Sequence[tuple[Sequence[int], int]] = (((6,), 1), ((3, 6), 1), ((2, 3, 6), 1), ((), 0))
     for sizes, axis in packed:
         x = data("f32", sizes)
-        yield "pack-as-concatenation", Trial("PACK", [x, x], options={"values_count": 2, "axis": axis})
+        yield "pack-of-copies", Trial("PACK", [x, x], options={"values_count": 2, "axis": axis})
     squares: Sequence[Sequence[int]] = ((1, 4, 4), (1, 2, 4, 4))
     for square in squares:
         x = data("f32", square)

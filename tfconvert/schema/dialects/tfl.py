@@ -114,6 +114,10 @@ class ConstBytesAttr(Attribute):
         printer.write(f'#tfl<const_bytes : "0x{self.data.hex().upper()}">')
 
 
+ACTIVATIONS: Mapping[str, str] = {"RELU": "relu", "RELU6": "relu6", "RELU_N1_TO_1": "relu_n1_to_1", "TANH": "tanh"}
+"""Fused activations, by their names in the schema, with the operators that compute them."""
+
+
 @cache
 def option_fields(op_name: str) -> Mapping[str, Field]:
     """Returns the fields of an operator's options that are properties of its op, by name."""

@@ -400,7 +400,7 @@ def _limits(function: FuncOp, *, is_called: bool) -> Iterator[Obstacle]:
     block = function.body.blocks[0]
     if any(types.element_of(value.type) == types.STRING for value in block.args):
         yield Obstacle("", LOAD_FAILS, "an input holds strings", function=function.sym_name)
-    if any(tfl_file.IS_VARIABLE in op.attributes for op in block.ops):
+    if any(tfl_file.IS_VARIABLE in op.attributes or tfl.state_operands(op) for op in block.ops):
         yield Obstacle("", LOAD_FAILS, "it has variable tensors", function=function.sym_name)
     for op in block.ops:
         if isinstance(op, ReturnOp) and not is_called:

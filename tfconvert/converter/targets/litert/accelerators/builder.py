@@ -1,21 +1,23 @@
-"""Emits the ops of a rewrite for accelerators, with static shapes; and makes rewrites of functions that emit."""
+"""Rewrites for accelerators: functions that look at an op and emit what replaces it, and what they emit with."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from tfconvert.converter.ir.tf_builder import TFLBuilder
-from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 
 Op = TypeVar("Op", bound=Operation)
@@ -25,13 +27,20 @@ Operand = Value | float
 
 
 class AcceleratorBuilder(TFLBuilder):
-    """Inserts `tfl` ops before the op that is rewritten; result types follow from the operands."""
+    """Inserts `tfl` ops before the op that is rewritten; result types follow from the operands.
 
-    __slots__ = ("_rewriter",)
+    Attributes:
+        is_default: Whether the rewrite is for any file, not for one of an accelerator.
+        as_integers: Whether floats will be quantized.
+    """
 
-    def __init__(self, rewriter: Rewriter) -> None:
+    __slots__ = ("_rewriter", "as_integers", "is_default")
+
+    def __init__(self, rewriter: Rewriter, *, is_default: bool = False, as_integers: bool = False) -> None:
         super().__init__(rewriter.root)
         self._rewriter = rewriter
+        self.is_default = is_default
+        self.as_integers = as_integers
 
     def insert(self, op: Op) -> Op:
         return self._rewriter.insert(op)
@@ -44,15 +53,21 @@ class AcceleratorBuilder(TFLBuilder):
         return self.constant(value.astype(types.numpy_dtype(element)), element)
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
-        """Inserts a reshape, if the shape is another; a constant is reshaped when it is read."""
+        """Inserts a reshape, if the shape is another; a constant is reshaped when it is read.
+
+        Args:
+            value: The value.
+            shape: The shape, with one unknown size at most, as `target_of` returns it.
+        """
         shape = tuple(shape)
-        before = static_shape(value)
+        before = shape_of(value)
         if before == shape:
             return value
-        assert math.prod(before) == math.prod(shape)
-        stored = self._moved(value, "reshape", shape, shape)
-        if stored is not None:
-            return stored
+        if -1 not in shape and -1 not in before:
+            assert math.prod(before) == math.prod(shape)
+            stored = self._moved(value, "reshape", shape, shape)
+            if stored is not None:
+                return stored
         kind = types.tensor(types.element_of(value.type), shape)
         return self.tfl("reshape", (value, self.ints(shape)), kind, {"new_shape": shape})
 
@@ -198,6 +213,12 @@ class AcceleratorBuilder(TFLBuilder):
 PREPARES = 100
 """The benefit from which on a rewrite is kept even if it does not help by itself, but only lets another one match."""
 
+MOVED = (types.F32, types.I8, IntegerType.get(8, Signedness.UNSIGNED), types.I32, types.I1)
+"""The elements of which accelerators take operators that only move them."""
+
+MAX_RANK = 4
+"""The highest rank that GPUs take."""
+
 NOT_FUSED: Mapping[str, Any] = {"fused_activation_function": "NONE"}
 """The options of an operator without a fused activation."""
 
@@ -205,26 +226,68 @@ Emit = Callable[[tfl.TFLOp, AcceleratorBuilder], Value | Sequence[Value]]
 """A function that emits what replaces an op, and returns the new results; it declines by `pattern.need`."""
 
 
-def form(name: str, root: str, emit: Emit, benefit: int = 1) -> Pattern[tfl.TFLOp]:
-    """Returns the rewrite that replaces an op by what a function emits.
+class Rewrite(NamedTuple):
+    """A rewrite that replaces an op by what a function emits.
 
     The driver drops what was emitted if the function declines, or if accelerators don't take it either.
 
-    Args:
-        name: The name of the rewrite.
+    Attributes:
+        name: Its name.
         root: The op, without `tfl.`.
         emit: The function.
         benefit: Rewrites of one op are tried in descending order of benefit.
+        default: The element types of results, or their classes, for which it is made by default, whatever a file is
+            for, if it adds no operator. There are none if it is for accelerators alone.
+        adds: Whether the default may add operators, since it is more than twice as fast on the CPU.
     """
 
-    def match(op: Operation) -> tfl.TFLOp:
-        assert isinstance(op, tfl.TFLOp)
-        return op
+    name: str
+    root: str
+    emit: Emit
+    benefit: int = 1
+    default: Collection[Attribute | type[Attribute]] = ()
+    adds: bool = False
 
-    def rewrite(op: Operation, matched: tfl.TFLOp, rewriter: Rewriter) -> None:
-        rewriter.replace(emit(matched, AcceleratorBuilder(rewriter)))
 
-    return Pattern(name, tfl.PREFIX + root, match, rewrite, benefit)
+def need_element(value: Value, *elements: Attribute) -> None:
+    """Declines unless the elements of a value are of one of some types."""
+    need(types.element_of(value.type) in elements, "its elements have another type")
+
+
+def shape_of(value: Value) -> Shape:
+    """Returns a value's shape, -1 where a size is unknown; declines if its rank is."""
+    shape = types.shape_of(value.type)
+    need(shape is not None, "a rank is unknown")
+    return shape or ()
+
+
+def target_of(value: Value) -> Shape:
+    """Returns a value's shape as that of a reshape; declines if several sizes are unknown."""
+    target = constant_target(shape_of(value))
+    need(target is not None, "several sizes are unknown")
+    return target or ()
+
+
+def producer(value: Value, name: str) -> tfl.TFLOp:
+    """Returns the op of a name that makes a value for this use only; declines if another does."""
+    owner = value.owner
+    need(
+        isinstance(owner, tfl.TFLOp) and owner.op_name == name and value.has_one_use(),
+        f"no {name} comes before, or it has other users",
+    )
+    assert isinstance(owner, tfl.TFLOp)
+    return owner
+
+
+def around(shape: Shape, axis: int) -> Shape:
+    """Returns a shape as the sizes before an axis, of the axis, and after it."""
+    axis %= len(shape)
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def like(value: Value, shape: Sequence[int]) -> Attribute:
+    """Returns the type of a tensor of another shape with a value's elements."""
+    return types.tensor(types.element_of(value.type), shape)
 
 
 def stored_constant(value: Value) -> tensor_data.Constant | None:
@@ -238,16 +301,9 @@ def stored_constant(value: Value) -> tensor_data.Constant | None:
 
 def static_shape(value: Value) -> Shape:
     """Returns a value's shape; declines if a size is unknown."""
-    shape = types.shape_of(value.type)
-    if shape is None or not types.is_static(shape):
-        need(False, "a size is unknown")
-        return ()
+    shape = shape_of(value)
+    need(types.is_static(shape), "a size is unknown")
     return shape
-
-
-def rank_of(value: Value) -> int:
-    """Returns a value's rank; declines if a size is unknown."""
-    return len(static_shape(value))
 
 
 def dequantized(value: Value) -> Value:

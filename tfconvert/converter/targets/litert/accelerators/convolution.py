@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.accelerators.builder import AcceleratorBuilder, form, option, static_shape
+from tfconvert.converter.rewrite.pattern import need
+from tfconvert.converter.targets.litert.accelerators.builder import (
+    AcceleratorBuilder,
+    Rewrite,
+    option,
+    shape_of,
+    static_shape,
+)
 from tfconvert.converter.targets.litert.accelerators.pieces import activated
-from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
 
 _ACTIVATION = "fused_activation_function"
@@ -116,12 +120,43 @@ def _bias_after(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.tfl("add", (value, bias), value.type, {_ACTIVATION: option(op, _ACTIVATION)})
 
 
-_FUSED = ("add", "conv_2d", "depthwise_conv_2d", "div", "fully_connected", "mul", "sub", "transpose_conv")
+def _implied(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.transpose_conv` of integers that are within the limits of its fused activation anyway: without that."""
+    limits, element = _LIMITS.get(option(op, _ACTIVATION)), types.element_of(op.results[0].type)
+    need(limits is not None and not _is_misread(op), "no activation follows, or the GPU should leave it to the CPU")
+    need(isinstance(element, quant.UniformType), "they aren't integers")
+    assert limits is not None
+    assert isinstance(element, quant.UniformType)
+    (scale, *others), (zero, *_), (least, most) = element.data.scales, element.data.zero_points, element.data.range
+    low, high = (most if each is None else round(each / scale) + zero for each in limits)
+    need(not others and low <= least and most <= high, "some integers are beyond the activation's limits")
+    return build.again(op, op.operands, options={_ACTIVATION: "NONE"}).results[0]
 
-PATTERNS: tuple[Pattern[Any], ...] = (
-    *(form(f"{name}-then-activation", name, _unfused, 4) for name in _FUSED),
-    form("transpose-conv-then-slice", "transpose_conv", _cropped),
-    *(form(f"{name}-then-bias", name, _bias_after, 3) for name in ("conv_2d", "depthwise_conv_2d", "transpose_conv")),
-    form("frames-as-batch", "conv_3d", _frames),
-    form("conv-without-groups", "conv_2d", _ungrouped),
+
+# The limits of activations, `None` for none.
+_LIMITS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
+
+
+def _is_misread(op: tfl.TFLOp) -> bool:
+    """Returns whether the GPU would compute a transposed convolution wrongly, if it took it."""
+    if option(op, "padding") != "SAME":
+        return False
+    window, image, result = (shape_of(value)[1:3] for value in (op.operands[1], op.operands[2], op.results[0]))
+    strides = (option(op, "stride_h"), option(op, "stride_w"))
+    return any(
+        step > 1 and (size % step != 0 or (length % 2 and width % 2))
+        for step, size, length, width in zip(strides, result, image, window, strict=True)
+    )
+
+
+_CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d", "transpose_conv")
+_FUSED = ("add", *_CONVOLUTIONS, "div", "fully_connected", "mul", "sub")
+
+REWRITES = (
+    *(Rewrite(f"{name}-then-activation", name, _unfused, 4) for name in _FUSED),
+    Rewrite("activation-implied", "transpose_conv", _implied, 5, (quant.UniformType,)),
+    Rewrite("transpose-conv-then-slice", "transpose_conv", _cropped),
+    *(Rewrite(f"{name}-then-bias", name, _bias_after, 3) for name in _CONVOLUTIONS),
+    Rewrite("frames-as-batch", "conv_3d", _frames),
+    Rewrite("conv-without-groups", "conv_2d", _ungrouped),
 )

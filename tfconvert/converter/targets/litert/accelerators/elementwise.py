@@ -9,16 +9,16 @@ import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.accelerators.builder import (
+    MAX_RANK,
     MAX_READ,
     AcceleratorBuilder,
+    Rewrite,
     array_of,
-    form,
     option,
     source_of,
     static_shape,
     stored_constant,
 )
-from tfconvert.converter.targets.litert.accelerators.ranks import MAX_RANK
 from tfconvert.converter.targets.litert.fitting.fit import ANY, groups_of, merged
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.types import Shape
@@ -147,12 +147,12 @@ def _sign_bit(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.binary("less", build.binary("minimum", value, build.binary("div", 1.0, value)), 0.0, types.I1)
 
 
-PATTERNS = (
-    form("sign-bit-by-reciprocal", "less", _sign_bit, 4),
-    form("leaky-relu-by-formula", "leaky_relu", _steep, 3),
-    *(form(f"{name}-in-rank-4", name, _unary) for name in _UNARY.split()),
-    *(form(f"{name}-in-the-shape-before", name, _same_shapes, 3) for name in _BINARY.split()),
-    *(form(f"{name}-in-rank-4", name, _grouped, 2) for name in _BINARY.split()),
-    *(form(f"{name}-of-whole-constants", name, _full) for name in _BINARY.split()),
-    *(form(f"{name}-of-repeated-operands", name, _repeated, 0) for name in _BINARY.split()),
+REWRITES = (
+    Rewrite("sign-bit-by-reciprocal", "less", _sign_bit, 4),
+    Rewrite("leaky-relu-by-formula", "leaky_relu", _steep, 3),
+    *(Rewrite(f"{name}-in-rank-4", name, _unary) for name in _UNARY.split()),
+    *(Rewrite(f"{name}-in-the-shape-before", name, _same_shapes, 3) for name in _BINARY.split()),
+    *(Rewrite(f"{name}-in-rank-4", name, _grouped, 2) for name in _BINARY.split()),
+    *(Rewrite(f"{name}-of-whole-constants", name, _full) for name in _BINARY.split()),
+    *(Rewrite(f"{name}-of-repeated-operands", name, _repeated, 0) for name in _BINARY.split()),
 )

@@ -10,9 +10,10 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.accelerators.builder import (
     AcceleratorBuilder,
+    Rewrite,
     array_of,
-    form,
     option,
+    shape_of,
     static_shape,
 )
 from tfconvert.converter.targets.litert.accelerators.pieces import activated, lifted, low, need_floats, reduced, small
@@ -90,11 +91,15 @@ def _relu_n1_to_1(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 
 def _prelu_of_channels(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A slope that varies along the channels at most: one number a channel."""
-    slope, depth = array_of(op.operands[1]), static_shape(op.operands[0])[-1]
-    need(slope.size in (1, depth) and (slope.size == 1 or slope.shape[-1] == depth), "the slope varies elsewhere")
-    vector = build.array(np.ascontiguousarray(np.broadcast_to(slope.reshape(-1), (depth,))), op.operands[1])
-    return build.again(op, (op.operands[0], vector)).results[0]
+    """A slope that varies along the channels at most: one number a channel, in one dimension less."""
+    shape = shape_of(op.operands[0])
+    slope, depth = array_of(op.operands[1]), shape[-1]
+    need(depth > 0 and slope.size in (1, depth), "the slope varies elsewhere, or the number of channels is unknown")
+    need(slope.size == 1 or slope.shape[-1] == depth, "the slope varies elsewhere")
+    low = (1,) * (len(shape) - 2) * build.is_default + (depth,)
+    need(slope.shape != low and not (build.is_default and slope.size > 1), "there is a slope for each channel")
+    whole = build.array(np.ascontiguousarray(np.broadcast_to(slope.reshape(-1), (depth,)).reshape(low)), op.operands[1])
+    return build.again(op, (op.operands[0], whole)).results[0]
 
 
 def _prelu(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -168,20 +173,20 @@ _EXCHANGED = {
 }
 
 
-PATTERNS = (
-    form("log-softmax-by-formula", "log_softmax", _log_softmax, 2),
-    form("softmax-of-product", "softmax", _softmax, 2),
-    form("l2-normalization-by-formula", "l2_normalization", _l2_normalization),
-    form("l2-pool-by-formula", "l2_pool_2d", _l2_pool),
-    form("local-response-by-convolution", "local_response_normalization", _local_response),
-    form("relu-0-to-1-as-minimum", "relu_0_to_1", _relu_0_to_1),
-    form("relu-n1-to-1-as-minimum", "relu_n1_to_1", _relu_n1_to_1, 0),
-    form("prelu-of-channels", "prelu", _prelu_of_channels, 4),
-    form("prelu-by-formula", "prelu", _prelu, -1),
-    form("squared-difference-as-product", "squared_difference", _squared_difference, 0),
-    form("add-n-as-sums", "add_n", _sums_of_two),
-    form("mean-of-integers", "mean", _mean_of_integers),
-    form("exclusive-or-by-logic", "bitwise_xor", _exclusive_or),
-    *(form(f"{name}-of-booleans", name, _not_equal, 0) for name in ("equal", "not_equal")),
-    *(form(f"{name}-exchanged", name, _constant_behind, 5) for name in ("sub", *_EXCHANGED)),
+REWRITES = (
+    Rewrite("log-softmax-by-formula", "log_softmax", _log_softmax, 2),
+    Rewrite("softmax-of-product", "softmax", _softmax, 2),
+    Rewrite("l2-normalization-by-formula", "l2_normalization", _l2_normalization),
+    Rewrite("l2-pool-by-formula", "l2_pool_2d", _l2_pool),
+    Rewrite("local-response-by-convolution", "local_response_normalization", _local_response),
+    Rewrite("relu-0-to-1-as-minimum", "relu_0_to_1", _relu_0_to_1),
+    Rewrite("relu-n1-to-1-as-minimum", "relu_n1_to_1", _relu_n1_to_1, 0),
+    Rewrite("prelu-of-channels", "prelu", _prelu_of_channels, 4, (types.F32,)),
+    Rewrite("prelu-by-formula", "prelu", _prelu, -1),
+    Rewrite("squared-difference-as-product", "squared_difference", _squared_difference, 0),
+    Rewrite("add-n-as-sums", "add_n", _sums_of_two, 1, (types.F32,)),
+    Rewrite("mean-of-integers", "mean", _mean_of_integers),
+    Rewrite("exclusive-or-by-logic", "bitwise_xor", _exclusive_or),
+    *(Rewrite(f"{name}-of-booleans", name, _not_equal, 0) for name in ("equal", "not_equal")),
+    *(Rewrite(f"{name}-exchanged", name, _constant_behind, 5) for name in ("sub", *_EXCHANGED)),
 )

@@ -1,83 +1,57 @@
-"""Choices of elements: slices, places in tables, and parts that are replaced."""
+"""Choices of elements: places in tables, and parts that are replaced."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.accelerators.builder import (
+    MAX_RANK,
     AcceleratorBuilder,
+    Rewrite,
     array_of,
-    form,
+    dequantized,
     ints_of,
+    like,
     option,
+    shape_of,
     static_shape,
+    stored_constant,
+    target_of,
 )
-from tfconvert.converter.targets.litert.accelerators.pieces import backwards, gather, like, part
-from tfconvert.converter.targets.litert.accelerators.ranks import ranges_of
+from tfconvert.converter.targets.litert.accelerators.pieces import gather, part, parted
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
 
 
-def _strided_slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A strided slice that goes backwards: one that goes forwards, then the reversal of axes."""
-    value, ranges = op.operands[0], ranges_of(op)
-    need(any(each.step < 0 for each in ranges), "it goes forwards")
-    need(all(len(each) for each in ranges), "it is empty")
-    starts = [each.start if each.step > 0 else each[-1] for each in ranges]
-    steps = [abs(each.step) for each in ranges]
-    sizes = [len(each) for each in ranges]
-    if all(step == 1 or size == 1 for step, size in zip(steps, sizes, strict=True)):
-        if tuple(sizes) != static_shape(value):
-            value = build.slice(value, starts, sizes)
-    else:
-        ends = [start + (size - 1) * step + 1 for start, size, step in zip(starts, sizes, steps, strict=True)]
-        bounds = [build.ints(each) for each in (starts, ends, steps)]
-        value = build.tfl("strided_slice", (value, *bounds), like(value, sizes))
-    for axis, each in enumerate(ranges):
-        if each.step < 0 and len(each) > 1:
-            value = backwards(build, value, axis)
-    return build.reshape(value, static_shape(op.results[0]))
-
-
-def _slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A slice that begins where an operand says: the places are chosen."""
-    value, begin = op.operands[:2]
-    need(not tfl.is_constant(begin), "its begin is a constant")
-    begin = build.to(begin, types.I32)
-    for axis, (dim, size) in enumerate(zip(static_shape(value), static_shape(op.results[0]), strict=True)):
-        if size != dim:
-            first = build.reshape(build.slice(begin, (axis,), (1,)), (1, 1, 1, 1))
-            steps = build.constant(np.arange(size, dtype=np.int32).reshape(1, 1, 1, size))
-            value = gather(build, value, build.reshape(build.binary("add", first, steps), (size,)), axis)
-    return build.reshape(value, static_shape(op.results[0]))
-
-
-def _gather_slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A choice of one constant place, or of neighbours: a slice."""
-    places = ints_of(op.operands[1])
-    shape, axis = static_shape(op.operands[0]), option(op, "axis") % len(static_shape(op.operands[0]))
-    begin = places[0] if places else 0
-    need(not option(op, "batch_dims") and places == list(range(begin, begin + len(places))), "places are apart")
-    need(begin >= 0 and begin + len(places) <= shape[axis], "a place is outside")
-    value = part(build, op.operands[0], axis, begin, len(places))
-    return build.reshape(value, static_shape(op.results[0]))
+def _gather_slices(max_runs: int, op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A choice of constant places that are neighbours, or are in a few runs: slices that are joined."""
+    value, places = op.operands[0], ints_of(op.operands[1])
+    axis = option(op, "axis") % len(shape_of(value))
+    need(not option(op, "batch_dims"), "it has batch dimensions")
+    need(all(0 <= place < shape_of(value)[axis] for place in places), "a place may be outside")
+    starts = [at for at, place in enumerate(places) if not at or place != places[at - 1] + 1]
+    need(0 < len(starts) <= max_runs, "places are apart")
+    ends = [*starts[1:], len(places)]
+    parts = [part(build, value, axis, places[start], end - start) for start, end in zip(starts, ends, strict=True)]
+    return build.reshape(build.concatenation(parts, axis), target_of(op.results[0]))
 
 
 def _gather(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A choice by places of rank 0 or of a rank above 1, or with batch dimensions: by a vector of places."""
     table, places = op.operands
-    shape, rank = static_shape(table), len(static_shape(places))
+    shape, rank = shape_of(table), len(shape_of(places))
     batch, axis = option(op, "batch_dims") % (rank + 1), option(op, "axis") % len(shape)
+    result, dims = target_of(op.results[0]), shape_of(places)
     places = _of_i32(build, places)
+    if batch == 0 or math.prod(shape[:batch]) == 1:
+        count = -1 if -1 in dims else math.prod(dims)
+        return build.reshape(gather(build, table, build.reshape(places, (count,)), axis), result)
+    shape, each = static_shape(table), math.prod(static_shape(places)[batch:])
     rows, between = math.prod(shape[:batch]), math.prod(shape[batch:axis])
-    each = math.prod(static_shape(places)[batch:])
-    if rows == 1:
-        flat = (*shape[:axis], shape[axis], *shape[axis + 1 :])
-        chosen = gather(build, build.reshape(table, flat), build.reshape(places, (each,)), axis)
-        return build.reshape(chosen, static_shape(op.results[0]))
     behind = math.prod(shape[axis + 1 :])
     whole = build.reshape(table, (rows, between, shape[axis], behind))
     whole = build.transpose(whole, (0, 2, 1, 3)) if between > 1 else whole
@@ -86,7 +60,16 @@ def _gather(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     chosen = gather(build, whole, _moved(build, places, offsets), 0)
     chosen = build.reshape(chosen, (rows, each, between, behind))
     chosen = build.transpose(chosen, (0, 2, 1, 3)) if between > 1 else chosen
-    return build.reshape(chosen, static_shape(op.results[0]))
+    return build.reshape(chosen, result)
+
+
+def _gather_in_fewer_dimensions(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A choice from a table of a high rank: merges the dimensions around the axis."""
+    need(option(op, "batch_dims") == 0, "it has batch dimensions")
+    table, places = op.operands
+    table = parted(build, table, option(op, "axis"))
+    places = build.reshape(places, (math.prod(static_shape(places)),))
+    return build.reshape(gather(build, table, places, 2), static_shape(op.results[0]))
 
 
 def _of_i32(build: AcceleratorBuilder, places: Value) -> Value:
@@ -128,33 +111,30 @@ def _gather_nd(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(gather(build, merged, flat, 0), static_shape(op.results[0]))
 
 
-def _whole_table(op: tfl.TFLOp, build: AcceleratorBuilder, at: int) -> Value:
-    """A choice from a table of 16-bit floats: the table in `f32`."""
-    owner = op.operands[at].owner
-    need(isinstance(owner, tfl.TFLOp) and owner.op_name == "dequantize", "the table is not dequantized")
-    constant = tensor_data.constant_of(owner.operands[0])  # type: ignore[union-attr]
-    need(constant is not None and types.element_of(constant.type) == types.F16, "the table is not of f16")
-    assert constant is not None
-    shape = static_shape(op.operands[at])
-    operands = list(op.operands)
-    operands[at] = build.constant(tensor_data.defer("cast", (constant,), shape, np.dtype(np.float32), types.F32))
+def _whole_table(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """An op that takes rows of a table of 16-bit floats: of a table of 32-bit floats."""
+    at = 0 if op.op_name == "gather" else 1
+    table = op.operands[at]
+    source = dequantized(table)
+    stored = stored_constant(source)
+    need(source is not table and types.element_of(source.type) == types.F16, "its table is not one of 16-bit floats")
+    assert stored is not None
+    wide = tensor_data.defer("cast", (stored,), static_shape(table), element=types.F32)
+    operands = [build.constant(wide) if value is table else value for value in op.operands]
     return build.again(op, operands).results[0]
 
 
 def _scale_for_each_row(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A lookup in a table of integers with one scale: with one for each row, as the GPU reads it."""
     table = op.operands[1]
-    element, constant = types.element_of(table.type), tensor_data.constant_of(table)
-    need(isinstance(element, quant.UniformType) and constant is not None, "the table is no constant of integers")
+    element, stored = types.element_of(table.type), stored_constant(table)
+    need(isinstance(element, quant.UniformType) and len(element.data.scales) == 1, "its table has no single scale")
     assert isinstance(element, quant.UniformType)
-    assert constant is not None
-    uniform, rows = element.data, static_shape(table)[0]
-    need(len(uniform.scales) == 1, "it has several scales")
-    points = tuple(uniform.zero_points) * rows
-    kind = quant.tensor(
-        uniform._replace(scales=tuple(uniform.scales) * rows, zero_points=points, axis=0), static_shape(table)
-    )
-    whole = build.insert(tfl.constant(constant, result_type=kind)).results[0]
+    assert stored is not None
+    data, count = element.data, static_shape(table)[0]
+    rows = data._replace(scales=data.scales * count, zero_points=data.zero_points * count, axis=0)
+    kind = quant.tensor(rows, static_shape(table))
+    whole = build.insert(tfl.constant(stored, result_type=kind)).results[0]
     return build.again(op, (op.operands[0], whole)).results[0]
 
 
@@ -166,14 +146,6 @@ def _flat_lookup(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     merged = build.reshape(table, (shape[0], math.prod(shape[1:])))
     chosen = gather(build, merged, build.reshape(places, (math.prod(static_shape(places)),)), 0)
     return build.reshape(chosen, static_shape(op.results[0]))
-
-
-def _reverse(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A reversal: each axis for itself, in rank 4, where it is not the last one."""
-    value = op.operands[0]
-    for axis in ints_of(op.operands[1]):
-        value = backwards(build, value, axis % len(static_shape(value)))
-    return value
 
 
 def _update(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -196,16 +168,27 @@ def _update(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return joined(whole, 0)
 
 
-PATTERNS = (
-    form("strided-slice-then-reverse", "strided_slice", _strided_slice),
-    form("slice-as-gather", "slice", _slice, 2),
-    form("gather-as-slice", "gather", _gather_slice, 4),
-    form("gather-of-floats", "gather", lambda op, build: _whole_table(op, build, 0), 3),
-    form("gather-by-a-vector", "gather", _gather, 2),
-    form("gather-nd-as-gather", "gather_nd", _gather_nd),
-    form("lookup-of-floats", "embedding_lookup", lambda op, build: _whole_table(op, build, 1), 3),
-    form("lookup-with-scales", "embedding_lookup", _scale_for_each_row, 2),
-    form("lookup-as-gather", "embedding_lookup", _flat_lookup),
-    form("reverse-in-rank-4", "reverse_v2", _reverse, 2),
-    form("update-as-concatenation", "dynamic_update_slice", _update, 2),
+def _update_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A replaced part: in rank 4, with dimensions of 1 in front."""
+    whole, new, start = op.operands
+    shape, small = static_shape(whole), static_shape(new)
+    need(0 < len(shape) < MAX_RANK, "its rank is 4 or above")
+    missing = MAX_RANK - len(shape)
+    front = (1,) * missing
+    start = build.concatenation([build.array(np.zeros(missing, np.int32), start), start], 0)
+    operands = [build.reshape(whole, (*front, *shape)), build.reshape(new, (*front, *small)), start]
+    return build.reshape(build.again(op, operands, [(*front, *shape)]).results[0], shape)
+
+
+REWRITES = (
+    Rewrite("gather-as-slice", "gather", partial(_gather_slices, 1), 4),
+    Rewrite("gather-by-a-vector", "gather", _gather, 2),
+    Rewrite("gather-in-fewer-dimensions", "gather", _gather_in_fewer_dimensions),
+    Rewrite("gather-as-slices", "gather", partial(_gather_slices, 4), 0),
+    Rewrite("gather-nd-as-gather", "gather_nd", _gather_nd),
+    *(Rewrite(f"{name}-of-whole-floats", name, _whole_table, 9) for name in ("embedding_lookup", "gather")),
+    Rewrite("lookup-with-scales", "embedding_lookup", _scale_for_each_row, 2),
+    Rewrite("lookup-as-gather", "embedding_lookup", _flat_lookup),
+    Rewrite("update-as-concatenation", "dynamic_update_slice", _update, 2),
+    Rewrite("update-in-rank-4", "dynamic_update_slice", _update_in_rank_4),
 )

@@ -6,17 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.accelerators.builder import PREPARES, AcceleratorBuilder, form
+from tfconvert.converter.rewrite.pattern import need
+from tfconvert.converter.targets.litert.accelerators.builder import PREPARES, AcceleratorBuilder, Rewrite
+from tfconvert.converter.targets.litert.accelerators.rewrites import NARROWED
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
-
-_OPERATORS = (
-    "abs add arg_max arg_min cast concatenation cumsum div dynamic_update_slice embedding_lookup equal expand_dims "
-    "floor_div floor_mod gather gather_nd greater greater_equal less less_equal maximum minimum mul neg not_equal "
-    "one_hot pack pad padv2 reduce_max reduce_min reduce_prod reshape reverse_v2 scatter_nd select select_v2 sign "
-    "slice split split_v squeeze strided_slice sub sum tile topk_v2 transpose unpack"
-)
 
 # Options that name the type of a result.
 _TYPE_OPTIONS = ("output_type", "out_type", "out_data_type", "idx_out_type")
@@ -69,7 +63,7 @@ def _cast_once(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.to(value, types.element_of(op.results[0].type))
 
 
-PATTERNS: tuple[Pattern[Any], ...] = (
-    form("cast-once", "cast", _cast_once, PREPARES + 1),
-    *(form(f"{name}-in-32-bits", name, _narrow, PREPARES) for name in _OPERATORS.split()),
+REWRITES = (
+    Rewrite("cast-once", "cast", _cast_once, PREPARES + 1),
+    *(Rewrite(f"{name}-in-32-bits", name, _narrow, PREPARES) for name in NARROWED.split()),
 )

@@ -8,20 +8,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.targets.litert.accelerators.builder import MAX_READ, AcceleratorBuilder, option, static_shape
-from tfconvert.converter.targets.litert.accelerators.ranks import MAX_RANK, around
+from tfconvert.converter.targets.litert.accelerators.builder import (
+    MAX_RANK,
+    MAX_READ,
+    AcceleratorBuilder,
+    around,
+    like,
+    option,
+    shape_of,
+    static_shape,
+)
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
-from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.values import Value
-
-# Fused activations, by their names in the schema, with the operators that compute them.
-_ACTIVATIONS = {"RELU": "relu", "RELU6": "relu6", "RELU_N1_TO_1": "relu_n1_to_1", "TANH": "tanh"}
-
-
-def like(value: Value, shape: Sequence[int]) -> Attribute:
-    """Returns the type of a tensor of another shape with a value's elements."""
-    return types.tensor(types.element_of(value.type), shape)
 
 
 def need_floats(*values: Value) -> None:
@@ -32,7 +31,7 @@ def need_floats(*values: Value) -> None:
 def gather(build: AcceleratorBuilder, table: Value, places: Value | Sequence[int], axis: int) -> Value:
     """Inserts the choice of places along an axis."""
     vector = places if isinstance(places, Value) else build.ints(places)
-    shape = static_shape(table)
+    shape = shape_of(table)
     kind = like(table, (*shape[:axis], *static_shape(vector), *shape[axis + 1 :]))
     return build.tfl("gather", (table, vector), kind, {"axis": axis, "batch_dims": 0})
 
@@ -77,8 +76,8 @@ def activated(build: AcceleratorBuilder, op: tfl.TFLOp, value: Value) -> Value:
     name = option(op, "fused_activation_function")
     if name == "NONE":
         return value
-    need(name in _ACTIVATIONS, "its activation has no operator")
-    return build.unary(_ACTIVATIONS[name], value)
+    need(name in tfl.ACTIVATIONS, "its activation has no operator")
+    return build.unary(tfl.ACTIVATIONS[name], value)
 
 
 def low(build: AcceleratorBuilder, value: Value) -> Value:
@@ -103,3 +102,10 @@ def parted(build: AcceleratorBuilder, value: Value, axis: int) -> Value:
 def small(values: Array) -> None:
     """Declines if a new constant is large."""
     need(values.size <= MAX_READ, "it needs a large constant")
+
+
+def of_copies(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """Emits an op that reads an operand several times: with copies of it."""
+    operands = [build.copy(value) if value in op.operands[:at] else value for at, value in enumerate(op.operands)]
+    need(operands != list(op.operands), "its operands differ")
+    return build.again(op, operands).results[0]

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.accelerators.builder import AcceleratorBuilder, form, option, static_shape
+from tfconvert.converter.rewrite.pattern import need
+from tfconvert.converter.targets.litert.accelerators.builder import (
+    MAX_RANK,
+    AcceleratorBuilder,
+    Rewrite,
+    option,
+    static_shape,
+)
+from tfconvert.converter.targets.litert.accelerators.pieces import of_copies
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.values import Value
-
-_MAX_RANK = 4
-
-
-def _twins(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A product of a value with itself: with a copy of it."""
-    need(op.operands[0] is op.operands[1], "its operands differ")
-    return build.again(op, [op.operands[0], build.copy(op.operands[1])]).results[0]
 
 
 def _constant_in_order(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -83,7 +81,7 @@ def _constant_on_the_left(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     x, y = op.operands
     shape, result = static_shape(x), static_shape(op.results[0])
     need(tfl.is_constant(x) and math.prod(shape[:-2]) == 1, "the left side is no constant matrix")
-    need(len(result) <= _MAX_RANK, "it has too many dimensions")
+    need(len(result) <= MAX_RANK, "it has too many dimensions")
     weights = build.reshape(x, shape[-2:])
     if option(op, "adj_x"):
         weights = build.transpose(weights, (1, 0))
@@ -114,7 +112,7 @@ def _bias_after(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     need(tfl.has_operand(op, 2), "it has no bias")
     (value,) = build.again(op, op.operands[:2], options={"fused_activation_function": "NONE"}).results
     result = static_shape(value)
-    low = (*[1] * (_MAX_RANK - len(result)), *result)
+    low = (*[1] * (MAX_RANK - len(result)), *result)
     bias = build.reshape(op.operands[2], (1, 1, 1, result[-1]))
     fused = {"fused_activation_function": option(op, "fused_activation_function")}
     kind = types.tensor(types.element_of(value.type), low)
@@ -145,14 +143,14 @@ def _constants_on_the_left(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return _swapped(build, value)
 
 
-PATTERNS: tuple[Pattern[Any], ...] = (
-    form("product-with-a-copy", "batch_matmul", _twins, 9),
-    form("product-as-dense", "batch_matmul", _as_dense, 8),
-    form("product-of-rows", "batch_matmul", _as_rows, 7),
-    form("product-with-constant-in-order", "batch_matmul", _constant_in_order, 6),
-    form("product-of-columns", "batch_matmul", _constant_on_the_left, 5),
-    form("product-of-exchanged-matrices", "batch_matmul", _constants_on_the_left, 4),
-    form("product-of-repeated-matrices", "batch_matmul", _repeated, 4),
-    form("dense-then-bias", "fully_connected", _bias_after),
-    form("dense-of-matrix", "fully_connected", _flattened, 3),
+REWRITES = (
+    Rewrite("product-with-a-copy", "batch_matmul", of_copies, 9),
+    Rewrite("product-as-dense", "batch_matmul", _as_dense, 8),
+    Rewrite("product-of-rows", "batch_matmul", _as_rows, 7),
+    Rewrite("product-with-constant-in-order", "batch_matmul", _constant_in_order, 6),
+    Rewrite("product-of-columns", "batch_matmul", _constant_on_the_left, 5),
+    Rewrite("product-of-exchanged-matrices", "batch_matmul", _constants_on_the_left, 4),
+    Rewrite("product-of-repeated-matrices", "batch_matmul", _repeated, 4),
+    Rewrite("dense-then-bias", "fully_connected", _bias_after),
+    Rewrite("dense-of-matrix", "fully_connected", _flattened, 3),
 )

@@ -8,15 +8,16 @@ import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.accelerators.builder import (
+    MAX_RANK,
     AcceleratorBuilder,
+    Rewrite,
     array_of,
-    form,
     ints_of,
+    like,
     option,
     static_shape,
 )
-from tfconvert.converter.targets.litert.accelerators.pieces import backwards, like, need_floats, padded, part, parted
-from tfconvert.converter.targets.litert.accelerators.ranks import MAX_RANK
+from tfconvert.converter.targets.litert.accelerators.pieces import backwards, need_floats, padded, part, parted
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.values import Value
 
@@ -139,12 +140,12 @@ def _bucketize(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.to(build.reshape(total, shape), types.element_of(op.results[0].type))
 
 
-PATTERNS = (
-    form("top-k-of-whole-lanes", "topk_v2", _top_k),
-    *(form(f"{name}-of-the-highest", name, _extreme, 2) for name in ("arg_max", "arg_min")),
-    form("cumsum-in-rank-4", "cumsum", _cumsum, 2),
-    form("cumsum-by-doubling", "cumsum", _cumsum_by_doubling),
-    form("one-hot-of-a-vector", "one_hot", _one_hot),
-    form("one-hot-as-equal", "one_hot", _one_hot_as_equal, 0),
-    form("bucketize-as-comparisons", "bucketize", _bucketize),
+REWRITES = (
+    Rewrite("top-k-of-whole-lanes", "topk_v2", _top_k),
+    *(Rewrite(f"{name}-of-the-highest", name, _extreme, 2) for name in ("arg_max", "arg_min")),
+    Rewrite("cumsum-in-rank-4", "cumsum", _cumsum, 2),
+    Rewrite("cumsum-by-doubling", "cumsum", _cumsum_by_doubling),
+    Rewrite("one-hot-of-a-vector", "one_hot", _one_hot),
+    Rewrite("one-hot-as-equal", "one_hot", _one_hot_as_equal, 0),
+    Rewrite("bucketize-as-comparisons", "bucketize", _bucketize),
 )

@@ -1,28 +1,43 @@
-"""Repetitions, and concatenations of many parts."""
+"""Repetitions, and concatenations of many parts.
+
+    reshape(tile(reshape(x)))           ->  resize_nearest_neighbor(x)             where rows and columns are repeated
+    reshape(tile(reshape(x)))           ->  reshape(tile(reshape(x)))              of rank 3
+
+By default; the rest is for accelerators.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.accelerators.builder import (
+    MAX_RANK,
+    MOVED,
     AcceleratorBuilder,
-    form,
+    Rewrite,
     ints_of,
+    like,
     option,
+    producer,
+    shape_of,
     static_shape,
+    target_of,
 )
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.values import Value
 
 # The maximum number of parts that all runtimes join at once, and that a repetition may be joined of.
 _MAX_PARTS = 10
 _MAX_COPIES = 100
 
-_NEAREST = {"align_corners": False, "half_pixel_centers": False}
+# Pixels of fewer floats are repeated faster by two TILEs.
+_MIN_FLOATS = 64
 
 
 def _joined(parts: list[Value], axis: int, build: AcceleratorBuilder) -> Value:
@@ -51,30 +66,116 @@ def _tile(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return value
 
 
-def _repeat(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _by_resizing(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """Pixels that are repeated along an inner axis of 1 as an image of nearest neighbours.
 
     `[1, h, 1, w, c]` or `[1, h, w, 1, c]`, repeated along the 1, is an image that is higher or wider.
     """
     value = op.operands[0]
-    shape, multiples = static_shape(value), ints_of(op.operands[1])
-    axes = [axis for axis, times in enumerate(multiples) if times > 1]
-    need(len(axes) == 1 and shape[axes[0]] == 1, "it repeats more than an axis of 1")
-    (axis,) = axes
-    times = multiples[axis]
+    axis, times = _axis_of(op, static_shape(value))
+    shape = static_shape(value)
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     need(outer > 1 and inner > 1, "it repeats whole tensors")
     places = np.arange(outer * times, dtype=np.float32)
     need(np.array_equal(np.floor(places * np.float32(1 / times)), places // times), "the kernel rounds its places")
     image = build.reshape(value, (1, outer, 1, inner))
-    kind = types.tensor(types.element_of(value.type), (1, outer * times, 1, inner))
-    options: dict[str, Any] = _NEAREST
-    larger = build.tfl("resize_nearest_neighbor", (image, build.ints((outer * times, 1))), kind, options)
+    larger = _resized(build, image, (1, outer * times, 1, inner), is_exact=True)
     return build.reshape(larger, static_shape(op.results[0]))
 
 
-PATTERNS = (
-    form("repetition-as-image", "tile", _repeat, 2),
-    form("repetition-by-concatenation", "tile", _tile),
-    form("concatenation-in-steps", "concatenation", _concatenation),
+def _resized(build: AcceleratorBuilder, image: Value, shape: Shape, *, is_exact: bool) -> Value:
+    options: dict[str, Any] = {"align_corners": False, "half_pixel_centers": not is_exact}
+    return build.tfl("resize_nearest_neighbor", (image, build.ints(shape[1:3])), like(image, shape), options)
+
+
+def _axis_of(tile: tfl.TFLOp, shape: Shape) -> tuple[int, int]:
+    """Returns the only axis that a repetition is along, which has the size 1, and how often it repeats."""
+    found = [(axis, times) for axis, times in enumerate(ints_of(tile.operands[1])) if times != 1]
+    need(len(found) == 1 and shape[found[0][0]] == 1, "it repeats more than an axis of 1")
+    return found[0]
+
+
+def _repetition_before(value: Value) -> tuple[Value, Shape, int, int]:
+    """Returns what a repetition of elements repeats, in which shape, along which dimension, and how often.
+
+    A reshape adds a dimension of 1 behind the repeated one before they are repeated along that.
+    """
+    tile = producer(value, "tile")
+    before = producer(tile.operands[0], "reshape")
+    shape = shape_of(before.results[0])
+    axis, times = _axis_of(tile, shape)
+    need(axis > 0, "it repeats whole tensors")
+    return before.operands[0], shape[:axis] + shape[axis + 1 :], axis - 1, times
+
+
+def _pixels(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """Repeated rows of repeated columns, or the other way round: an image of nearest neighbours."""
+    middle, _, axis, times = _repetition_before(op.operands[0])
+    first, shape, other, often = _repetition_before(middle)
+    need({axis, other} == {1, 2}, "it doesn't repeat rows and columns")
+    need(shape_of(first) == shape and len(shape) == MAX_RANK, "another shape is repeated")
+    factors = {axis: times, other: often}
+    large = tuple(dim * factors.get(at, 1) if dim > 0 else dim for at, dim in enumerate(shape))
+    need(large == shape_of(op.results[0]), "the repeated elements don't end in one dimension each")
+    need(shape[1] > 0 < shape[2] and shape[3] >= (1 if build.as_integers else _MIN_FLOATS), "the pixels are small")
+    return _resized(build, first, large, is_exact=all(each & (each - 1) == 0 for each in (times, often)))
+
+
+def _in_rank_3(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """Elements that are repeated: in three dimensions, what is before the repeated one, that, and what is after it."""
+    source, short, axis, times = _repetition_before(op.operands[0])
+    need(
+        len(short) >= MAX_RANK and not _is_repeated(op.results[0]), "accelerators take it, or what repeats it is first"
+    )
+    need(short.count(-1) < 2 and 0 not in short, "several sizes are unknown")
+    outer, inner = (-1 if -1 in each else math.prod(each) for each in (short[: axis + 1], short[axis + 1 :]))
+    value = build.reshape(source, (outer, 1, inner))
+    value = build.tfl("tile", (value, build.ints((1, times, 1))), like(value, (outer, times, inner)))
+    return build.reshape(value, target_of(op.results[0]))
+
+
+def _is_repeated(value: Value) -> bool:
+    """Returns whether a value is repeated in too many dimensions."""
+    users = [use.operation.name for use in value.uses]
+    return users == ["tfl.tile"] and len(shape_of(value)) > MAX_RANK
+
+
+def _tile_in_fewer_dimensions(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A repetition: a dimension that is repeated takes those that follow and are not along."""
+    shape, multiples = static_shape(op.operands[0]), ints_of(op.operands[1])
+    return _repeated(build, op.operands[0], shape, multiples, static_shape(op.results[0]))
+
+
+def _broadcast(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A broadcast: a repetition."""
+    shape, result = static_shape(op.operands[0]), static_shape(op.results[0])
+    shape = (*[1] * (len(result) - len(shape)), *shape)
+    multiples = [after // before for before, after in zip(shape, result, strict=True)]
+    return _repeated(build, op.operands[0], shape, multiples, result)
+
+
+def _repeated(build: AcceleratorBuilder, value: Value, shape: Shape, multiples: Sequence[int], result: Shape) -> Value:
+    sizes: list[int] = []
+    counts: list[int] = []
+    for size, count in zip(shape, multiples, strict=True):
+        if sizes and count == 1:
+            sizes[-1] *= size
+        elif sizes and sizes[-1] == 1:
+            sizes[-1], counts[-1] = size, counts[-1] * count
+        else:
+            sizes.append(size)
+            counts.append(count)
+    missing = MAX_RANK - len(sizes)
+    tiled = build.tile(build.reshape(value, (*[1] * missing, *sizes)), (*[1] * missing, *counts))
+    return build.reshape(tiled, result)
+
+
+REWRITES = (
+    Rewrite("repetition-of-pixels", "reshape", _pixels, 14, MOVED[:3]),
+    Rewrite("repetition-in-rank-3", "reshape", _in_rank_3, 2, MOVED),
+    Rewrite("repetition-as-image", "tile", _by_resizing, 2),
+    Rewrite("repetition-by-concatenation", "tile", _tile),
+    Rewrite("tile-in-fewer-dimensions", "tile", _tile_in_fewer_dimensions, 1),
+    Rewrite("broadcast-as-tile", "broadcast_to", _broadcast),
+    Rewrite("concatenation-in-steps", "concatenation", _concatenation),
 )

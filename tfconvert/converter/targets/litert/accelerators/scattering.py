@@ -11,11 +11,12 @@ from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.accelerators.builder import (
     NOT_FUSED,
     AcceleratorBuilder,
+    Rewrite,
     array_of,
-    form,
+    like,
     static_shape,
 )
-from tfconvert.converter.targets.litert.accelerators.pieces import gather, like, need_floats, padded, small
+from tfconvert.converter.targets.litert.accelerators.pieces import gather, need_floats, padded, small
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.values import Value
@@ -89,17 +90,24 @@ def _of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Sequence[Value]:
     return [build.to(result, types.I1) for result in moved.results]
 
 
+def _zeros(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """Zeros in the shape of another tensor: a constant."""
+    element = types.element_of(op.results[0].type)
+    return build.constant(np.zeros(static_shape(op.results[0]), types.numpy_dtype(element)), element)
+
+
 def _shape(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A shape, or a rank: a constant."""
     shape = static_shape(op.operands[0])
     return build.array(np.array(shape if op.op_name == "shape" else len(shape)), op.results[0])
 
 
-PATTERNS = (
-    form("scatter-as-gather", "scatter_nd", _scatter),
-    *(form(f"{name}-as-product", name, _segments) for name in ("segment_sum", "unsorted_segment_sum")),
-    form("fill-as-tile", "fill", _fill),
-    form("diagonal-as-product", "matrix_diag", _diagonal),
-    *(form(f"{name}-as-constant", name, _shape) for name in ("rank", "shape")),
-    *(form(f"{name}-of-booleans", name, _of_integers, 0) for name in ("reverse_v2", "strided_slice")),
+REWRITES = (
+    Rewrite("scatter-as-gather", "scatter_nd", _scatter),
+    *(Rewrite(f"{name}-as-product", name, _segments) for name in ("segment_sum", "unsorted_segment_sum")),
+    Rewrite("fill-as-tile", "fill", _fill),
+    Rewrite("diagonal-as-product", "matrix_diag", _diagonal),
+    *(Rewrite(f"{name}-as-constant", name, _shape) for name in ("rank", "shape")),
+    Rewrite("zeros-as-constant", "zeros_like", _zeros),
+    *(Rewrite(f"{name}-of-booleans", name, _of_integers, 0) for name in ("reverse_v2", "strided_slice")),
 )

@@ -18,9 +18,6 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-# The operators of fused activations, which stay outside of composites.
-_ACTIVATIONS = {"RELU": "relu", "RELU6": "relu6", "RELU_N1_TO_1": "relu_n1_to_1"}
-
 # Operators that may have other users, too: they only arrange data, or many composites share them.
 _SHARED = frozenset(
     f"tfl.{name}"
@@ -128,7 +125,7 @@ class Recognized:
 
 def activation_fits(name: str) -> bool:
     """Returns whether a fused activation can be an operator of its own."""
-    return name == "NONE" or name in _ACTIVATIONS
+    return name == "NONE" or name in tfl.ACTIVATIONS
 
 
 def constant(value: Any) -> Insert:
@@ -177,7 +174,7 @@ def outline(found: Recognized, maker: FunctionMaker) -> bool:
     composite = builder.tfl("stablehlo_composite", operands, result.type, properties)
     value = found.restore(builder, composite)
     if found.activation != "NONE":
-        value = builder.tfl(_ACTIVATIONS[found.activation], [value], value.type)
+        value = builder.tfl(tfl.ACTIVATIONS[found.activation], [value], value.type)
     found.root.replace_all_uses_with(value)
     _erase_unused(root_op)
     return True

@@ -11,6 +11,7 @@ import pytest
 from tests.converter.targets.litert.optimize.graph import Graph, f32, i32, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.accelerator_check import check
+from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.converter.targets.litert.passes.portable_forms import PortableForms
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
@@ -43,9 +44,9 @@ def _sliced(
     return lambda g, x: g.op("strided_slice", x, begin, end, strides, shape=shape, **masks)
 
 
-def _rotated(g: Graph, x: Value) -> Value:
+def _rotated(g: Graph, x: Value, width: int = 4) -> Value:
     first, last = g.split(x, [2, 4], 1)
-    return g.op("concatenation", last, first, shape=(1, 6, 4), axis=1)
+    return g.op("concatenation", last, first, shape=(1, 6, width), axis=1)
 
 
 def _repeated(*axes: int, times: int = 2) -> Callable[[Graph, Value], Value]:
@@ -93,7 +94,7 @@ FORMS = [
         "shrink",
         (1, 8, 4),
         _sliced([0, -1, 0], [0, 0, 0], [1] * 3, (1, 4), begin_mask=5, end_mask=5, shrink_axis_mask=2),
-        "slice reshape",
+        "reshape slice",
     ),
     Form(
         "shrink-strided",
@@ -113,7 +114,7 @@ FORMS = [
     Form(
         "channels-backwards",
         (1, 8, 6),
-        _sliced([0] * 3, [0] * 3, [1, 1, -1], (1, 8, 6), begin_mask=7, end_mask=7),
+        lambda g, x: g.op("reverse_v2", x, i32([2]), shape=(1, 8, 6)),
         "reshape reverse_v2 reshape",
     ),
     Form("rotated", (1, 6, 4), _rotated, "slice slice concatenation"),
@@ -172,10 +173,11 @@ FORMS = [
     ),
     Form("vector", (8,), lambda g, x: g.op("softmax", x, beta=1.0), "reshape softmax reshape"),
     Form("negated", (1, 8), lambda g, x: g.op("neg", x), "mul"),
-    Form("sum", (1, 8), lambda g, x: g.op("add_n", x, g.op("abs", x), x), "abs add add"),
+    Form("sum", (1, 8), lambda g, x: g.op("add_n", x, g.op("abs", x)), "abs add"),
     Form("broadcast", (1, 1, 4), lambda g, x: g.op("broadcast_to", x, [1, 3, 4], shape=(1, 3, 4)), "mul"),
     Form("broadcast-number", (), lambda g, x: g.op("broadcast_to", x, [3, 4], shape=(3, 4)), "reshape mul reshape"),
-    Form("sums-back", (1, 6, 4), lambda g, x: g.op("cumsum", x, i32(1), reverse=True), "reverse_v2 cumsum reverse_v2"),
+    Form("moved", (1, 6, 8), lambda g, x: _rotated(g, x, 8), "gather"),
+    Form("sums-back", (1, 6, 4), lambda g, x: g.op("cumsum", x, i32(1), reverse=True), "reshape reverse_v2 cumsum reverse_v2 reshape"),
     Form("pad-rows", (2, 6), lambda g, x: g.op("pad", x, i32([[0, 0], [1, 2]]), shape=(2, 9)), "concatenation"),
     Form(
         "pad-batch",
@@ -193,13 +195,18 @@ FORMS = [
 ]
 
 
+def _for_gpu(graph: Graph) -> None:
+    PortableForms().apply(graph.module)
+    FitAccelerators(["gpu"]).apply(graph.module)
+
+
 @pytest.mark.parametrize("form", FORMS, ids=[form.name for form in FORMS])
 def test_forms(form: Form, run_tflite: RunTFLite) -> None:
     graph = Graph(form.shape)
     graph.returns(form.make(graph, graph.inputs[0]))
     x = random(*(3 if dim < 0 else dim for dim in form.shape), scale=3)
     (before,) = graph.run(run_tflite, [x])
-    PortableForms().apply(graph.module)
+    _for_gpu(graph)
     verify(graph.module, with_relations=False)
     assert " ".join(graph.names) == form.expected
     assert check(graph.module, "gpu").is_whole
@@ -207,6 +214,18 @@ def test_forms(form: Form, run_tflite: RunTFLite) -> None:
     assert after.dtype == before.dtype
     np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6)
     assert not PortableForms().apply(graph.module).counts
+    assert not FitAccelerators(["gpu"]).apply(graph.module).counts
+
+
+@pytest.mark.parametrize("form", FORMS, ids=[form.name for form in FORMS])
+def test_no_operator_is_added_without_an_accelerator(form: Form, run_tflite: RunTFLite) -> None:
+    graph = Graph(form.shape)
+    graph.returns(form.make(graph, graph.inputs[0]))
+    x = random(*(3 if dim < 0 else dim for dim in form.shape), scale=3)
+    (before,), count = graph.run(run_tflite, [x]), len(graph.names)
+    PortableForms().apply(graph.module)
+    assert len(graph.names) <= count + (form.name == "symmetric")  # Two GATHERs are faster than one MIRROR_PAD.
+    np.testing.assert_allclose(graph.run(run_tflite, [x])[0], before, rtol=1e-6, atol=1e-6)
 
 
 def _kept(graph: Graph, quantize: Quantize | None = None) -> list[str]:
@@ -260,8 +279,36 @@ def test_an_operand_that_is_there_twice_is_copied(name: str, run_tflite: RunTFLi
     graph.returns(graph.op(name, y, y, shape=shape, **options))
     x = random(1, 4, 4)
     before = graph.run(run_tflite, [x])
-    assert _kept(graph) == ["abs", "reshape", name]
+    _for_gpu(graph)
+    assert graph.names == ["abs", "reshape", name]
     np.testing.assert_allclose(graph.run(run_tflite, [x]), before, rtol=1e-6)
+
+
+def test_blocks_are_moved_by_one_gather() -> None:
+    graph = Graph((1, 6, 8))
+    graph.returns(_rotated(graph, graph.inputs[0], 8))
+    assert _kept(graph) == ["gather"]
+
+
+def test_channels_are_reversed_by_places() -> None:
+    graph = Graph((1, 8, 6))
+    slice_ = _sliced([0] * 3, [0] * 3, [1, 1, -1], (1, 8, 6), begin_mask=7, end_mask=7)
+    graph.returns(slice_(graph, graph.inputs[0]))
+    assert _kept(graph) == ["gather"]
+    assert check(graph.module, "gpu").is_whole
+
+
+@pytest.mark.parametrize("batch", [1, 3, -1])
+def test_a_product_takes_the_row_of_a_slice(batch: int, run_tflite: RunTFLite) -> None:
+    graph = Graph((batch, 6, 8))
+    slice_ = _sliced([0, -1, 0], [0, 0, 0], [1] * 3, (batch, 8), begin_mask=5, end_mask=5, shrink_axis_mask=2)
+    row = slice_(graph, graph.inputs[0])
+    graph.returns(graph.op("fully_connected", row, random(5, 8), random(5), shape=(batch, 5), keep_num_dims=False))
+    x = random(3 if batch < 0 else batch, 6, 8)
+    before = graph.run(run_tflite, [x])
+    assert _kept(graph) == ["slice", "fully_connected"]
+    assert check(graph.module, "gpu").is_whole
+    np.testing.assert_allclose(graph.run(run_tflite, [x]), before, rtol=1e-6, atol=1e-6)
 
 
 def test_pixels_of_integers_are_repeated_at_any_size() -> None:
