@@ -71,12 +71,8 @@ def _exported(named: NamedExport, selection: Selection) -> ModuleOp:
     if main is not None:
         # The number of the platform is an argument before those of the function.
         first = len(main.args) - len(kept)
-        _keep_states(
-            module,
-            main,
-            [main.args[first + kept.index(each)] if each in kept else None for each in named.states],
-            named,
-        )
+        states = [main.args[first + kept.index(each)] if each in kept else None for each in named.states]
+        _keep_states(module, main, states, named)
         for index in reversed([index for index in kept if index < len(named.values)]):
             bind_argument(main, first + kept.index(index), named.values[index])
     kept = [index for index in kept if index >= len(named.values)]
@@ -92,7 +88,8 @@ def _keep_states(module: ModuleOp, main: FuncOp, arguments: Sequence[BlockArgume
     """Reads variables instead of arguments, and assigns to them what the function returns for them."""
     block = main.body.block
     first, last = block.first_op, block.last_op
-    assert first is not None and last is not None
+    assert first is not None
+    assert last is not None
     count = len(last.operands) - len(arguments)
     for argument, new, (index, name) in zip(arguments, last.operands[count:], named.states.items(), strict=True):
         value, location = named.values[index], NameLoc.get(name)
