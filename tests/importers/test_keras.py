@@ -220,7 +220,8 @@ def test_other_backends_are_reported(tf: ModuleType, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
     problem = _error(network)
     assert problem.code == "wrong-backend"
-    assert "KERAS_BACKEND=tensorflow" in problem.diagnostics[0].hint
+    assert "KERAS_BACKEND=jax" in problem.diagnostics[0].hint
+    assert "litert-torch" in problem.diagnostics[0].hint
 
 
 def test_models_that_keras_cannot_export_are_reported(tf: ModuleType, left_folders: LeftFolders) -> None:

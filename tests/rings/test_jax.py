@@ -84,37 +84,134 @@ def test_functions_of_the_official_class(run_tflite: RunTFLite) -> None:
     np.testing.assert_allclose(found, np.tanh(X @ WEIGHTS) + X[:, :4], atol=1e-6)
 
 
-_KERAS = """
+_BLOCKED = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("tensorflow", "tf_keras"):
+            raise ImportError(f"{name} is imported")
+
+sys.meta_path.insert(0, Blocker())
+"""
+
+_MODELS = """
 import keras
+import numpy as np
 import tfconvert
 
-layers = keras.layers
-model = keras.Sequential([
-    layers.Input((8, 8, 3)),
-    layers.Conv2D(4, 3, padding="same"),
-    layers.BatchNormalization(),
-    layers.ReLU(),
-    layers.Dropout(0.5),
-    layers.Flatten(),
-    layers.Dense(5, activation="softmax"),
-])
+layers, ops = keras.layers, keras.ops
+
+class Sampling(layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.seed_generator = keras.random.SeedGenerator(7)
+
+    def call(self, x):
+        return x + keras.random.uniform(ops.shape(x), seed=self.seed_generator)
+
+class Model(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = layers.Dense(3)
+
+    def call(self, x, training=None):
+        return {"b": ops.relu(self.dense(x["left"])), "a": x["right"] * 2}
+
+def images():
+    return keras.Sequential([
+        layers.Input((8, 8, 3)),
+        layers.Conv2D(4, 3, padding="same"),
+        layers.BatchNormalization(),
+        layers.ReLU(),
+        layers.Dropout(0.5),
+        layers.Flatten(),
+        layers.Dense(5, activation="softmax"),
+    ])
+
+def several():
+    left, right = layers.Input((None, 4), name="left"), layers.Input((6,), name="right")
+    row = layers.LSTM(5)(left)
+    return keras.Model([left, right], [layers.Dense(2)(row), layers.Concatenate()([row, right])])
+
+def sampled():
+    x = layers.Input((4,))
+    return keras.Model(x, Sampling()(x))
+
+def called():
+    model = Model()
+    model({"left": np.zeros((2, 4), np.float32), "right": np.zeros((2, 5), np.float32)})
+    return model
+"""
+
+_KERAS = """
+model = images()
 report = tfconvert.convert(model, verify=True).report
-print(dict(report.operators))
+assert dict(report.operators) == {"CONV_2D": 1, "RESHAPE": 1, "FULLY_CONNECTED": 1, "SOFTMAX": 1}, report
+assert " f32[?,8,8,3] -> output_0 f32[?,5]" in str(report), report
+report = tfconvert.convert(several()).report
+assert "left f32[?,?,4], right f32[?,6] -> output_0 f32[?,2], output_1 f32[?,11]" in str(report), report
+report = tfconvert.convert(called()).report
+assert "left f32[?,4], right f32[?,5] -> a f32[?,5], b f32[?,3]" in str(report), report
+assert "ASSIGN_VARIABLE" in tfconvert.convert(sampled(), batch=2).report.operators
+assert "tensorflow" not in sys.modules
+"""
+
+# A model is the same in memory and as the SavedModel that Keras writes with TensorFlow.
+_KERAS_EXPORTED = """
+import sys
+from ai_edge_litert.interpreter import Interpreter
+
+for make in (images, several, sampled):
+    model = make()
+    model.export(sys.argv[1], verbose=False)
+    batch = 2 if make is sampled else None
+    one, other = tfconvert.convert(model, batch=batch), tfconvert.convert(sys.argv[1], batch=batch)
+    assert one.report.operators == other.report.operators
+    each = [Interpreter(model_content=bytes(model)) for model in (one, other)]
+    tensors, others = ([(tensor["name"], tensor["dtype"]) for tensor in it.get_tensor_details()] for it in each)
+    assert make is sampled or tensors == others
+    for _ in range(2):
+        found = []
+        for interpreter in each:
+            runner = interpreter.get_signature_runner("serving_default")
+            details = runner.get_input_details()
+            inputs = {name: np.full([3 if size < 0 else size for size in each["shape_signature"]], 0.5, np.float32)
+                      for name, each in details.items()}
+            found.append(runner(**inputs))
+        for name, value in found[0].items():
+            np.testing.assert_array_equal(value, found[1][name])
 """
 
 
-def test_models_of_keras_on_jax() -> None:
-    """Variables that the model gives back become constants, so that layers are fused."""
+def _keras(code: str, *arguments: str) -> None:
+    """Runs models of Keras on JAX; the conversion prints nothing."""
     pytest.importorskip("keras")
     run = subprocess.run(
-        [sys.executable, "-c", _KERAS],
+        [sys.executable, "-c", code, *arguments],
         env={**os.environ, "KERAS_BACKEND": "jax", "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert "{'CONV_2D': 1, 'RESHAPE': 1, 'FULLY_CONNECTED': 1, 'SOFTMAX': 1}" in run.stdout
+    assert not run.stdout
+
+
+def test_models_of_keras_on_jax_need_no_tensorflow() -> None:
+    """Variables become constants, so that layers are fused; those that the model changes are its state."""
+    _keras(_BLOCKED + _MODELS + _KERAS)
+
+
+def test_models_of_keras_on_jax_are_those_that_it_exports(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow")
+    _keras(_MODELS + _KERAS_EXPORTED, str(tmp_path / "model"))
+
+
+def test_files_of_keras_on_jax_need_no_tensorflow(tmp_path: Path) -> None:
+    path = tmp_path / "model.keras"
+    code = f"images().save({str(path)!r})\nassert len(tfconvert.convert({str(path)!r}).report.operators) == 4"
+    _keras(f"{_BLOCKED}{_MODELS}{code}")
 
 
 def _example(title: str, language: str, code: str) -> str:

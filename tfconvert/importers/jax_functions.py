@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from tfconvert.importers.temporary_model import explained
 from tfconvert.schema.diagnostics import error
+
+if TYPE_CHECKING:
+    from tfconvert.schema.dialects.tensor_data import Constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +22,18 @@ class NamedExport:
 
     Attributes:
         exported: The `jax.export.Exported`.
-        names: The names of all its arguments.
+        names: The names of its arguments, but for those that have values.
+        results: The names of its results, if they are not those of the function's tree.
+        values: The values of its first arguments, which are constants rather than inputs.
+        states: Those of these arguments that are variables, with their names; the function's last results are their new
+            values.
     """
 
     exported: Any
     names: Sequence[str]
+    results: Sequence[str] = ()
+    values: Sequence[Constant] = ()
+    states: Mapping[int, str] = field(default_factory=dict)
 
 
 def export_named(function: Any, inputs: Sequence[tuple[str, Any]]) -> NamedExport:

@@ -140,7 +140,7 @@ _MISSING = re.compile(r"(?:Could not locate|Unknown) [a-z :]+'[^']*'")
 def prepare_keras(model: Any, name: str | None = None) -> PreparedModel:
     """Returns a Keras model's inference for the importer, with dynamic batch size and a single signature.
 
-    A model is traced once. One with tables of strings, and one on JAX, is saved to a temporary directory.
+    A model is traced once. One with tables of strings is saved to a temporary directory.
 
     Args:
         model: A model of Keras 3 on TensorFlow or JAX, or of tf_keras.
@@ -163,7 +163,11 @@ def prepare_keras(model: Any, name: str | None = None) -> PreparedModel:
         raise _not_built(kind)
     name = name or f"the {kind} model in memory"
     with explained("export-failed", f"Keras can't export the {kind} model", "check whether model.export works"):
-        if not is_old and (user_module("keras").backend.backend() == "jax" or _export_utils() is None):
+        if not is_old and user_module("keras").backend.backend() == "jax" and _export_utils() is not None:
+            from tfconvert.importers.keras_on_jax import KerasOnJax, export_keras
+
+            return KerasOnJax(name, _KIND, export_keras(model, _export_utils().get_input_signature(model)))
+        if not is_old and _export_utils() is None:
             return _exported(model, name)
         function = _old_function(model) if is_old else _new_function(model)
         concrete = function.get_concrete_function()
@@ -213,18 +217,19 @@ def _is_old(model: Any) -> bool:
     return str(user_module("keras").__version__).startswith("2.")
 
 
-# Backends of Keras whose models it can save for TensorFlow with what is read here.
+# Backends of Keras whose models are read here.
 _BACKENDS = ("jax", "tensorflow")
 
 
 def _check_backend(is_old: bool, kind: str) -> None:
     backend = "tensorflow" if is_old else user_module("keras").backend.backend()
     if backend not in _BACKENDS:
+        litert_torch = "litert-torch converts it: litert_torch.convert(model.eval(), (example,)); or "
         raise error(
             "wrong-backend",
             f"the {kind} model runs on Keras' {backend} backend, not on TensorFlow or JAX",
-            hint="convert the folder that model.export writes, or save the model (model.save, model.save_weights), and "
-            "load it in a process where KERAS_BACKEND=tensorflow",
+            hint=f"{litert_torch if backend == 'torch' else ''}save it (model.save), and convert the file in a process "
+            "where KERAS_BACKEND=jax or tensorflow",
         )
 
 
@@ -383,7 +388,7 @@ def _check_hdf5(path: Path) -> str:
 
 def _keras_for(path: Path, is_old: bool) -> Any:
     """Returns the Keras that loads a file."""
-    if importlib.util.find_spec("tensorflow") is None:
+    if (is_old or os.environ.get("KERAS_BACKEND") != "jax") and importlib.util.find_spec("tensorflow") is None:
         raise _needs(path, "TensorFlow and Keras", _PIP)
     if is_old:
         if importlib.util.find_spec("tf_keras") is None:

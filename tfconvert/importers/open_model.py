@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,7 @@ def exported(model: object, args: Sequence[Any]) -> object:
 
 def is_of_jax(model: object) -> bool:
     """Returns whether a model in memory is a function of JAX."""
-    return bool(_frameworks(model) & _JAX) or _is_class_of(model, "jax_functions")
+    return bool(_frameworks(model) & _JAX) or any(map(partial(_is_class_of, model), ("jax_functions", "keras_on_jax")))
 
 
 def _is_class_of(model: object, module: str) -> bool:

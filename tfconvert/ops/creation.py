@@ -20,7 +20,8 @@ from tfconvert.schema.dialects.types import Shape
 MAX_LENGTH = 1 << 62
 
 
-def _as_shape(elements: Partial | None) -> Shape | None:
+def as_shape(elements: Partial | None) -> Shape | None:
+    """Returns the shape that a vector holds."""
     if elements is None:
         return None
     if any(-(1 << 63) <= element < 0 for element in elements):
@@ -29,7 +30,7 @@ def _as_shape(elements: Partial | None) -> Shape | None:
 
 
 def _of_first_shape(operands: Operands) -> Shapes:
-    return (_as_shape(operands.elements(0)),)
+    return (as_shape(operands.elements(0)),)
 
 
 def _range_shape(operands: Operands) -> Shapes:

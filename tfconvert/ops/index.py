@@ -71,6 +71,7 @@ MODULES: Mapping[str, str] = {
     ),
     "pooling": "AvgPool AvgPool3D AvgPoolGrad MaxPool MaxPool3D MaxPoolGrad MaxPoolV2 MaxPoolWithArgmax",
     "ragged": "RaggedTensorToSparse RaggedTensorToTensor",
+    "random_bits": "XlaRngBitGenerator",
     "ranking": (
         "ApproxTopK InTopK InTopKV2 ListDiff NthElement TopK TopKV2 Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2"
     ),

@@ -10,6 +10,7 @@ import numpy as np
 
 from tfconvert.converter.from_stablehlo import idioms
 from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts, real_dtype
+from tfconvert.converter.from_stablehlo.counters import WORD, lower_word, upper_word
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.ranges import compared, range_of
 from tfconvert.converter.from_stablehlo.reductions import mean_of
@@ -244,6 +245,8 @@ _ONE_HOT = (np.float32, np.int32, np.int64, np.int8, np.uint8)
 def _convert(raised: RaisedOp) -> EmittedTensor:
     dtype = raised.dtype()
     found = _one_hot(raised) if dtype in _ONE_HOT else None
+    if dtype == np.uint32 and raised.operands[0].dtype == np.uint64:
+        found = lower_word(raised, raised.operands[0])
     return raised.elementwise(lambda x: _converted(x, dtype), *raised.operands) if found is None else found
 
 
@@ -397,6 +400,10 @@ def _shift_left(raised: RaisedOp) -> EmittedTensor:
 def _shift_right_logical(raised: RaisedOp) -> EmittedTensor:
     dtype = raised.dtype()
     unsigned = np.dtype(f"u{dtype.itemsize}")
+    if dtype == np.uint64 and raised.only_element(raised.operands[1]) == WORD:
+        upper = upper_word(raised, raised.operands[0])
+        if upper is not None:
+            return upper
 
     def compute(x: EmittedTensor, count: EmittedTensor) -> EmittedTensor:
         if dtype.kind == "u":

@@ -69,6 +69,7 @@ def export_main(
     platforms: Sequence[str] = (),
     arguments: Sequence[Path] = (),
     results: Sequence[Path] = (),
+    names: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> ModuleOp:
     """Makes `main` the signature of a module that was just imported; returns the module.
 
@@ -78,6 +79,7 @@ def export_main(
         platforms: The platforms that the module is for, in lower case.
         arguments: The paths of the arguments, if they are known.
         results: The paths of the results, if they are known.
+        names: The names of arguments and of results that the user gave, instead of those in the module.
 
     Raises:
         ConversionError: There is no `main` (`unsupported-artifact`), or the module has no such input or size.
@@ -97,6 +99,7 @@ def export_main(
     if len(results) != len(found):
         results = [("result",)] if len(found) == 1 else [("result", index) for index in range(len(found))]
     outputs = _unique([path or results[index] for index, path in enumerate(found)])
+    inputs, outputs = list(names[0] or inputs), list(names[1] or outputs)
     _pin(main, inputs, selection)
     inputs, outputs = _renamed(inputs, outputs, selection.rename or {})
     main.attributes[ENTRY_FUNCTION] = entry_attribute(inputs, outputs)
@@ -113,18 +116,22 @@ def bind_platform(main: FuncOp, platforms: Sequence[str]) -> None:
         main: The exported function.
         platforms: The platforms in the order of their numbers, in lower case.
     """
-    first = main.args[0] if main.args else None
-    if first is None or _text(main.arg_attrs, 0, _GLOBAL) != _PLATFORM:
-        return
-    number = platforms.index("cpu") if "cpu" in platforms else 0
+    if main.args and _text(main.arg_attrs, 0, _GLOBAL) == _PLATFORM:
+        dtype = types.numpy_dtype(types.element_of(main.args[0].type))
+        number = platforms.index("cpu") if "cpu" in platforms else 0
+        bind_argument(main, 0, tensor_data.of_array(np.array(number, dtype)))
+
+
+def bind_argument(main: FuncOp, index: int, value: tensor_data.Constant) -> None:
+    """Replaces an argument of the exported function by its value."""
     block = main.body.block
-    dtype = types.numpy_dtype(types.element_of(first.type))
-    constant = stablehlo.constant(tensor_data.of_array(np.array(number, dtype)), first.location)
+    argument = main.args[index]
+    constant = stablehlo.constant(value, argument.location)
     _insert_first(block, constant)
-    first.replace_all_uses_with(constant.results[0])
-    block.erase_arg(first)
+    argument.replace_all_uses_with(constant.results[0])
+    block.erase_arg(argument)
     if main.arg_attrs is not None:
-        main.arg_attrs = ArrayAttr.get(main.arg_attrs.data[1:])
+        main.arg_attrs = ArrayAttr.get([each for at, each in enumerate(main.arg_attrs.data) if at != index])
     _update_type(main)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, text
 from tfconvert.converter.executor.tasks import bad
 from tfconvert.ops import special_functions
+from tfconvert.ops.random_bits import ALGORITHMS, generate
 from tfconvert.ops.call import Array, Dtype, Results, is_float, wide
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -248,6 +249,14 @@ def _bitcast(op: Operation, inputs: Results) -> Array:
     return np.ascontiguousarray(x).view(dtype)[..., 0]
 
 
+def _random_bits(op: Operation, inputs: Results) -> Results:
+    shape, dtype = types.shape_of(op.results[1].type), dtype_of(op, 1)
+    if shape is None or not types.is_static(shape) or dtype.itemsize > 4:
+        raise bad(op, "only numbers of up to 32 bits in a static shape are computed")
+    state, bits = generate(ALGORITHMS.index(text(op, "rng_algorithm")), inputs[0], shape)
+    return state, bits.astype(f"u{dtype.itemsize}").view(dtype)
+
+
 def _complex(op: Operation, inputs: Results) -> Array:
     real, imaginary = inputs
     result = np.empty(np.broadcast_shapes(real.shape, imaginary.shape), dtype_of(op))
@@ -361,7 +370,7 @@ KERNELS: Mapping[str, Kernel] = {
 }
 """Op -> kernel, for ops that compute many elements at once, also in bodies of reductions."""
 
-OTHERS: Mapping[str, Kernel] = {"stablehlo.bitcast_convert": _bitcast}
+OTHERS: Mapping[str, Kernel] = {"stablehlo.bitcast_convert": _bitcast, "stablehlo.rng_bit_generator": _random_bits}
 """Op -> kernel, for ops that change shapes."""
 
 SAME_SHAPES = frozenset(KERNELS) - {"stablehlo.select", "stablehlo.clamp"}

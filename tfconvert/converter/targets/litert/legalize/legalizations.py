@@ -56,7 +56,7 @@ _MODULES = (
     LazyModule("sparse", "SparseReshape SparseToDense", "sparse tensors"),
     LazyModule("strided_update", "TensorStridedSliceUpdate", "strided update"),
     LazyModule("signal", "Complex RFFT2D", "signal"),
-    LazyModule("random", "Multinomial RandomStandardNormal RandomUniform", "random"),
+    LazyModule("random", "Multinomial RandomStandardNormal RandomUniform XlaRngBitGenerator", "random"),
     LazyModule("binning", "Bincount Bucketize DenseBincount", "counting"),
     LazyModule("resampling", "CropAndResize ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"),
     LazyModule(

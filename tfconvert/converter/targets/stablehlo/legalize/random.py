@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at
@@ -17,6 +18,7 @@ from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, first, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, requested, requested_size, times
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.ops.random_bits import ALGORITHMS
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.operation import Operation
@@ -214,6 +216,16 @@ def _algorithm(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.scalar(1, types.I32)
 
 
+def _bits(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    """The op itself, which is StableHLO's."""
+    number = constant_int(op.operands[0])
+    kind = op.results[1].type
+    if number not in range(len(ALGORITHMS)) or not types.is_static(types.shape_of(kind)):
+        raise Declined("its algorithm or shape is not known")
+    properties = {"rng_algorithm": EnumeratorAttr.get("rng_algorithm", ALGORITHMS[number])}
+    return emit.op("rng_bit_generator", (op.operands[1],), (op.operands[1].type, kind), properties).results
+
+
 RANDOM_NUMBERS: Mapping[str, Rewrite] = {
     "RandomStandardNormal": _engines_own("NORMAL"),
     "RandomUniform": _engines_own("UNIFORM"),
@@ -227,6 +239,7 @@ RANDOM_NUMBERS: Mapping[str, Rewrite] = {
     "StatelessRandomUniformInt": _stateless("int", has_key=False),
     "StatelessRandomUniformIntV2": _stateless("int", has_key=True),
     "StatelessRandomUniformV2": _stateless("uniform", has_key=True),
+    "XlaRngBitGenerator": _bits,
 }
 
 

@@ -1,0 +1,120 @@
+"""Keras models on JAX in memory, exported by `jax.export`: neither TensorFlow nor a file is needed.
+
+The inference of the model is a function of its variables and its inputs. Variables become constants, views of their
+memory, which JAX never changes: a variable that is assigned to gets other memory.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, product
+from typing import Any
+
+import numpy as np
+
+from tfconvert.importers.jax_functions import NamedExport, export_function
+from tfconvert.importers.temporary_model import PreparedModel, user_module
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.sources import MemorySource
+from tfconvert.schema.dialects.tensor_data import Constant, TensorData
+from tfconvert.schema.ir.types import TensorType
+
+
+class KerasOnJax(PreparedModel):
+    """A Keras model on JAX as the importer takes it.
+
+    Attributes:
+        function: Its inference.
+    """
+
+    def __init__(self, name: str, kind: str, function: NamedExport) -> None:
+        super().__init__(name, kind)
+        self.function = function
+
+
+def export_keras(model: Any, signature: Sequence[Any]) -> NamedExport:
+    """Returns the inference of a model. Variables that it changes, such as seeds, are its states.
+
+    Args:
+        model: A built model of Keras 3 on JAX.
+        signature: The specifications of its positional arguments, which may be nested.
+    """
+    jax, keras = user_module("jax"), user_module("keras")
+    names: list[str] = []
+    states: dict[int, str] = {}
+    variables = [*model.trainable_variables, *model.non_trainable_variables]
+
+    # Operators and functions are named after it, as after the one that Keras exports.
+    def stateless_fn(values: Sequence[Any], *inputs: Any) -> Any:
+        state = list(zip(variables, values, strict=True))
+        with keras.StatelessScope(state_mapping=state) as scope:
+            result = model(*inputs, training=False)
+        found = [scope.get_current_value(variable) for variable in variables]
+        states.update((index, variables[index].path) for index, new in enumerate(found) if new is not values[index])
+        names.extend(_names_of_results(jax, result))
+        return result, [found[index] for index in states]
+
+    arrays = [np.asarray(variable.value) for variable in variables]
+    kinds = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays]
+    exported = export_function(stateless_fn, [kinds, *_Examples(jax).of(list(signature))])
+    return NamedExport(exported, _names_of_inputs(jax, signature), names, [*map(_constant, arrays)], states)
+
+
+def _constant(array: np.ndarray[Any, np.dtype[Any]]) -> Constant:
+    kind = types.tensor(types.from_dtype(array.dtype).mlir, array.shape)
+    assert isinstance(kind, TensorType)
+    return TensorData.get(kind, MemorySource(array))
+
+
+class _Examples:
+    """Makes examples of arguments, with the names that Keras gives to sizes in what it exports."""
+
+    def __init__(self, jax: Any) -> None:
+        self._jax = jax
+        self._scope = jax.export.SymbolicScope()
+        letters = string.ascii_lowercase
+        self._names = chain(letters, map("".join, product(letters, repeat=2)))
+
+    def of(self, specs: Any) -> Any:
+        return self._jax.tree.map(self._example, specs)
+
+    def _example(self, spec: Any) -> Any:
+        sizes = [self._size(axis) if size is None else str(size) for axis, size in enumerate(spec.shape)]
+        shape = self._jax.export.symbolic_shape(", ".join(sizes), scope=self._scope) if sizes else ()
+        return self._jax.ShapeDtypeStruct(shape, spec.dtype)
+
+    def _size(self, axis: int) -> str:
+        return next(self._names) if axis else "batch"
+
+
+def _names_of_inputs(jax: Any, signature: Sequence[Any]) -> list[str]:
+    """Returns the names of all inputs, in the order of JAX: their own, or those of the arguments."""
+    leaves, _ = jax.tree.flatten_with_path(list(signature))
+    return list(_distinct(spec.name or _name_of_key(path) for path, spec in leaves))
+
+
+def _name_of_key(path: Sequence[Any]) -> str:
+    keys = [each.key for each in path if hasattr(each, "key")]
+    return str(keys[-1]) if keys else f"args_{path[0].idx}"
+
+
+def _names_of_results(jax: Any, result: Any) -> Iterator[str]:
+    """Yields the names that results have in models that Keras exports: their keys, or numbers."""
+    leaves, _ = jax.tree.flatten_with_path(result)
+    if isinstance(result, Mapping):
+        paths = [[str(getattr(key, "key", getattr(key, "idx", ""))) for key in path] for path, _ in leaves]
+        yield from _distinct(map("_".join, paths))
+    else:
+        yield from (f"output_{position}" for position in range(len(leaves)))
+
+
+def _distinct(names: Iterable[str]) -> Iterator[str]:
+    taken: set[str] = set()
+    for name in names:
+        found, number = name, 0
+        while found in taken:
+            number += 1
+            found = f"{name}_{number}"
+        taken.add(found)
+        yield found
