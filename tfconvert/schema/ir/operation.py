@@ -226,6 +226,7 @@ class Operation:
         if self.parent is not None:
             self.parent.detach_op(self)
         self.drop_all_references()
+        self.results = ()
 
     def drop_all_references(self) -> None:
         """Drops the operands of the op and of all ops inside it, so that they can be destroyed in any order."""
