@@ -50,7 +50,7 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
     ops, waiting, match = worklist.ops, worklist.waiting, patterns.match
     while ops:
         op = ops.pop()
-        waiting.discard(id(op))
+        waiting.discard(op)
         if op.parent is None:  # erased since it was enqueued
             continue
         if is_unused(op) and not has_side_effects(op):
@@ -79,7 +79,7 @@ class _Worklist:
     Attributes:
         ops: The ops.
         size: The initial number of ops, including those that aren't visited.
-        waiting: Their ids, which are safe since the list keeps the ops alive; hashing an op would be a Python call.
+        waiting: The same ops, as a set.
     """
 
     __slots__ = ("_farthest", "_reach", "ops", "size", "waiting")
@@ -87,15 +87,18 @@ class _Worklist:
     def __init__(self, region: Region, patterns: PatternSet) -> None:
         found: list[Operation] = []
         for block in region.blocks:
-            for op in block.ops:
+            op = block.first_op
+            while op is not None:
                 if op.regions:
                     found.extend(ops_within(op))
                 found.append(op)
+                op = op.next_op
         reach = self._reach = patterns.reach
         self._farthest = max(reach.values(), default=0)
         self.size = len(found)
-        self.ops: list[Operation] = [op for op in reversed(found) if op.name in reach or is_unused(op)]
-        self.waiting = set(map(id, self.ops))
+        self.ops: list[Operation] = [op for op in found if op.name in reach or is_unused(op)]
+        self.ops.reverse()
+        self.waiting = set(self.ops)
 
     def push(self, changed: list[Operation], dropped: list[Operation]) -> None:
         """Adds ops to visit.
@@ -112,9 +115,8 @@ class _Worklist:
     def _add(self, ops: Iterable[Operation]) -> None:
         waiting, reach, append = self.waiting, self._reach, self.ops.append
         for op in ops:
-            key = id(op)
-            if key not in waiting and (op.name in reach or is_unused(op)):
-                waiting.add(key)
+            if op not in waiting and (op.name in reach or is_unused(op)):
+                waiting.add(op)
                 append(op)
 
     def _fed_by(self, ops: list[Operation]) -> list[Operation]:
@@ -122,7 +124,7 @@ class _Worklist:
 
         The changed ops are the producers of operands of `changed`, one step farther away than those.
         """
-        seen = set(map(id, ops))
+        seen = set(ops)
         found: list[Operation] = []
         for distance in range(2, self._farthest + 1):
             ops = _users(ops, seen)
@@ -130,16 +132,16 @@ class _Worklist:
         return found
 
 
-def _users(ops: list[Operation], seen: set[int]) -> list[Operation]:
-    """Returns the users of ops' results whose ids are not in `seen`, and adds their ids."""
+def _users(ops: list[Operation], seen: set[Operation]) -> list[Operation]:
+    """Returns the users of ops' results that are not in `seen`, and adds them."""
     users: list[Operation] = []
     for op in ops:
         for result in op.results:
             use = result.first_use
             while use is not None:
                 user = use.operation
-                if id(user) not in seen:
-                    seen.add(id(user))
+                if user not in seen:
+                    seen.add(user)
                     users.append(user)
                 use = use.next
     return users

@@ -100,11 +100,7 @@ class Rewriter:
 
     def replace_value(self, old: Value, new: Value) -> None:
         """Replaces all uses of one value by another; the users are visited again."""
-        use = old.first_use
-        while use is not None:
-            user, index, use = use.operation, use.index, use.next
-            user.set_operand(index, new)
-            self._changed.append(user)
+        self._changed += old.move_uses(new)
         self._dropped.append(old)
 
     def erase(self, op: Operation) -> None:

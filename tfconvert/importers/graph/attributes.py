@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -72,22 +73,20 @@ def import_tensor(tensor: pb.TensorProto, node: str) -> tensor_data.Constant:
     if row is None or (tensor.dtype not in _FIELDS):
         raise _invalid_node(node, f"has element type {tensor.dtype}, which can't be a constant")
     shape = shape_of(tensor.tensor_shape)
-    if not types.is_static(shape):
+    if shape is None or -1 in shape:
         raise _invalid_node(node, "has a shape that is not static")
-    assert shape is not None
-    elements, most = 1, 1
-    for dim in shape:
-        elements *= dim
-        most *= dim or 1
-    if len(shape) > _MAX_RANK or most > _MAX_ELEMENTS or elements * max(row.dtype.itemsize, 1) > MAX_BYTES:
+    elements = math.prod(shape)
+    most = elements or math.prod([dim or 1 for dim in shape])
+    size = row.dtype.itemsize
+    if len(shape) > _MAX_RANK or most > _MAX_ELEMENTS or elements * max(size, 1) > MAX_BYTES:
         raise _invalid_node(node, f"states the absurd shape {list(shape)}")
-    if tensor.tensor_content and row.dtype != object:
-        content = tensor.tensor_content
-        if len(content) != elements * row.dtype.itemsize:
+    content = tensor.tensor_content
+    if content and row.dtype.kind != "O":
+        if len(content) != elements * size:
             raise _invalid_node(
-                node, f"holds {len(content)} bytes, but its shape {list(shape)} needs {elements * row.dtype.itemsize}"
+                node, f"holds {len(content)} bytes, but its shape {list(shape)} needs {elements * size}"
             )
-        return tensor_data.of_array(np.frombuffer(content, row.dtype).reshape(shape), row.mlir)
+        return tensor_data.of_bytes(content, row, shape)
     return _from_values(tensor, row, shape, elements, node)
 
 

@@ -17,10 +17,11 @@ from tfconvert.importers.graph import op_forms
 from tfconvert.importers.graph.attributes import import_attribute
 from tfconvert.importers.graph.debug_info import SourceOf, no_source
 from tfconvert.importers.graph.function_instances import FunctionLibrary
+from tfconvert.importers.graph.op_forms import NodeForm
 from tfconvert.importers.graph.op_signatures import NodeTypes, OpRegistry, OpSignature
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tf_executor, types
+from tfconvert.schema.dialects import tf, tf_executor, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.locations import NameLoc
@@ -79,31 +80,43 @@ def _is_index(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 9
 
 
-class _Imported:
-    """A node's op (or island), and the index of the first result of each of its output arguments."""
+class _Node:
+    """A node on its way to becoming an op.
 
-    __slots__ = ("op", "types")
+    Attributes:
+        proto: The node.
+        op_name: Its op.
+        tensors: Its data inputs; the name of a node stands for the first output of that node.
+        controls: The nodes of its control inputs.
+        is_open: Whether it waits for its inputs.
+        op: The op (or island) that it has become.
+        types: The types of the op's arguments, and the index of the first result of each output argument.
+    """
 
-    def __init__(self, op: Operation, types: NodeTypes) -> None:
-        self.op = op
-        self.types = types
+    __slots__ = ("controls", "is_open", "op", "op_name", "proto", "tensors", "types")
+
+    op: Operation
+    types: NodeTypes
+
+    def __init__(self, proto: pb.NodeDef, tensors: list[TensorName | str], controls: list[str]) -> None:
+        self.proto = proto
+        self.op_name: str = proto.op
+        self.tensors = tensors
+        self.controls = controls
+        self.is_open = True
 
     @property
     def control(self) -> Value:
         """The control result of an executor op."""
         return self.op.results[-1]
 
-    def value(self, tensor: TensorName) -> Value | None:
+    def value(self, argument: str, position: int) -> Value | None:
         """Returns the op's result of an output, `None` if the node has no such output."""
-        if tensor.argument:
-            start, count = self.types.places.get(tensor.argument, (0, 0))
+        if argument:
+            start, count = self.types.places.get(argument, (0, 0))
         else:
             start, count = 0, len(self.types.outputs)
-        return self.op.results[start + tensor.position] if tensor.position < count else None
-
-
-# The types of a node, its declared attributes and its private ones.
-_Form = tuple[NodeTypes, Mapping[str, Attribute], Mapping[str, Attribute]]
+        return self.op.results[start + position] if position < count else None
 
 
 class ImportContext:
@@ -136,7 +149,7 @@ class ImportContext:
         self.is_raw = is_raw
         self.is_functional = is_functional
         self.callees: dict[str, pb.NodeDef] = {} if callees is None else callees
-        self.forms: dict[Hashable, _Form] = {}
+        self.forms: dict[Hashable, NodeForm] = {}
 
     def note_callees(self, node: pb.NodeDef, signature: OpSignature) -> pb.NodeDef:
         """Records the functions that a node names; returns the node, naming instances of those that have attributes."""
@@ -161,11 +174,11 @@ class NodeGraphImporter:
 
     __slots__ = (
         "_block",
-        "_done",
         "_entered",
+        "_fed",
         "_fed_nodes",
         "_has_islands",
-        "_inputs",
+        "_seen",
         "context",
         "feeds",
         "function",
@@ -186,9 +199,9 @@ class NodeGraphImporter:
         self.parse_input = parse_input
         self.function = function
         self.feeds: dict[tuple[str, int], Value] = {} if feeds is None else feeds
+        self._fed: Mapping[str, Value] = {}  # by node, values that replace its first output
         self._fed_nodes: Set[str] = frozenset()
-        self._inputs: dict[str, tuple[list[TensorName], list[str]]] = {}
-        self._done: dict[str, _Imported] = {}
+        self._seen: dict[str, _Node] = {}
         self._entered: dict[str, Value] = {}
         self._block: Block = Block()
         self._has_islands = True
@@ -206,22 +219,23 @@ class NodeGraphImporter:
         fed = [self.feeds.get((tensor.node, tensor.position)) for tensor in fetches]
         self._feed_frames()
         self._fed_nodes = {name for name, _ in self.feeds}
+        self._fed = {name: value for (name, index), value in self.feeds.items() if not index}
         order = self._topological_order(roots)
-        self._has_islands = not self.context.is_functional or any(node.op in op_forms.OPS for node in order)
+        self._has_islands = not self.context.is_functional or any(node.op_name in op_forms.OPS for node in order)
         if not self._has_islands:
             self._block = block
         for node in order:
-            self._done[node.name] = self._import_node(node)
-        for node in order:
-            if node.op in op_forms.NEXT_ITERATION:
-                self._close_loop(node)
+            self._import_node(node)
         operands = [
             value if value is not None else self._resolve(tensor, "the graph's fetch")
             for tensor, value in zip(fetches, fed, strict=True)
         ]
         if not self._has_islands:
             return operands
-        operands += [self._done[node].control for node in controls]
+        for node in order:
+            if node.op_name in op_forms.NEXT_ITERATION:
+                self._close_loop(node)
+        operands += [self._seen[node].control for node in controls]
         self._block.add_op(tf_executor.FetchOp.create(operands=operands))
         graph = tf_executor.GraphOp.build(self._block)
         block.add_op(graph)
@@ -237,147 +251,161 @@ class NodeGraphImporter:
     def _is_fed(self, tensor: TensorName) -> bool:
         return (tensor.node, tensor.position) in self.feeds
 
-    def _topological_order(self, roots: list[str]) -> list[pb.NodeDef]:
+    def _topological_order(self, roots: list[str]) -> list[_Node]:
         """Returns the roots' transitive inputs in topological order; depth first with an explicit stack.
 
         A NextIteration has no inputs here; its operand is visited after everything else that the roots reach.
         """
-        order: list[pb.NodeDef] = []
-        done: set[str] = set()
-        open_nodes: set[str] = set()
+        seen = self._seen
+        order: list[_Node] = []
         later: list[str] = []
-        # If the node stands beside its name, its inputs have been pushed after it.
-        stack: list[tuple[str, pb.NodeDef | None]] = [(root, None) for root in reversed(roots)]
+        # A node itself, in place of its name, comes when all that was pushed after it has been visited: its inputs.
+        stack: list[str | _Node] = [*reversed(roots)]
         while stack or later:
             if not stack:
-                stack = [(name, None) for name in reversed(later)]
+                stack += reversed(later)
                 later = []
-            name, ready = stack.pop()
-            if name in done:
+            name = stack.pop()
+            if isinstance(name, _Node):
+                name.is_open = False
+                order.append(name)
                 continue
-            if ready is not None:
-                open_nodes.discard(name)
-                done.add(name)
-                order.append(ready)
+            node = seen.get(name)
+            if node is not None:
+                if node.is_open:
+                    raise _cycle(name, [node.proto.name for node in stack if isinstance(node, _Node)])
                 continue
-            node = self._node(name)
-            needed = self._needed(node)
-            if node.op in op_forms.NEXT_ITERATION:
+            node, needed = self._read(name)
+            seen[name] = node
+            if node.op_name in op_forms.NEXT_ITERATION:
                 later += needed
-                done.add(name)
+                node.is_open = False
                 order.append(node)
                 continue
-            if name in open_nodes:
-                raise _cycle(name, [name for name, ready in stack if ready is not None])
-            open_nodes.add(name)
-            stack.append((name, node))
-            stack += [(each, None) for each in reversed(needed) if each not in done]
+            stack.append(node)
+            needed.reverse()
+            stack += needed
         return order
 
-    def _node(self, name: str) -> pb.NodeDef:
-        node = self.nodes.get(name)
-        if node is None:
+    def _read(self, name: str) -> tuple[_Node, list[str]]:
+        """Returns a node with its inputs parsed, and the nodes that must come before it."""
+        proto = self.nodes.get(name)
+        if proto is None:
             raise error("missing-node", f"the graph has no node {name!r}", node=name, hint="the model file is damaged")
-        return node
-
-    def _needed(self, node: pb.NodeDef) -> list[str]:
-        """Parses a node's inputs, records them, and returns the nodes that must come before it."""
-        name, feeds, fed_nodes = node.name, self.feeds, self._fed_nodes
         is_entered = name in self._entered
-        tensors: list[TensorName] = []
+        tensors: list[TensorName | str] = []
         controls: list[str] = []
         needed: list[str] = []
-        for text in node.input:
+        for text in proto.input:
             if text.startswith("^"):
-                if (text[1:], 0) not in feeds:
+                if text[1:] not in self._fed:
                     controls.append(text[1:])
-            elif not is_entered:
+            elif is_entered:
+                continue
+            elif ":" not in text:
+                tensors.append(text)
+                if text not in self._fed:
+                    needed.append(text)
+            else:
                 tensor = self.parse_input(text)
                 tensors.append(tensor)
-                producer = tensor.node
-                if producer not in fed_nodes or (producer, tensor.position) not in feeds:
-                    needed.append(producer)
-        self._inputs[name] = (tensors, controls)
-        return needed + controls
+                if tensor.node not in self._fed_nodes or (tensor.node, tensor.position) not in self.feeds:
+                    needed.append(tensor.node)
+        return _Node(proto, tensors, controls), needed + controls
 
-    def _resolve(self, tensor: TensorName, user: str) -> Value:
-        if tensor.node in self._fed_nodes:
-            fed = self.feeds.get((tensor.node, tensor.position))
+    def _resolve(self, tensor: TensorName | str, user: str) -> Value:
+        name, argument, position = (tensor, "", 0) if isinstance(tensor, str) else tensor
+        if name in self._fed_nodes:
+            fed = self.feeds.get((name, position))
             if fed is not None:
                 return fed
-        value = self._done[tensor.node].value(tensor)
+        node = self._seen[name]
+        value = node.value(argument, position)
         if value is None:
             raise error(
                 "missing-output",
-                f"{user} uses output {tensor.argument or tensor.position!s}, which the op doesn't have",
-                op=f"tf.{self.nodes[tensor.node].op}",
-                node=tensor.node,
+                f"{user} uses output {argument or position!s}, which the op doesn't have",
+                op=f"tf.{node.proto.op}",
+                node=name,
                 hint="if you named it, name another output; otherwise the model file is damaged",
             )
         return value
 
-    def _import_node(self, node: pb.NodeDef) -> _Imported:
+    def _import_node(self, node: _Node) -> None:
         """Adds a node's op to the block: the source of a NextIteration, the call if the op is a function's name."""
-        if node.op not in self.context.library:
-            return self._import_op(node)
-        call, places = self.context.library.call(node)
-        imported = self._import_op(call)
-        return _Imported(imported.op, imported.types._replace(places=places))
+        if node.op_name not in self.context.library:
+            self._import_op(node, node.proto, node.op_name)
+            return
+        call, places = self.context.library.call(node.proto)
+        self._import_op(node, call, call.op)
+        node.types = node.types._replace(places=places)
 
-    def _import_op(self, node: pb.NodeDef) -> _Imported:
-        name, op_name = node.name, node.op
+    def _import_op(self, node: _Node, proto: pb.NodeDef, op_name: str) -> None:
+        name = proto.name
         signature = self.context.registry.signature(op_name, name)
         if signature.functions:
-            node = self.context.note_callees(node, signature)
+            proto = self.context.note_callees(proto, signature)
         location_name = f"{name}@{self.function}" if self.function else name
         location = NameLoc.get(location_name, self.context.source_of(location_name))
-        values = node.attr
+        values = proto.attr
         attr = {key: values[key] for key in values}
-        types_of_node, properties, attributes = self._form(node, attr, signature)
+        form = self._form(proto, op_name, attr, signature)
+        node.types = form.types
         op: Operation
         if op_name in op_forms.OPS:
-            resolved = op_forms.ExecutorNode(op_name, types_of_node.outputs, attr, properties, attributes, location)
+            resolved = op_forms.ExecutorNode(
+                op_name, form.types.outputs, attr, form.properties, form.attributes, location
+            )
             if op_name in op_forms.NEXT_ITERATION:
                 op = op_forms.build_source(resolved)
             else:
-                op = op_forms.build_executor_op(resolved, *self._operands(node, types_of_node))
+                op = op_forms.build_executor_op(resolved, self._operands(node, name), self._tokens(node))
         else:
-            operands, tokens = self._operands(node, types_of_node)
-            op = op_forms.build(node, attr, types_of_node, operands, properties, attributes, location)
+            operands = self._operands(node, name) if node.tensors or form.types.inputs else ()
+            op = tf.TFOp(form.op, operands, form.result_types, form.properties, form.attributes, (), location)
             if self._has_islands:
-                op = tf_executor.IslandOp.wrap(op, tokens, location)
+                op = tf_executor.IslandOp.wrap(op, self._tokens(node), location)
         self._block.add_op(op)
-        return _Imported(op, types_of_node)
+        node.op = op
 
-    def _form(self, node: pb.NodeDef, attr: Mapping[str, pb.AttrValue], signature: OpSignature) -> _Form:
+    def _form(
+        self, node: pb.NodeDef, op_name: str, attr: Mapping[str, pb.AttrValue], signature: OpSignature
+    ) -> NodeForm:
         """Returns a node's types and attributes; nodes of one op with the same attributes share them."""
         forms, key = self.context.forms, None
-        if node.op != _CONSTANT:
-            key = (node.op, node.device, tuple([(name, value.SerializeToString()) for name, value in attr.items()]))
+        if op_name != _CONSTANT:
+            key = (op_name, node.device, tuple([(name, value.SerializeToString()) for name, value in attr.items()]))
             known = forms.get(key)
             if known is not None:
                 return known
         signature.check_attributes(node, attr)
-        form = signature.resolve(node, attr), *_node_attributes(node, attr, signature)
+        form = op_forms.form(node, attr, signature.resolve(node, attr), *_node_attributes(node, attr, signature))
         if key is not None and len(forms) < _MAX_FORMS:
             forms[key] = form
         return form
 
-    def _operands(self, node: pb.NodeDef, types_of_node: NodeTypes) -> tuple[list[Value], list[Value]]:
-        """Returns a node's data and control operands, after a check of their number and element types."""
-        name = node.name
-        tensors, controls = self._inputs[name]
-        operands = [self._resolve(tensor, name) for tensor in tensors]
+    def _operands(self, node: _Node, name: str) -> list[Value]:
+        """Returns a node's data operands, after a check of their number and element types."""
+        expected = node.types.inputs
+        operands = [self._resolve(tensor, name) for tensor in node.tensors]
         if name in self._entered:
             operands = [self._entered[name]]
-        _check_operands(node, types_of_node.inputs, operands)
-        return operands, [self._done[control].control for control in controls] if self._has_islands else []
+        if len(expected) != len(operands):
+            raise _bad_input(node, f"the op takes {len(expected)} inputs, the node has {len(operands)}")
+        for wanted, operand in zip(expected, operands, strict=True):
+            there = types.element_of(operand.type)
+            if wanted is not there:
+                _check_reference(node, wanted, there)
+        return operands
 
-    def _close_loop(self, node: pb.NodeDef) -> None:
+    def _tokens(self, node: _Node) -> list[Value]:
+        """Returns the control results of the ops that must run before a node's."""
+        return [self._seen[control].control for control in node.controls]
+
+    def _close_loop(self, node: _Node) -> None:
         """Adds the sink of a NextIteration."""
-        imported = self._done[node.name]
-        (value,), tokens = self._operands(node, imported.types)
-        self._block.add_op(op_forms.build_sink(imported.op, value, tokens))
+        (value,) = self._operands(node, node.proto.name)
+        self._block.add_op(op_forms.build_sink(node.op, value, self._tokens(node)))
 
 
 def _cycle(name: str, path: list[str]) -> ConversionError:
@@ -387,21 +415,15 @@ def _cycle(name: str, path: list[str]) -> ConversionError:
     return error("cyclic-graph", f"the node depends on itself: {shown}", node=name, hint="the model file is damaged")
 
 
-def _check_operands(node: pb.NodeDef, expected: Sequence[Attribute], operands: Sequence[Value]) -> None:
-    """Checks that a node has as many data inputs as its op declares, of the right element types."""
-    if len(expected) != len(operands):
-        raise _bad_input(node, f"the op takes {len(expected)} inputs, the node has {len(operands)}")
-    for wanted, operand in zip(expected, operands, strict=True):
-        there = types.element_of(operand.type)
-        if wanted is there:
-            continue
-        wants_reference = isinstance(wanted, types.RefType) and not isinstance(there, types.RefType)
-        if wants_reference or types.dereferenced(wanted) != types.dereferenced(there):
-            raise _bad_input(node, f"an input must be of type {wanted}, not {there}")
+def _check_reference(node: _Node, wanted: Attribute, there: Attribute) -> None:
+    """Checks that a node may take an input of another element type than its op declares: only references differ."""
+    wants_reference = isinstance(wanted, types.RefType) and not isinstance(there, types.RefType)
+    if wants_reference or types.dereferenced(wanted) != types.dereferenced(there):
+        raise _bad_input(node, f"an input must be of type {wanted}, not {there}")
 
 
-def _bad_input(node: pb.NodeDef, what: str) -> ConversionError:
-    return error("bad-input", what, op=f"tf.{node.op}", node=node.name, hint="the model file is damaged")
+def _bad_input(node: _Node, what: str) -> ConversionError:
+    return error("bad-input", what, op=f"tf.{node.proto.op}", node=node.proto.name, hint="the model file is damaged")
 
 
 def _node_attributes(

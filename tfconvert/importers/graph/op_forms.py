@@ -192,25 +192,39 @@ _CONTROL_FLOW: Mapping[str, tuple[str, Mapping[str, Attribute]]] = {
 }
 
 
-def build(
+class NodeForm(NamedTuple):
+    """What nodes of one op with equal attributes have in common.
+
+    Attributes:
+        types: The types of the op's arguments.
+        op: The full name of the `tf` op.
+        result_types: The types of its results.
+        properties: Its properties.
+        attributes: The private attributes.
+    """
+
+    types: NodeTypes
+    op: str
+    result_types: Sequence[Attribute]
+    properties: Mapping[str, Attribute]
+    attributes: Mapping[str, Attribute]
+
+
+def form(
     node: pb.NodeDef,
     attr: Mapping[str, pb.AttrValue],
     types_of_node: NodeTypes,
-    operands: Sequence[Value],
     properties: Mapping[str, Attribute],
     attributes: Mapping[str, Attribute],
-    location: Location,
-) -> Operation:
-    """Returns the `tf` op of a node.
+) -> NodeForm:
+    """Returns the form of a node.
 
     Args:
         node: The node.
         attr: Its attributes.
         types_of_node: The types of the op's arguments, resolved with these.
-        operands: The data operands.
         properties: The op's properties, except for those that only MLIR has.
         attributes: The private attributes.
-        location: The location of the node.
     """
     name = node.op
     if name in _CONTROL_FLOW:
@@ -223,14 +237,7 @@ def build(
         result_types = [result_type(node, properties, types_of_node.outputs[0])]
     else:
         result_types = _noted_types(types_of_node.outputs, attr.get("_output_shapes"))
-    return tf.build(
-        name,
-        operands=operands,
-        result_types=result_types,
-        properties=properties,
-        attributes=attributes,
-        location=location,
-    )
+    return NodeForm(types_of_node, tf.full_name(name), result_types, properties, attributes)
 
 
 def _noted_types(elements: Sequence[Attribute], noted: pb.AttrValue | None) -> list[Attribute]:

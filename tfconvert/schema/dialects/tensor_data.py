@@ -175,7 +175,22 @@ def is_small(constant: Constant) -> bool:
 
 
 # Element types whose values are equal if their bytes are.
-_PLAIN = IntegerType | FloatType | IndexType
+_PLAIN = (IntegerType, FloatType, IndexType)
+
+
+def of_bytes(data: bytes, row: types.ElementType, shape: types.Shape) -> Constant:
+    """Returns the attribute of a value in memory.
+
+    Args:
+        data: The elements in row-major order, little endian.
+        row: The element type; one of a fixed width.
+        shape: The (static) shape.
+    """
+    if len(data) <= SMALL and isinstance(row.mlir, _PLAIN) and row.dtype.kind in "fiub":
+        tensor_type = types.tensor(row.mlir, shape)
+        assert isinstance(tensor_type, TensorType)
+        return DenseElementsAttr.get(tensor_type, data)
+    return of_array(np.frombuffer(data, row.dtype).reshape(shape), row.mlir)
 
 
 def of_array(array: Array, element: Attribute | None = None) -> Constant:
@@ -191,7 +206,7 @@ def of_array(array: Array, element: Attribute | None = None) -> Constant:
     if (
         array.nbytes <= SMALL
         and array.dtype.kind in "fiub"
-        and isinstance(element, IntegerType | FloatType | IndexType)
+        and isinstance(element, _PLAIN)
     ):
         return DenseElementsAttr.get(tensor_type, array.tobytes())
     if array.nbytes > MAX_READ_BYTES and expressions.is_splat(array):

@@ -103,7 +103,7 @@ class TFOp(Operation):
 
 
 @lru_cache(4096)
-def _full(op_name: str) -> str:
+def full_name(op_name: str) -> str:
     """Returns the full name of an op: all ops of a name share one string with a cached hash."""
     return PREFIX + op_name
 
@@ -129,7 +129,7 @@ def build(
         regions: The regions.
     """
     converted = {name: attrs.of(value) for name, value in properties.items()} if properties else NO_ATTRIBUTES
-    return TFOp(_full(op_name), operands, result_types, converted, attributes, regions, location)
+    return TFOp(full_name(op_name), operands, result_types, converted, attributes, regions, location)
 
 
 def constant(value: tensor_data.Constant, location: Location = UNKNOWN_LOC) -> TFOp:

@@ -225,13 +225,15 @@ class Operation:
                 )
         if self.parent is not None:
             self.parent.detach_op(self)
-        self.drop_all_references()
+        if self.regions:
+            self.drop_all_references()
+        else:
+            self.drop_operands()
+        # They point back at the op: without them it is freed at once.
+        self.results = ()
 
     def drop_all_references(self) -> None:
         """Drops the operands of the op and of all ops inside it, so that they can be destroyed in any order."""
-        if not self.regions:
-            self.drop_operands()
-            return
         pending: list[Operation] = [self]
         while pending:
             op = pending.pop()

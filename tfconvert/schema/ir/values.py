@@ -92,18 +92,31 @@ class Value:
         use = self.first_use
         return use is not None and use.next is None
 
-    def replace_all_uses_with(self, other: Value) -> None:
-        """Replaces this value by another one in all ops."""
+    def move_uses(self, other: Value) -> list[Operation]:
+        """Gives this value's uses to another one; returns the ops that have them, that of the newest first."""
+        users: list[Operation] = []
         if other is self:
-            return
-        use = self.first_use
+            return users
+        use, head = self.first_use, other.first_use
         self.first_use = None
         while use is not None:
             following = use.next
+            user = use.operation
             # Ops and uses are one data structure; `set_operand` would undo each link before the next is created.
-            use.operation._operands[use.index] = other  # noqa: SLF001
-            link(other, use)
+            user._operands[use.index] = other  # noqa: SLF001
+            users.append(user)
+            use.previous = None
+            use.next = head
+            if head is not None:
+                head.previous = use
+            head = use
             use = following
+        other.first_use = head
+        return users
+
+    def replace_all_uses_with(self, other: Value) -> None:
+        """Replaces this value by another one in all ops."""
+        self.move_uses(other)
         if other.name_hint is None:
             other.name_hint = self.name_hint
 
