@@ -1,0 +1,96 @@
+"""The surface that fast forms are written on: a function that looks at an op and returns what emits its replacement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.forms.form import Emit, static_shape, tensor_like
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+MIN_ELEMENTS = 512
+"""The size of a tensor from which a faster form is worth more operators: smaller ones take less than a microsecond."""
+
+MAX_RANK = 5
+"""The maximum rank of what LiteRT's own kernels slice and transpose, where XNNPACK leaves it to them."""
+
+
+def fast(name: str, root: str, plan: Callable[[Operation], Emit], benefit: int = 1, depth: int = 1) -> Pattern[Emit]:
+    """Returns a pattern.
+
+    Args:
+        name: Its name, which is that of its rows in `speed.tsv`.
+        root: The op that it starts at, without `tfl.`.
+        plan: Returns what to emit for an op; it declines by `pattern.need`.
+        benefit: Patterns of one root are tried in descending order of benefit.
+        depth: The distance above the root at which `plan` looks.
+    """
+
+    def match(op: Operation) -> Emit | Failure:
+        return attempt(plan, op)
+
+    def rewrite(_op: Operation, emit: Emit, rewriter: Rewriter) -> None:
+        rewriter.replace(emit(LiteRTBuilder(rewriter)))
+
+    return Pattern(name, f"tfl.{root}", match, rewrite, benefit, depth)
+
+
+def large(value: Value) -> Shape:
+    """Returns a value's shape; declines unless it is known, and large enough."""
+    shape = static_shape(value)
+    need(math.prod(shape) >= MIN_ELEMENTS, "the tensor is small")
+    return shape
+
+
+def is_float(value: Value) -> bool:
+    """Returns whether a value is a tensor of 32-bit floats, the type of XNNPACK's arithmetic."""
+    return types.element_of(value.type) == types.F32
+
+
+class FastBuilder:
+    """Inserts LiteRT's operators by their names, with the types of their results."""
+
+    def __init__(self, emit: LiteRTBuilder) -> None:
+        self.emit = emit
+
+    def unary(self, name: str, x: Value) -> Value:
+        """Inserts an elementwise operator."""
+        return self.emit.tfl(name, (x,), x.type)
+
+    def binary(self, name: str, x: Value, y: Value, shape: Sequence[int], activation: Any = "NONE") -> Value:
+        """Inserts an elementwise operator of two values, whose result has a shape."""
+        options = {} if name in ("maximum", "minimum") else {"fused_activation_function": activation}
+        return self.emit.tfl(name, (x, y), tensor_like(x, shape), options)
+
+    def reduce(self, name: str, x: Value, axes: Sequence[int]) -> Value:
+        """Inserts a reduction that keeps the dimensions."""
+        shape = [1 if axis in axes else dim for axis, dim in enumerate(static_shape(x))]
+        return self.emit.tfl(name, (x, self.emit.ints(axes)), tensor_like(x, shape), {"keep_dims": True})
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        """Inserts a reshape, unless the value has the shape."""
+        return self.emit.reshape(x, tuple(shape))
+
+    def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
+        """Inserts a transpose."""
+        shape = static_shape(x)
+        kind = tensor_like(x, [shape[axis] for axis in permutation])
+        return self.emit.tfl("transpose", (x, self.emit.ints(permutation)), kind)
+
+    def slice(self, x: Value, begin: Sequence[int], size: Sequence[int]) -> Value:
+        """Inserts a slice."""
+        return self.emit.tfl("slice", (x, self.emit.ints(begin), self.emit.ints(size)), tensor_like(x, size))
+
+    def concat(self, values: Sequence[Value], axis: int) -> Value:
+        """Inserts a concatenation."""
+        shape = list(static_shape(values[0]))
+        shape[axis] = sum(static_shape(value)[axis] for value in values)
+        options = {"axis": axis, "fused_activation_function": "NONE"}
+        return self.emit.tfl("concatenation", values, tensor_like(values[0], shape), options)
