@@ -8,9 +8,10 @@ from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.forms.form import Emit, static_shape, tensor_like
+from tfconvert.converter.targets.litert.forms.form import Emit, shape_of, tensor_like
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import broadcast, can_broadcast
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -42,11 +43,32 @@ def fast(name: str, root: str, plan: Callable[[Operation], Emit], benefit: int =
     return Pattern(name, f"tfl.{root}", match, rewrite, benefit, depth)
 
 
-def large(value: Value) -> Shape:
-    """Returns a value's shape; declines unless it is known, and large enough."""
-    shape = static_shape(value)
-    need(math.prod(shape) >= MIN_ELEMENTS, "the tensor is small")
+def sized(value: Value) -> Shape:
+    """Returns a value's shape, in which one dimension may be unknown, as -1: usually that of the batch."""
+    shape = shape_of(value)
+    need(shape.count(-1) <= 1, "several sizes are unknown")
     return shape
+
+
+def elements(shape: Sequence[int]) -> int:
+    """Returns the number of elements, of a batch of one where it is unknown."""
+    return math.prod(abs(dim) for dim in shape)
+
+
+def large(value: Value) -> Shape:
+    """Returns a value's shape like `sized`; declines unless it is large enough."""
+    shape = sized(value)
+    need(elements(shape) >= MIN_ELEMENTS, "the tensor is small")
+    return shape
+
+
+def joint(*shapes: Shape) -> Shape:
+    """Returns the shape that shapes broadcast to; declines if it isn't certain."""
+    result: Shape = ()
+    for shape in shapes:
+        need(can_broadcast(result, shape), "the shapes can't be broadcast")
+        result = broadcast(result, shape) or ()
+    return result
 
 
 def is_float(value: Value) -> bool:
@@ -71,7 +93,7 @@ class FastBuilder:
 
     def reduce(self, name: str, x: Value, axes: Sequence[int]) -> Value:
         """Inserts a reduction that keeps the dimensions."""
-        shape = [1 if axis in axes else dim for axis, dim in enumerate(static_shape(x))]
+        shape = [1 if axis in axes else dim for axis, dim in enumerate(shape_of(x))]
         return self.emit.tfl(name, (x, self.emit.ints(axes)), tensor_like(x, shape), {"keep_dims": True})
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
@@ -80,7 +102,7 @@ class FastBuilder:
 
     def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
         """Inserts a transpose."""
-        shape = static_shape(x)
+        shape = shape_of(x)
         kind = tensor_like(x, [shape[axis] for axis in permutation])
         return self.emit.tfl("transpose", (x, self.emit.ints(permutation)), kind)
 
@@ -90,7 +112,7 @@ class FastBuilder:
 
     def concat(self, values: Sequence[Value], axis: int) -> Value:
         """Inserts a concatenation."""
-        shape = list(static_shape(values[0]))
-        shape[axis] = sum(static_shape(value)[axis] for value in values)
+        shape = list(shape_of(values[0]))
+        shape[axis] = sum(shape_of(value)[axis] for value in values)
         options = {"axis": axis, "fused_activation_function": "NONE"}
         return self.emit.tfl("concatenation", values, tensor_like(values[0], shape), options)

@@ -21,6 +21,7 @@ _ARITHMETIC = (
     LazyModule("fast.masks", "select_v2"),
     LazyModule("fast.softmax", "log_softmax softmax"),
     LazyModule("fast.groups", "mean sum"),
+    LazyModule("fast.deconvolution", "transpose_conv"),
 )
 _ROOTS = " ".join(module.ops for module in (*_COPIES, *_ARITHMETIC))
 _RESHAPES = LazyModule("optimize.reshapes", _ROOTS)

@@ -13,14 +13,21 @@ It is the same for other elementwise operators, and for sums.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, fast, is_float, large
-from tfconvert.converter.targets.litert.forms.form import Emit, ints_of, static_shape
+from tfconvert.converter.targets.litert.fast.fast_form import (
+    FastBuilder,
+    elements,
+    fast,
+    is_float,
+    joint,
+    large,
+    sized,
+)
+from tfconvert.converter.targets.litert.forms.form import Emit, ints_of, shape_of
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.operation import Operation
@@ -40,9 +47,9 @@ def _reduced_in_steps(op: Operation) -> Emit:
     axes = sorted({axis % len(shape) for axis in ints_of(op.operands[1])})
     name = op.name.removeprefix("tfl.")
     need(is_float(x) and bool(tfl.attribute(op, "keep_dims")), "it drops dimensions, or isn't of 32-bit floats")
-    kept = [axis for axis in axes if shape[axis] > 1]
+    kept = [axis for axis in axes if shape[axis] != 1]
     last = len(shape) - 1
-    is_split = last in kept and len(kept) > 1 and last - 1 not in kept and shape[last] <= _MAX_SHORT
+    is_split = last in kept and len(kept) > 1 and last - 1 not in kept and 1 < shape[last] <= _MAX_SHORT
     need(bool(kept) and (is_split or len(kept) < len(axes)), "it is along whole rows")
 
     def emit_steps(emit: LiteRTBuilder) -> Value:
@@ -61,13 +68,13 @@ def _in_full(op: Operation) -> Emit:
     if index is None:
         need(False, "no operand has one value for each vector")
     assert index is not None
-    need(static_shape(op.operands[1 - index]) == shape, "the other operand is broadcast, too")
+    need(shape_of(op.operands[1 - index]) == shape, "the other operand is broadcast, too")
 
     def emit_ones(emit: LiteRTBuilder) -> Value:
         build, small = FastBuilder(emit), op.operands[index]
         ones = emit.constant(np.ones(shape[-1], np.float32), types.F32)
         operands = list(op.operands)
-        operands[index] = build.binary("mul", small, ones, (*static_shape(small)[:-1], shape[-1]))
+        operands[index] = build.binary("mul", small, ones, (*shape_of(small)[:-1], shape[-1]))
         return emit.insert(tfl.TFLOp(op.name, operands, [result.type], op.properties, op.attributes)).results[0]
 
     return emit_ones
@@ -76,9 +83,9 @@ def _in_full(op: Operation) -> Emit:
 def _is_per_vector(value: Value, shape: tuple[int, ...]) -> bool:
     """Returns whether a computed value is much smaller than a shape, and one number along its last dimension."""
     own = types.shape_of(value.type)
-    if own is None or not types.is_static(own) or len(own) != len(shape) or tensor_data.constant_of(value) is not None:
+    if own is None or own.count(-1) > 1 or len(own) != len(shape) or tensor_data.constant_of(value) is not None:
         return False
-    return own[-1] == 1 and math.prod(own) > 1 and math.prod(own) * shape[-1] * _SMALL <= math.prod(shape)
+    return own[-1] == 1 and elements(own) > 1 and elements(own) * shape[-1] * _SMALL <= elements(shape)
 
 
 def _joined_factors(op: Operation) -> Emit:
@@ -90,8 +97,8 @@ def _joined_factors(op: Operation) -> Emit:
             continue
         need(tfl.attribute(inner, "fused_activation_function") == "NONE", "an activation is between")
         for x, factor in (inner.operands, inner.operands[::-1]):
-            both = np.broadcast_shapes(static_shape(factor), static_shape(last))
-            if static_shape(x) == shape and math.prod(both) * _SMALL <= math.prod(shape) and len(both) <= len(shape):
+            both = joint(sized(factor), sized(last))
+            if shape_of(x) == shape and elements(both) * _SMALL <= elements(shape) and len(both) <= len(shape):
                 return _times(op, x, factor, last, both)
     need(False, "it isn't a product with two small factors")
     raise AssertionError

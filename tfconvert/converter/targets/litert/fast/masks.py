@@ -9,15 +9,22 @@ The second choice has the size of the mask, which is one for all heads and often
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, fast, is_float, large
-from tfconvert.converter.targets.litert.forms.form import Emit, static_shape, tensor_like
+from tfconvert.converter.targets.litert.fast.fast_form import (
+    FastBuilder,
+    elements,
+    fast,
+    is_float,
+    joint,
+    large,
+    sized,
+)
+from tfconvert.converter.targets.litert.forms.form import Emit, shape_of, tensor_like
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
@@ -45,12 +52,12 @@ def _masked(op: Operation) -> Emit:
     assert values is not None
     number = float(values.ravel()[0])
     need(is_float(x) and number <= _MAX_MASKED, "the number isn't very negative")
-    need(static_shape(x) == shape, "the scores are broadcast")
+    need(shape_of(x) == shape, "the scores are broadcast")
     users = [use.operation for use in op.results[0].uses]
     need(all(user.name == "tfl.softmax" for user in users) and bool(users), "something else uses it than a softmax")
     parts = _parts(mask, "tfl.logical_and" if is_kept else "tfl.logical_or", is_kept=is_kept)
-    size = math.prod(np.broadcast_shapes(*(part.shape if isinstance(part, np.ndarray) else part[1] for part in parts)))
-    need(not parts or size * 2 <= math.prod(shape), "the mask is as large as the scores")
+    size = elements(joint(*(part.shape if isinstance(part, np.ndarray) else part[1] for part in parts)))
+    need(not parts or size * 2 <= elements(shape), "the mask is as large as the scores")
 
     def emit_minimum(emit: LiteRTBuilder) -> Value:
         if not parts:
@@ -58,7 +65,7 @@ def _masked(op: Operation) -> Emit:
         limits = [_limits(emit, part, number, is_kept=is_kept) for part in parts]
         result = limits[0]
         for each in limits[1:]:
-            both = np.broadcast_shapes(static_shape(result), static_shape(each))
+            both = joint(shape_of(result), shape_of(each))
             result = emit.tfl("minimum", (result, each), tensor_like(result, both))
         return FastBuilder(emit).binary("minimum", x, result, shape)
 
@@ -69,20 +76,20 @@ _Part = Array | tuple[Value, Shape]
 """A mask that is a constant, or a computed one with its shape."""
 
 
-def _parts(mask: Value, joint: str, *, is_kept: bool) -> list[_Part]:
+def _parts(mask: Value, connective: str, *, is_kept: bool) -> list[_Part]:
     """Returns the masks that others are made of, without constants that mask nothing."""
     parts: list[_Part] = []
     waiting = [mask]
     while waiting:
         value = waiting.pop()
-        shape, constant = static_shape(value), tensor_data.constant_of(value)
-        if constant is not None and math.prod(shape) <= _MAX_READ:
+        shape, constant = sized(value), tensor_data.constant_of(value)
+        if constant is not None and elements(shape) <= _MAX_READ:
             array = _narrowed(tensor_data.to_array(constant))
             if not (array == is_kept).all():
                 parts.append(array)
             continue
         owner = value.owner
-        if isinstance(owner, tfl.TFLOp) and owner.name == joint:
+        if isinstance(owner, tfl.TFLOp) and owner.name == connective:
             waiting += owner.operands[::-1]
         else:
             parts.append((value, shape))

@@ -20,8 +20,16 @@ from typing import Any, NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.fast.fast_form import MAX_RANK, FastBuilder, fast, is_float, large
-from tfconvert.converter.targets.litert.forms.form import Emit, ints_of, static_shape
+from tfconvert.converter.targets.litert.fast.fast_form import (
+    MAX_RANK,
+    FastBuilder,
+    elements,
+    fast,
+    is_float,
+    large,
+    sized,
+)
+from tfconvert.converter.targets.litert.forms.form import Emit, ints_of
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.block import Block
@@ -46,7 +54,7 @@ class _Span(NamedTuple):
 
 def _spans(op: Operation) -> list[_Span]:
     """Returns what a strided slice takes of each dimension; declines one that reverses or adds dimensions."""
-    shape = static_shape(op.operands[0])
+    shape = sized(op.operands[0])
     begin, end, strides = (ints_of(operand) for operand in op.operands[1:4])
     need(len(begin) == len(end) == len(strides) == len(shape), "it doesn't name all dimensions")
     need(not tfl.attribute(op, "ellipsis_mask") and not tfl.attribute(op, "new_axis_mask"), "it adds dimensions")
@@ -56,9 +64,14 @@ def _spans(op: Operation) -> list[_Span]:
     for axis, dim in enumerate(shape):
         is_dropped = bool(masks["shrink_axis"] >> axis & 1)
         if is_dropped:
+            need(dim >= 0, "it picks of an unknown size")
             index = begin[axis] + (dim if begin[axis] < 0 else 0)
             need(0 <= index < dim, "the index is outside")
             spans.append(_Span(index, 1, 1, is_dropped=True))
+            continue
+        if dim < 0:
+            need(bool(masks["begin"] & masks["end"] & 1 << axis) and strides[axis] == 1, "it cuts an unknown size")
+            spans.append(_Span(0, -1, 1, is_dropped=False))
             continue
         first = None if masks["begin"] >> axis & 1 else begin[axis]
         last = None if masks["end"] >> axis & 1 else end[axis]
@@ -73,14 +86,14 @@ def _is_whole(span: _Span, dim: int) -> bool:
 
 
 def _without_dropping(op: Operation) -> Emit:
-    spans, shape = _spans(op), static_shape(op.operands[0])
+    spans, shape = _spans(op), sized(op.operands[0])
     target = large(op.results[0])
     need(any(span.is_dropped for span in spans) and all(span.stride == 1 for span in spans), "it is a plain slice")
     need(len(shape) <= MAX_RANK, "the rank is high")
 
     def emit_slice(emit: LiteRTBuilder) -> Value:
         build, value = FastBuilder(emit), op.operands[0]
-        if math.prod(shape) != math.prod(target):
+        if elements(shape) != elements(target):
             value = build.slice(value, [span.begin for span in spans], [span.count for span in spans])
         return build.reshape(value, target)
 
@@ -89,7 +102,7 @@ def _without_dropping(op: Operation) -> Emit:
 
 def _dropped_axis(op: Operation, spans: Sequence[_Span]) -> int:
     """Returns the only dimension that a slice drops, where it takes the others whole."""
-    shape = static_shape(op.operands[0])
+    shape = sized(op.operands[0])
     cut = [axis for axis, span in enumerate(spans) if not _is_whole(span, shape[axis])]
     need(len(cut) == 1 and spans[cut[0]].is_dropped, "it doesn't take one index of one dimension")
     return cut[0]
@@ -105,7 +118,7 @@ class _Parts(NamedTuple):
 def _parts(op: Operation) -> _Parts:
     large(op.operands[0])
     axis = _dropped_axis(op, _spans(op))
-    count = static_shape(op.operands[0])[axis]
+    count = sized(op.operands[0])[axis]
     users: list[list[Operation]] = [[] for _ in range(count)]
     for use in op.operands[0].uses:
         user = use.operation
@@ -138,7 +151,7 @@ def _unpack(op: Operation, parts: _Parts, rewriter: Rewriter) -> None:
 
 
 def _every_nth(op: Operation) -> Emit:
-    spans, shape = _spans(op), static_shape(op.operands[0])
+    spans, shape = _spans(op), sized(op.operands[0])
     target = large(op.results[0])
     strided = [axis for axis, span in enumerate(spans) if span.stride > 1]
     need(bool(strided), "it leaves out nothing between its ends")
@@ -152,15 +165,11 @@ def _every_nth(op: Operation) -> Emit:
     counts: list[int] = []
 
     def add(dim: int, begin: int, count: int) -> None:
-        is_open = bool(dims) and (dims[-1] == 1 or (begin, count) == (0, dim)) and (begins[-1], counts[-1]) == (0, dims[-1])
-        if is_open and (begin, count) == (0, dim):
-            dims[-1], counts[-1] = dims[-1] * dim, counts[-1] * dim
-        elif bool(dims) and dims[-1] == 1:
-            dims[-1], begins[-1], counts[-1] = dim, begin, count
-        else:
-            dims.append(dim)
-            begins.append(begin)
-            counts.append(count)
+        if dims and dims[-1] == 1:  # A dimension of one joins the next.
+            dims.pop(), begins.pop(), counts.pop()
+        dims.append(dim)
+        begins.append(begin)
+        counts.append(count)
 
     for axis, (dim, span) in enumerate(zip(shape, spans, strict=True)):
         if span.stride == 1:
@@ -169,6 +178,7 @@ def _every_nth(op: Operation) -> Emit:
         add(dim // span.stride, span.begin // span.stride, span.count)
         rest = [(0, size) for size in shape[axis + 1 :]]
         whole = all(_is_whole(each, size) for each, (_, size) in zip(spans[axis + 1 :], rest, strict=True))
+        need(not whole or -1 not in shape[axis + 1 :], "a size is unknown")
         inner = math.prod(size for _, size in rest) if whole else 1
         dims.append(span.stride * inner)
         begins.append(span.begin % span.stride * inner)
@@ -185,10 +195,10 @@ def _every_nth(op: Operation) -> Emit:
 
 
 def _every_nth_of_last(op: Operation, spans: Sequence[_Span]) -> Emit:
-    shape, target, last = static_shape(op.operands[0]), static_shape(op.results[0]), spans[-1]
+    shape, target, last = sized(op.operands[0]), sized(op.results[0]), spans[-1]
     need(all(_is_whole(span, dim) for span, dim in zip(spans[:-1], shape[:-1], strict=True)), "other dimensions are cut")
     need(last.count == shape[-1] // last.stride, "the ends are cut, too")
-    rows = math.prod(target)
+    rows = -1 if -1 in target else math.prod(target)
 
     def emit_rows(emit: LiteRTBuilder) -> Value:
         build = FastBuilder(emit)
@@ -208,7 +218,7 @@ def _phases(op: Operation) -> Emit:
     sources = {each.operands[0] for each in slices if isinstance(each, Operation)}
     need(len(sources) == 1, "they are of several images")
     (source,) = sources
-    batch, height, width, channels = static_shape(source)
+    batch, height, width, channels = sized(source)
     found = []
     for each in slices:
         assert isinstance(each, Operation)
@@ -217,6 +227,7 @@ def _phases(op: Operation) -> Emit:
         need(not any(span.is_dropped for span in spans), "a dimension is dropped")
         need(all(span.stride == 2 and span.begin < 2 for span in spans[1:3]), "it isn't every second pixel")
         found.append((spans[1].begin, spans[2].begin))
+    need(min(height, width, channels) > 0, "a size is unknown")
     need((height, width) == (2 * shape[1], 2 * shape[2]), "the image's size is odd")
     rows = list(product((0, 1), repeat=2))
     by_rows = found == rows
@@ -227,7 +238,7 @@ def _phases(op: Operation) -> Emit:
         build = FastBuilder(emit)
         if by_rows:
             return emit.tfl("space_to_depth", (source,), kind, {"block_size": 2})
-        cut = build.reshape(source, (batch * height // 2, 2, width // 2, 2, channels))
+        cut = build.reshape(source, (-1 if batch < 0 else batch * height // 2, 2, width // 2, 2, channels))
         return build.reshape(build.transpose(cut, (0, 2, 3, 1, 4)), shape)
 
     return emit_phases
@@ -238,7 +249,7 @@ def _interleaved(op: Operation) -> Emit:
     axis = tfl.attribute(op, "axis")
     need(axis in (-1, len(shape) - 1) and 1 < count <= _MAX_JOINED, "it doesn't interleave, or interleaves many values")
     need(is_float(op.results[0]), "XNNPACK doesn't take these elements")
-    rows = math.prod(shape) // count
+    rows = -1 if -1 in shape else math.prod(shape) // count
 
     def emit_columns(emit: LiteRTBuilder) -> Value:
         build = FastBuilder(emit)

@@ -10,11 +10,10 @@ beyond a multiple of 16 numbers as slowly. Its elementwise operators and reducti
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, fast, is_float, large
+from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, elements, fast, is_float, large
 from tfconvert.converter.targets.litert.forms.form import Emit
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tfl, types
@@ -32,14 +31,14 @@ _MIN_LOGARITHMS = 1024
 def _softmax(op: Operation) -> Emit:
     x = op.operands[0]
     shape = large(x)
-    vectors, classes = math.prod(shape[:-1]), shape[-1]
+    classes = shape[-1]
     need(is_float(x) and tfl.attribute(op, "beta") == 1, "it isn't of 32-bit floats, or has a factor")
-    need(vectors >= _MIN_VECTORS and 1 < classes <= _MAX_CLASSES, "there are few vectors, or many classes")
+    need(elements(shape[:-1]) >= _MIN_VECTORS and 1 < classes <= _MAX_CLASSES, "there are few vectors, or many classes")
     is_transposed = classes <= _MAX_TRANSPOSED
     need(classes == _LANES or classes % _LANES > 0, "XNNPACK is fast for this number of classes")
 
     def emit_transposed(emit: LiteRTBuilder) -> Value:
-        build = FastBuilder(emit)
+        build, vectors = FastBuilder(emit), -1 if -1 in shape else elements(shape[:-1])
         y = build.transpose(build.reshape(x, (vectors, classes)), (1, 0))
         powers = build.unary("exp", build.binary("sub", y, build.reduce("reduce_max", y, (0,)), (classes, vectors)))
         one = emit.scalar(1.0, types.F32)
@@ -58,7 +57,7 @@ def _softmax(op: Operation) -> Emit:
 def _log_softmax(op: Operation) -> Emit:
     x = op.operands[0]
     shape = large(x)
-    need(is_float(x) and math.prod(shape) >= _MIN_LOGARITHMS, "it isn't of many 32-bit floats")
+    need(is_float(x) and elements(shape) >= _MIN_LOGARITHMS, "it isn't of many 32-bit floats")
 
     def emit_steps(emit: LiteRTBuilder) -> Value:
         build, last = FastBuilder(emit), (len(shape) - 1,)
