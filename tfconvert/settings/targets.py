@@ -173,6 +173,11 @@ class LiteRT:
         return ODML in self.composites
 
     @property
+    def is_for_processors(self) -> bool:
+        """Whether processors run the file, so that their times decide on its operators."""
+        return not self.accelerator and not self.writes_composites
+
+    @property
     def fuses_recurrent(self) -> bool:
         """Whether recurrent layers may become operators."""
         return self.recurrent == "fused" or (self.recurrent == "auto" and not self.unrolls_loops)

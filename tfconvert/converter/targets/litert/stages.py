@@ -15,6 +15,7 @@ from tfconvert.converter.pipeline.stages import (
     TO_FUNCTIONS,
     USER_PATTERNS,
 )
+from tfconvert.converter.targets.litert.fast import fast_patterns
 
 _PRODUCTS = ("tf.MatMul",)
 # Ops that read single steps of a sequence.
@@ -80,6 +81,13 @@ STAGES: Sequence[Stage] = (
     ),
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
     Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns", "allow_custom_ops")),
+    Stage(
+        "fast-forms",
+        "fused operators are known, and integers follow, whose kernels are others",
+        (fast_patterns.ROOTS,),
+        ("quantize",),
+        "is_for_processors",
+    ),
     Stage("portable-forms", "fused operators are known, and quantizing follows", takes=("quantize",)),
     Stage("cse", "folding leaves duplicates behind"),
     Stage("keep-nan", "operators are fused, and patterns that match constants are done", (STABLEHLO,)),

@@ -93,7 +93,8 @@ def _is_row_of_images(image: Value, row: Value) -> bool:
 
 X, W, BIAS = value("x"), value("w"), rest("bias")
 
-_PHASES = tfl.space_to_batch_nd(X, array("block"), array("added")).once()
+# Several convolutions may share the phases, as those of a gate do.
+_PHASES = tfl.space_to_batch_nd(X, array("block"), array("added"))
 _CONVOLUTIONS = ("tfl.conv_2d", "tfl.depthwise_conv_2d")
 _UNDILATED: dict[str, Any] = {
     "padding": "VALID",
@@ -126,7 +127,7 @@ _DILATE = own_rule(
 )
 
 _ROWS = _PHASES.named("phases")
-_IMAGES = tfl.reshape(_ROWS, value("to_images")).once().named("images")
+_IMAGES = tfl.reshape(_ROWS, value("to_images")).named("images")
 _OF_IMAGES = op(_CONVOLUTIONS, _IMAGES, W, BIAS, **_UNDILATED).once().named("convolution")
 _RESULTS = tfl.reshape(_OF_IMAGES, value("to_rows")).once().named("rows")
 

@@ -3,6 +3,9 @@
     conv{VALID}(pad(x), w, b)  ->  conv{SAME}(x, w, b)    where SAME is exactly this padding
     pad(pad(x, p), q)          ->  pad(x, p + q)
     pad(x, 0)                  ->  x
+    conv(reshape(pad(x)), w)   ->  conv(pad(reshape(x)), w)    where the reshape only adds dimensions of one
+
+XNNPACK fuses padding into a convolution right after it. One-dimensional convolutions pad rows, which become images.
 
 Padding after the last window of a convolution is never read, so it may be more than SAME adds.
 """
@@ -10,14 +13,19 @@ Padding after the last window of a convolution is never read, so it may be more 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, number, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
 from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 
 Window = tuple[int, int]
@@ -81,7 +89,54 @@ def _pad_into(root: str) -> Pattern[Any]:
     return own_rule(f"pad-into-{root[4:]}", matched, same, where=[_IS_SAME], benefit=10)
 
 
+class _Rows(NamedTuple):
+    """Padded rows that become images: the padding, and the dimensions of the image that aren't new."""
+
+    pad: Operation
+    kept: list[int]
+
+
+def _match_rows(op: Operation) -> _Rows | Failure:
+    reshape = matching.sole_producer(op.operands[0], "tfl.reshape")
+    pad = None if reshape is None else matching.sole_producer(reshape.operands[0], "tfl.pad")
+    if reshape is None or pad is None:
+        return Failure("the input isn't made of padded rows")
+    rows, images = matching.static_shape(pad.results[0]), matching.static_shape(reshape.results[0])
+    if rows is None or images is None or paddings_of(pad) is None:
+        return Failure("a size is unknown, or the padding is computed")
+    kept: list[int] = []
+    for axis, dim in enumerate(images):
+        if len(kept) < len(rows) and dim == rows[len(kept)]:
+            kept.append(axis)
+        elif dim != 1:
+            break
+    if len(kept) != len(rows) or len(images) == len(rows):
+        return Failure("the reshape does more than add dimensions of one")
+    return _Rows(pad, kept)
+
+
+def _rewrite_rows(op: Operation, match: _Rows, rewriter: Rewriter) -> None:
+    images = op.operands[0]
+    padded = matching.static_shape(images) or ()
+    amounts = np.zeros((len(padded), 2), np.int32)
+    amounts[match.kept] = paddings_of(match.pad)
+    target = [dim - int(amount.sum()) for dim, amount in zip(padded, amounts, strict=True)]
+    x = match.pad.operands[0]
+    shape = matching.insert_constant(rewriter, np.array(target, np.int32))
+    kind = types.tensor(types.element_of(x.type), target)
+    reshape = rewriter.insert(dialect.build("reshape", [x, shape], [kind], {"new_shape": tuple(target)}))
+    constant = matching.insert_constant(rewriter, amounts, match.pad.operands[1])
+    pad = rewriter.insert(dialect.build("pad", [reshape.results[0], constant], [images.type]))
+    rewriter.replace(rewriter.insert(rebuild(op, [pad.results[0], *op.operands[1:]])))
+
+
+def _rows_into(root: str) -> Pattern[_Rows]:
+    producers = {0: ("tfl.reshape",)}
+    return Pattern(f"pad-images-{root[4:]}", root, _match_rows, _rewrite_rows, depth=2, producers=producers)
+
+
 PATTERNS: tuple[Pattern[Any], ...] = (
+    *map(_rows_into, ("tfl.conv_2d", "tfl.depthwise_conv_2d")),
     *map(_pad_into, _SPATIAL),
     own_rule("no-pad", tfl.pad(X, P), X, where=[_NOTHING], benefit=10),
     own_rule("no-padv2", tfl.padv2(X, P, value("fill")), X, where=[_NOTHING], benefit=10),

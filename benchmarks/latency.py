@@ -1,0 +1,326 @@
+"""Compares how long our files and the official converter's take in LiteRT.
+
+    python -m benchmarks.latency                          the float zoo, one thread
+    python -m benchmarks.latency --mode dynamic --threads 2 --only gpt,llama
+    python -m benchmarks.latency --operators --only gpt   and how often each file has which operator
+
+Models and the official converter's files are kept in a cache folder. Both files of a model run in one process in turns,
+many short runs each, so that whatever else the machine does slows both alike. The figures are the minimum of each, and
+the ratio of the lower quartiles beside it. `parts` counts the pieces that XNNPACK runs and the operators that it doesn't.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tfconvert
+from benchmarks.latency_models import MODELS, LatencyModel
+from benchmarks.litert import operators
+from benchmarks.zoo import QUIET_TENSORFLOW, REPOSITORY, default_cache
+
+MODES = ("float", "dynamic", "int8")
+SAMPLES = 4
+
+# How long each pair of files runs, and how long one of both before it is the other's turn.
+SECONDS = 1.5
+TURN = 0.004
+MIN_TURNS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The figures of a model: ours first, then the official file's.
+
+    Attributes:
+        name: The model's name.
+        family: Its family.
+        seconds: The minima of an inference.
+        quartiles: The lower quartiles.
+        parts: The numbers of XNNPACK's pieces, and of operators beside them.
+        operators: How often each file has each operator.
+        difference: The largest difference between the outputs, relative to the largest number.
+    """
+
+    name: str
+    family: str
+    seconds: tuple[float, float]
+    quartiles: tuple[float, float]
+    parts: tuple[tuple[int, int], tuple[int, int]]
+    operators: tuple[dict[str, int], dict[str, int]]
+    difference: float
+
+    @property
+    def ratio(self) -> float:
+        """Our time in relation to the official file's."""
+        return self.seconds[0] / self.seconds[1]
+
+    @property
+    def quartile_ratio(self) -> float:
+        """The same for the lower quartiles."""
+        return self.quartiles[0] / self.quartiles[1]
+
+
+def _concrete(model: LatencyModel) -> tuple[Any, Any]:
+    """Returns a function of fixed shapes, and the object that holds its variables."""
+    import tensorflow as tf
+
+    tf.keras.utils.set_random_seed(0)
+    built = model.build()
+    module = tf.Module()
+    if model.inputs:
+        specs = [tf.TensorSpec(shape, kind, f"x{index}") for index, (shape, kind) in enumerate(model.inputs)]
+        call = built
+    else:
+        specs = [
+            tf.TensorSpec((1, *tensor.shape[1:]), tensor.dtype, f"x{index}") for index, tensor in enumerate(built.inputs)
+        ]
+
+        def call(*tensors: Any) -> Any:
+            return built(list(tensors) if len(tensors) > 1 else tensors[0], training=False)
+
+    def serve(*tensors: Any) -> dict[str, Any]:
+        return {f"y{index}": value for index, value in enumerate(tf.nest.flatten(call(*tensors)))}
+
+    concrete = tf.function(serve, input_signature=specs, autograph=False).get_concrete_function()
+    module.kept = list(concrete.variables)
+    return concrete, module
+
+
+def inputs_of(shapes: Sequence[tuple[Sequence[int], Any]], seed: int = 0) -> list[np.ndarray[Any, Any]]:
+    """Returns random inputs; integers are 0 or 1, which are in every table and mask."""
+    random = np.random.default_rng(seed)
+    return [
+        random.integers(0, 2, shape).astype(kind)
+        if np.issubdtype(kind, np.integer)
+        else random.uniform(0, 1, shape).astype(kind)
+        for shape, kind in shapes
+    ]
+
+
+def make(model: LatencyModel, folder: Path, modes: Sequence[str]) -> None:
+    """Saves a model and the official converter's files, unless they are there; a failure of theirs is written down."""
+    import tensorflow as tf
+
+    wanted = [mode for mode in modes if not any((folder / f"{mode}.{end}").exists() for end in ("tflite", "failed"))]
+    if not wanted:
+        return
+    saved = folder / "saved_model"
+    concrete, module = _concrete(model)
+    if not saved.exists():
+        tf.saved_model.save(module, str(saved), signatures=concrete)
+    specs = [(tuple(spec.shape), spec.dtype.as_numpy_dtype) for spec in concrete.structured_input_signature[0]]
+
+    def samples() -> Iterator[dict[str, Any]]:
+        for seed in range(SAMPLES):
+            yield {f"x{index}": value for index, value in enumerate(inputs_of(specs, seed))}
+
+    np.savez(folder / "samples.npz", **{name: np.stack([each[name] for each in samples()]) for name in next(samples())})
+    for mode in wanted:
+        converter = tf.lite.TFLiteConverter.from_saved_model(str(saved))
+        if mode != "float":
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if mode == "int8":
+            converter.representative_dataset = samples
+        failed = folder / f"{mode}.failed"
+        failed.write_text("the process ended")
+        try:
+            (folder / f"{mode}.tflite").write_bytes(converter.convert())
+        except Exception:  # noqa: BLE001  # whatever it is, the official converter has no file to compare with
+            failed.write_text(traceback.format_exc())
+            continue
+        failed.unlink()
+
+
+def _convert(folder: Path, mode: str) -> Path:
+    """Returns our file of a model."""
+    result = folder / f"ours_{mode}.tflite"
+    settings: dict[str, Any] = {}
+    if mode == "dynamic":
+        settings["quantize"] = "dynamic"
+    if mode == "int8":
+        arrays = np.load(folder / "samples.npz")
+        settings["quantize"] = "int8"
+        settings["samples"] = [{name: arrays[name][seed] for name in arrays} for seed in range(SAMPLES)]
+    tfconvert.convert(folder / "saved_model", **settings).save(result)
+    return result
+
+
+def interpreter_of(path: Path, threads: int) -> Any:
+    """Returns an interpreter with random inputs that has run once."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_path=str(path), num_threads=threads)
+    interpreter.allocate_tensors()
+    given = sorted(interpreter.get_input_details(), key=lambda each: str(each["name"]))
+    for each, value in zip(given, inputs_of([(each["shape"], each["dtype"]) for each in given]), strict=True):
+        interpreter.set_tensor(each["index"], value)
+    interpreter.invoke()
+    return interpreter
+
+
+def times_of(interpreters: Sequence[Any], seconds: float) -> list[list[float]]:
+    """Returns the times of runs in turns."""
+    times: list[list[float]] = [[] for _ in interpreters]
+    end = time.perf_counter() + seconds
+    turns = 0
+    while turns < MIN_TURNS or time.perf_counter() < end:
+        for taken, interpreter in zip(times, interpreters, strict=True):
+            until = time.perf_counter() + TURN
+            while True:
+                start = time.perf_counter()
+                interpreter.invoke()
+                now = time.perf_counter()
+                taken.append(now - start)
+                if now > until:
+                    break
+        turns += 1
+    return times
+
+
+def parts_of(interpreter: Any) -> tuple[int, int]:
+    """Returns how many pieces XNNPACK runs, and how many operators run beside them."""
+    ops = interpreter._get_ops_details()  # noqa: SLF001  # nothing public has the delegates
+    pieces = [op for op in ops if op["op_name"] == "DELEGATE"]
+    made = {int(index) for op in pieces for index in op["outputs"]}
+    inside = _inside(ops, pieces, made)
+    return len(pieces), len(ops) - len(pieces) - inside
+
+
+def _inside(ops: Sequence[Any], pieces: Sequence[Any], made: set[int]) -> int:
+    """Returns how many operators the pieces replace: those that only lead from a piece's inputs to its outputs."""
+    producer = {int(index): op for op in ops if op not in pieces for index in op["outputs"]}
+    replaced: set[int] = set()
+    for piece in pieces:
+        given = {int(index) for index in piece["inputs"]}
+        waiting = [int(index) for index in piece["outputs"]]
+        while waiting:
+            index = waiting.pop()
+            op = producer.get(index)
+            if op is None or index in given or op["index"] in replaced:
+                continue
+            replaced.add(op["index"])
+            waiting += [int(each) for each in op["inputs"] if each >= 0]
+    return len(replaced)
+
+
+def _outputs(interpreter: Any) -> dict[str, np.ndarray[Any, Any]]:
+    (signature,) = interpreter.get_signature_list().values()
+    del signature
+    details = sorted(interpreter.get_output_details(), key=lambda each: each["shape"].tolist())
+    return {str(index): interpreter.get_tensor(each["index"]) for index, each in enumerate(details)}
+
+
+def measure(model: LatencyModel, folder: Path, mode: str, threads: int, seconds: float) -> Pair:
+    """Measures both files of a model."""
+    paths = [_convert(folder, mode), folder / f"{mode}.tflite"]
+    interpreters = [interpreter_of(path, threads) for path in paths]
+    ours, official = (_outputs(interpreter) for interpreter in interpreters)
+    difference = max(
+        float(np.max(np.abs(ours[name] - value.astype(float)), initial=0) / (np.max(np.abs(value), initial=0) or 1))
+        for name, value in official.items()
+    )
+    times = times_of(interpreters, seconds)
+    mine, theirs = (
+        (min(each), statistics.quantiles(each, n=4)[0], parts_of(interpreter), dict(sorted(operators(path).items())))
+        for each, interpreter, path in zip(times, interpreters, paths, strict=True)
+    )
+    columns = list(zip(mine, theirs, strict=True))
+    return Pair(model.name, model.family, *columns, difference)
+
+
+def lines_of(pair: Pair, with_operators: bool) -> Iterator[str]:
+    """Yields the lines of a model."""
+    counts = [sum(each.values()) for each in pair.operators]
+    parts = " ".join(f"{pieces}+{others}" for pieces, others in pair.parts)
+    yield (
+        f"{pair.name:20} {pair.seconds[0] * 1e3:8.3f} {pair.seconds[1] * 1e3:8.3f} {pair.ratio:6.3f}"
+        f" {pair.quartile_ratio:6.3f}  {counts[0]:4} {counts[1]:4}  {parts:12} {pair.difference:.0e}"
+    )
+    if with_operators:
+        mine, theirs = map(Counter, pair.operators)
+        for name in sorted(mine | theirs):
+            if mine[name] != theirs[name]:
+                yield f"    {name:30} {mine[name]:4} {theirs[name]:4}"
+
+
+def means(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Yields the geometric means."""
+    families = list(dict.fromkeys(pair.family for pair in pairs))
+    for family in (*families, ""):
+        chosen = [pair for pair in pairs if family in ("", pair.family)]
+        mean = statistics.geometric_mean(pair.ratio for pair in chosen)
+        quartile = statistics.geometric_mean(pair.quartile_ratio for pair in chosen)
+        largest = max(chosen, key=lambda pair: pair.ratio)
+        yield (
+            f"{family or 'all':12} {len(chosen):3} models  {mean:.3f}  quartiles {quartile:.3f}"
+            f"  largest {largest.ratio:.3f} ({largest.name})"
+        )
+
+
+def selected(names: str, family: str) -> list[LatencyModel]:
+    """Returns the models with some names, and of a family."""
+    wanted = set(filter(None, names.split(",")))
+    unknown = wanted - {model.name for model in MODELS}
+    if unknown:
+        raise SystemExit(f"no such models: {', '.join(sorted(unknown))}")
+    return [
+        model for model in MODELS if (not wanted or model.name in wanted) and (not family or model.family == family)
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--only", default="", metavar="NAME,...", help="these models")
+    parser.add_argument("--family", default="", help="models of this family")
+    parser.add_argument("--mode", choices=MODES, default="float", help="the numbers of the weights (%(default)s)")
+    parser.add_argument("--threads", type=int, default=1, help="threads of LiteRT (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long a pair runs (%(default)s)")
+    parser.add_argument("--operators", action="store_true", help="print the operators that differ in number")
+    parser.add_argument("--make", action="store_true", help="only make the models and the official files, all modes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--cache", type=Path, default=default_cache().parent / "latency", help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    models = selected(options.only, options.family)
+    if options.make:
+        os.environ.update(QUIET_TENSORFLOW)
+        for model in models:
+            folder = options.cache / model.name
+            folder.mkdir(parents=True, exist_ok=True)
+            make(model, folder, MODES)
+            print(model.name, flush=True)
+        return 0
+    missing = [m.name for m in models if not list((options.cache / m.name).glob(f"{options.mode}.*"))]
+    if missing:
+        command = [sys.executable, "-m", "benchmarks.latency", "--make", "--only", ",".join(missing)]
+        subprocess.run([*command, "--cache", str(options.cache)], cwd=REPOSITORY, check=True, capture_output=True)
+    pairs = []
+    for model in models:
+        folder = options.cache / model.name
+        if not (folder / f"{options.mode}.tflite").exists():
+            print(f"{model.name:20} the official converter fails")
+            continue
+        pairs.append(measure(model, folder, options.mode, options.threads, options.seconds))
+        print(*lines_of(pairs[-1], options.operators), sep="\n", flush=True)
+    print(*means(pairs), sep="\n")
+    if options.json:
+        options.json.write_text(json.dumps([asdict(pair) for pair in pairs], indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Images that are mirrored at their borders or enlarged, by copies of rows.
+
+    mirror_pad(x)                ->  gather(gather(x, columns), rows)                 of many channels
+    mirror_pad(x)                ->  concatenation(slices of x), for each dimension   of few
+    resize_nearest_neighbor(x)   ->  reshape(concatenation(r, r)), r = reshape(x), for each dimension
+    tile(x)                      ->  the same
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.ir.constants import constant_array, constant_ints
+from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, elements, fast, is_float, large, sized
+from tfconvert.converter.targets.litert.forms.form import Emit, shape_of, tensor_like
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.schema.dialects import tfl
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+# From so many elements behind a padded dimension on, gathering rows is as fast as joining slices.
+_MIN_GATHERED = 24
+# The maximum number of slices at a border, or of copies.
+_MAX_SLICES = 4
+_MAX_COPIES = 5
+
+
+def _mirrored(op: Operation) -> Emit:
+    x = op.operands[0]
+    shape = large(x)
+    amounts = constant_array(op.operands[1])
+    need(amounts is not None and amounts.shape == (len(shape), 2), "the padding is computed")
+    assert amounts is not None
+    pads = [(int(before), int(after)) for before, after in amounts]
+    offset = 1 if tfl.attribute(op, "mode") == "REFLECT" else 0
+    padded = [axis for axis, pad in enumerate(pads) if pad != (0, 0)]
+    need(all(0 <= count <= shape[axis] - offset for axis in padded for count in pads[axis]), "it pads too much")
+    is_gathered = elements(shape[padded[-1] + 1 :]) >= _MIN_GATHERED if padded else False
+    need(is_gathered or (is_float(x) and max(map(max, pads)) <= _MAX_SLICES), "many short rows would be copied")
+
+    def emit_rows(emit: LiteRTBuilder) -> Value:
+        build, value = FastBuilder(emit), x
+        for axis in reversed(padded):
+            dim, (before, after) = shape[axis], pads[axis]
+            left = range(before - 1 + offset, offset - 1, -1)
+            right = range(dim - 1 - offset, dim - 1 - offset - after, -1)
+            if is_gathered:
+                value = _gathered(emit, value, [*left, *range(dim), *right], axis)
+            else:
+                ends = [[_row(build, value, axis, at) for at in side] for side in (left, right)]
+                value = build.concat([*ends[0], value, *ends[1]], axis)
+        return value
+
+    return emit_rows
+
+
+def _gathered(emit: LiteRTBuilder, value: Value, rows: Sequence[int], axis: int) -> Value:
+    shape = list(shape_of(value))
+    shape[axis] = len(rows)
+    operands = (value, emit.constant(np.array(rows, np.int32)))
+    return emit.tfl("gather", operands, tensor_like(value, shape), {"axis": axis, "batch_dims": 0})
+
+
+def _row(build: FastBuilder, value: Value, axis: int, index: int) -> Value:
+    shape = shape_of(value)
+    begin = [index if at == axis else 0 for at in range(len(shape))]
+    return build.slice(value, begin, [1 if at == axis else dim for at, dim in enumerate(shape)])
+
+
+def _repeated(emit: LiteRTBuilder, x: Value, copies: Sequence[int], block: Sequence[int]) -> Value:
+    """Inserts copies along dimensions.
+
+    Args:
+        emit: The builder.
+        x: The value.
+        copies: How often each dimension is there.
+        block: How many neighbours of a dimension stay together.
+    """
+    build, value, shape = FastBuilder(emit), x, list(shape_of(x))
+    is_open = -1 in shape
+    for axis in reversed(range(len(shape))):
+        if copies[axis] > 1:
+            inner = block[axis] * math.prod(shape[axis + 1 :])
+            rows = build.reshape(value, (-1 if is_open else math.prod(shape) // inner, 1, inner))
+            value = build.concat([rows] * copies[axis], 1)
+            shape[axis] *= copies[axis]
+    return build.reshape(value, shape)
+
+
+def _nearest(op: Operation) -> Emit:
+    x = op.operands[0]
+    shape, target = large(x), sized(op.results[0])
+    need(is_float(x) and len(shape) == 4 and min(shape[1:]) > 0, "it isn't an image of 32-bit floats")
+    need(constant_ints(op.operands[1]) is not None and not tfl.attribute(op, "align_corners"), "the corners are aligned")
+    copies = [new // old if old > 0 else 1 for new, old in zip(target, shape, strict=True)]
+    exact = all(old * count == new for new, old, count in zip(target, shape, copies, strict=True))
+    need(exact and 1 < max(copies) <= _MAX_COPIES, "it doesn't repeat each pixel a few times")
+    return lambda emit: _repeated(emit, x, copies, (1, 1, 1, 1))
+
+
+def _tiled(op: Operation) -> Emit:
+    x, copies = op.operands[0], constant_ints(op.operands[1])
+    shape = sized(x)
+    large(op.results[0])
+    need(is_float(x) and copies is not None and len(copies) == len(shape), "it isn't of 32-bit floats")
+    assert copies is not None
+    need(1 < max(copies) <= _MAX_COPIES and min(copies) > 0, "there are many copies, or none")
+    first = next(axis for axis, count in enumerate(copies) if count > 1)
+    need(min(shape[first:]) > 0, "a size is unknown")
+    return lambda emit: _repeated(emit, x, copies, shape)
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    fast("mirror-by-rows", "mirror_pad", _mirrored),
+    fast("enlarge-by-copies", "resize_nearest_neighbor", _nearest),
+    fast("tile-by-copies", "tile", _tiled),
+)

@@ -1,0 +1,50 @@
+"""All fast forms. A module is imported with the first op that one of its patterns needs.
+
+`speed.tsv` has what each of them gains: the microseconds of the usual form and of the fast one for tensors of some
+sizes, measured by `python -m benchmarks.form_speed` on an x86-64 processor with one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+
+# Those that only move elements, and those that compute.
+_COPIES = (
+    LazyModule("fast.slices", "pack strided_slice"),
+    LazyModule("fast.borders", "mirror_pad resize_nearest_neighbor tile"),
+)
+_ARITHMETIC = (
+    LazyModule("fast.masks", "select_v2"),
+    LazyModule("fast.softmax", "log_softmax softmax"),
+    LazyModule("fast.groups", "mean sum"),
+    LazyModule("fast.deconvolution", "transpose_conv"),
+)
+_ROOTS = " ".join(module.ops for module in (*_COPIES, *_ARITHMETIC))
+_RESHAPES = LazyModule("optimize.reshapes", _ROOTS)
+
+_PACKAGE = "tfconvert.converter.targets.litert"
+_FOR_INTEGERS = LazyTable(_PACKAGE, "tfl.", (*_COPIES, _RESHAPES))
+_FOR_FLOATS = LazyTable(_PACKAGE, "tfl.", (*_COPIES, *_ARITHMETIC, _RESHAPES))
+
+ROOTS = tuple(_FOR_FLOATS.by_op)
+"""The ops without which a module has nothing to rewrite."""
+
+
+def patterns_for(names: Iterable[str], *, only_floats: bool) -> PatternSet:
+    """Returns the patterns that a module with ops of some names needs.
+
+    Args:
+        names: The names.
+        only_floats: Whether no activations will become integers.
+    """
+    table = _FOR_FLOATS if only_floats else _FOR_INTEGERS
+    return _patterns(table, table.needed(names))
+
+
+@cache
+def _patterns(table: LazyTable, modules: frozenset[LazyModule]) -> PatternSet:
+    return PatternSet(pattern for file in table.load(modules) for pattern in file.PATTERNS)

@@ -1,0 +1,120 @@
+"""Normalization of groups of channels, in steps along whole rows.
+
+XNNPACK is slow along the last dimension of a tensor if that is short: a reduction over it and dimensions before, or a
+value for each vector of it.
+
+    mean(x, axes)         ->  mean(mean(x, leading axes), last axis)            where the last dimension is short
+    mean(x, axes)         ->  mean(x, axes)                                     without those of size 1
+    sub(x, m)             ->  sub(x, m * ones)                                  where m has one value for each vector
+    mul(mul(x, r), g)     ->  mul(x, mul(r, g))                                 where r and g are small
+
+It is the same for other elementwise operators, and for sums.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.fast.fast_form import (
+    FastBuilder,
+    elements,
+    fast,
+    is_float,
+    joint,
+    large,
+    sized,
+)
+from tfconvert.converter.targets.litert.forms.form import Emit, ints_of, shape_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+# The length of a last dimension up to which the rows of `speed.tsv` are faster.
+_MAX_SHORT = 32
+# How many times smaller an operand must be than the result, so that work on it doesn't count.
+_SMALL = 4
+
+_ELEMENTWISE = ("add", "div", "maximum", "minimum", "mul", "squared_difference", "sub")
+
+
+def _reduced_in_steps(op: Operation) -> Emit:
+    x = op.operands[0]
+    shape = large(x)
+    axes = sorted({axis % len(shape) for axis in ints_of(op.operands[1])})
+    name = op.name.removeprefix("tfl.")
+    need(is_float(x) and bool(tfl.attribute(op, "keep_dims")), "it drops dimensions, or isn't of 32-bit floats")
+    kept = [axis for axis in axes if shape[axis] != 1]
+    last = len(shape) - 1
+    is_split = last in kept and len(kept) > 1 and last - 1 not in kept and 1 < shape[last] <= _MAX_SHORT
+    need(bool(kept) and (is_split or len(kept) < len(axes)), "it is along whole rows")
+
+    def emit_steps(emit: LiteRTBuilder) -> Value:
+        build = FastBuilder(emit)
+        if not is_split:
+            return build.reduce(name, x, kept)
+        return build.reduce(name, build.reduce(name, x, kept[:-1]), (last,))
+
+    return emit_steps
+
+
+def _in_full(op: Operation) -> Emit:
+    shape, result = large(op.results[0]), op.results[0]
+    need(is_float(result) and 1 < shape[-1] <= _MAX_SHORT, "the last dimension isn't short")
+    index = next((at for at, each in enumerate(op.operands) if _is_per_vector(each, shape)), None)
+    if index is None:
+        need(False, "no operand has one value for each vector")
+    assert index is not None
+    need(shape_of(op.operands[1 - index]) == shape, "the other operand is broadcast, too")
+
+    def emit_ones(emit: LiteRTBuilder) -> Value:
+        build, small = FastBuilder(emit), op.operands[index]
+        ones = emit.constant(np.ones(shape[-1], np.float32), types.F32)
+        operands = list(op.operands)
+        operands[index] = build.binary("mul", small, ones, (*shape_of(small)[:-1], shape[-1]))
+        return emit.insert(tfl.TFLOp(op.name, operands, [result.type], op.properties, op.attributes)).results[0]
+
+    return emit_ones
+
+
+def _is_per_vector(value: Value, shape: tuple[int, ...]) -> bool:
+    """Returns whether a computed value is much smaller than a shape, and one number along its last dimension."""
+    own = types.shape_of(value.type)
+    if own is None or own.count(-1) > 1 or len(own) != len(shape) or tensor_data.constant_of(value) is not None:
+        return False
+    return own[-1] == 1 and elements(own) > 1 and elements(own) * shape[-1] * _SMALL <= elements(shape)
+
+
+def _joined_factors(op: Operation) -> Emit:
+    shape = large(op.results[0])
+    need(is_float(op.results[0]), "it isn't of 32-bit floats")
+    for product, last in (op.operands, op.operands[::-1]):
+        inner = product.owner
+        if not isinstance(inner, tfl.TFLOp) or inner.name != op.name or not product.has_one_use():
+            continue
+        need(tfl.attribute(inner, "fused_activation_function") == "NONE", "an activation is between")
+        for x, factor in (inner.operands, inner.operands[::-1]):
+            both = joint(sized(factor), sized(last))
+            if shape_of(x) == shape and elements(both) * _SMALL <= elements(shape) and len(both) <= len(shape):
+                return _times(op, x, factor, last, both)
+    need(False, "it isn't a product with two small factors")
+    raise AssertionError
+
+
+def _times(op: Operation, x: Value, factor: Value, last: Value, both: tuple[int, ...]) -> Emit:
+    def emit_product(emit: LiteRTBuilder) -> Value:
+        joint = FastBuilder(emit).binary("mul", factor, last, both)
+        return emit.tfl("mul", (x, joint), op.results[0].type, dict(op.properties))
+
+    return emit_product
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    fast("reduce-in-steps-mean", "mean", _reduced_in_steps),
+    fast("reduce-in-steps-sum", "sum", _reduced_in_steps),
+    fast("join-factors", "mul", _joined_factors, benefit=2, depth=2),
+    *(fast(f"broadcast-in-full-{name}", name, _in_full) for name in _ELEMENTWISE),
+)

@@ -1,0 +1,74 @@
+"""Softmax over few classes by its steps.
+
+XNNPACK's softmax handles one vector after the other, which takes 40 ns even for two numbers, and the rest of a vector
+beyond a multiple of 16 numbers as slowly. Its elementwise operators and reductions have no such cost.
+
+    softmax(x)      ->  transpose(e / sum(e)), e = exp(y - max(y)), y = transpose(x)      of a few classes
+    softmax(x)      ->  e / sum(e), e = exp(x - max(x))                                   of some more
+    log_softmax(x)  ->  y - log(sum(exp(y))), y = x - max(x)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, elements, fast, is_float, large
+from tfconvert.converter.targets.litert.forms.form import Emit
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+# The numbers of vectors and of classes with which the rows of `speed.tsv` are faster.
+_MIN_VECTORS = 64
+_MAX_TRANSPOSED = 31
+_MAX_CLASSES = 127
+_LANES = 16
+_MIN_LOGARITHMS = 1024
+
+
+def _softmax(op: Operation) -> Emit:
+    x = op.operands[0]
+    shape = large(x)
+    classes = shape[-1]
+    need(is_float(x) and tfl.attribute(op, "beta") == 1, "it isn't of 32-bit floats, or has a factor")
+    need(elements(shape[:-1]) >= _MIN_VECTORS and 1 < classes <= _MAX_CLASSES, "there are few vectors, or many classes")
+    is_transposed = classes <= _MAX_TRANSPOSED
+    need(classes == _LANES or classes % _LANES > 0, "XNNPACK is fast for this number of classes")
+
+    def emit_transposed(emit: LiteRTBuilder) -> Value:
+        build, vectors = FastBuilder(emit), -1 if -1 in shape else elements(shape[:-1])
+        y = build.transpose(build.reshape(x, (vectors, classes)), (1, 0))
+        powers = build.unary("exp", build.binary("sub", y, build.reduce("reduce_max", y, (0,)), (classes, vectors)))
+        one = emit.scalar(1.0, types.F32)
+        factors = build.binary("div", one, build.reduce("sum", powers, (0,)), (1, vectors))
+        result = build.binary("mul", powers, factors, (classes, vectors))
+        return build.reshape(build.transpose(result, (1, 0)), shape)
+
+    def emit_steps(emit: LiteRTBuilder) -> Value:
+        build, last = FastBuilder(emit), (len(shape) - 1,)
+        powers = build.unary("exp", build.binary("sub", x, build.reduce("reduce_max", x, last), shape))
+        return build.binary("div", powers, build.reduce("sum", powers, last), shape)
+
+    return emit_transposed if is_transposed else emit_steps
+
+
+def _log_softmax(op: Operation) -> Emit:
+    x = op.operands[0]
+    shape = large(x)
+    need(is_float(x) and elements(shape) >= _MIN_LOGARITHMS, "it isn't of many 32-bit floats")
+
+    def emit_steps(emit: LiteRTBuilder) -> Value:
+        build, last = FastBuilder(emit), (len(shape) - 1,)
+        y = build.binary("sub", x, build.reduce("reduce_max", x, last), shape)
+        total = build.reduce("sum", build.unary("exp", y), last)
+        return build.binary("sub", y, build.unary("log", total), shape)
+
+    return emit_steps
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    fast("softmax-by-steps", "softmax", _softmax),
+    fast("log-softmax-by-steps", "log_softmax", _log_softmax),
+)

@@ -1,0 +1,50 @@
+"""Pass `fast-forms`: forms that LiteRT runs faster on a processor, where measured times say so.
+
+Before:
+
+    func.func @main(%x: tensor<1x200x3xf32>) -> tensor<1x200x3xf32> {
+      %0 = "tfl.softmax"(%x) <{beta = 1.0 : f32}> : (tensor<1x200x3xf32>) -> tensor<1x200x3xf32>
+      func.return %0 : tensor<1x200x3xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<1x200x3xf32>) -> tensor<1x200x3xf32> {
+      func.return %x : tensor<1x200x3xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tfconvert.converter.pipeline.greedy_pass import GreedyPass
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.targets.litert.fast import fast_patterns
+from tfconvert.schema.dialects import tfl
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.quantization import Quantize
+
+
+class FastForms(GreedyPass):
+    """Applies every pattern of `tfconvert.converter.targets.litert.fast` until none matches.
+
+    Args:
+        quantize: How to quantize later on; operators that will be of integers stay as they are.
+    """
+
+    __slots__ = ("quantize",)
+
+    name: ClassVar[str] = "fast-forms"
+    dialect: ClassVar[str] = "tfl."
+    heading: ClassVar[str] = "in faster forms"
+    has_side_effects = staticmethod(tfl.has_side_effects)
+
+    def __init__(self, quantize: Quantize | None = None) -> None:
+        super().__init__()
+        self.quantize = quantize
+
+    def own_patterns(self, module: ModuleOp, names: set[str]) -> PatternSet:
+        names.update(op.name for op in module.walk())
+        is_static = self.quantize is not None and self.quantize.is_static
+        return fast_patterns.patterns_for(names, only_floats=not is_static and "tfl.fake_quant" not in names)
