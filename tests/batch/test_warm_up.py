@@ -21,6 +21,8 @@ def test_it_converts_to_the_operators_of_image_models(tmp_path: Path, tf: Any, r
         "ADD",
         "MUL",
         "MEAN",
+        "RELU",
+        "DIV",
         "LOGISTIC",
         "FULLY_CONNECTED",
         "RESIZE_BILINEAR",

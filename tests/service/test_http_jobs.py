@@ -90,6 +90,9 @@ def test_odd_names_do_no_harm(server: Serving) -> None:
 def test_invalid_models_are_rejected(server: Serving) -> None:
     assert refusal(server.submit(b"\x89HDF\r\n\x1a\n")) == (415, "keras-file")
     assert refusal(server.submit(b"hello world, this is text")) == (415, "unknown-model")
+    response = server.submit(b"GGUF" + bytes(100))
+    assert refusal(response) == (415, "foreign-format")
+    assert response.json()["detail"].startswith("model.mlir is a model of llama.cpp")
     assert refusal(server.submit(b"")) == (400, "bad-request")
     assert refusal(server.submit(b"x" * 100_001)) == (413, "upload-too-large")
     assert not server.leftovers()

@@ -56,9 +56,10 @@ class _Body:
         count = math.prod(shape)
         return self._constant(pb.DT_FLOAT, shape, floats=[0.5 + number / count for number in range(count)])
 
-    def whole(self, *values: int) -> str:
-        """Adds a constant of a list of integers."""
-        return self._constant(pb.DT_INT32, (len(values),), wholes=values)
+    def whole(self, *values: int, shape: Sequence[int] = (-1,)) -> str:
+        """Adds a constant of a list of integers, or of another shape."""
+        sizes = [len(values) if size < 0 else size for size in shape]
+        return self._constant(pb.DT_INT32, sizes, wholes=values)
 
     def _constant(
         self, dtype: int, shape: Sequence[int], floats: Sequence[float] = (), wholes: Sequence[int] = ()
@@ -122,6 +123,9 @@ def warm_up_model() -> pb.SavedModel:
 def _network(body: _Body, value: str) -> str:
     for number in range(_BLOCKS):
         value = _block(body, value, is_gated=number % 2 == 1)
+    value = body.add("Relu", body.add("RealDiv", value, body.floats(1), result="z"), result="activations")
+    paddings = body.whole(0, 0, 1, 1, 1, 1, 0, 0, shape=(4, 2))
+    value = body.add("Pad", value, paddings, result="output", Tpaddings=pb.DT_INT32)
     value = body.add(
         "ResizeBilinear", value, body.whole(8, 8), result="resized_images", align_corners=False, half_pixel_centers=True
     )

@@ -71,6 +71,8 @@ def summary_of(report: Report | CachedReport, parts: Iterable[str] = ()) -> dict
     data = report.to_dict()
     beside = list(filter(None, parts))
     fidelity = data.get("quantization", {}).get("fidelity")
+    verification = [each["max_absolute"] for each in data.get("verification", ())]
+    verdicts = {each["accelerator"]: each["verdict"] for each in data.get("accelerators", ())}
     return {
         "size": data["size"],
         "operators": sum(data["operators"].values()),
@@ -79,6 +81,8 @@ def summary_of(report: Report | CachedReport, parts: Iterable[str] = ()) -> dict
         "min_runtime_version": data["min_runtime_version"],
         **({"beside": beside} if beside else {}),
         **({"fidelity": {name: fidelity[name] for name in ("is_low", "snr", "agreement")}} if fidelity else {}),
+        **({"max_absolute": max(verification)} if verification else {}),
+        **({"accelerators": verdicts} if verdicts else {}),
         **({"cached": True} if data.get("cached") else {}),
     }
 

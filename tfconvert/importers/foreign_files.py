@@ -9,7 +9,7 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,8 +25,50 @@ _HEAD = 512
 _MAX_JSON = 1 << 24
 _MAX_ENTRIES = 10_000
 
+ZIP, GZIP, TAR = "zip", "gzip", "tar"
+
+# The offset and the bytes by which the formats of archives are known.
+_ARCHIVES: Mapping[str, Sequence[tuple[int, bytes]]] = {
+    ZIP: ((0, b"PK\x03\x04"), (0, b"PK\x05\x06")),
+    GZIP: ((0, b"\x1f\x8b"),),
+    TAR: ((257, b"ustar"),),
+    "xz": ((0, b"\xfd7zXZ\x00"),),
+    "bzip2": ((0, b"BZh"),),
+    "zstd": ((0, b"\x28\xb5\x2f\xfd"),),
+    "7-Zip": ((0, b"7z\xbc\xaf\x27\x1c"),),
+    "RAR": ((0, b"Rar!"),),
+}
+
+KERAS_FILES = frozenset({"metadata.json", "config.json", "model.weights.h5"})
+"""The files in a Keras 3 file, which is a zip."""
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
 _URL = re.compile(r"([a-z][a-z0-9+]+):/{1,2}[^/]")
 _WEB_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<!?(?:doctype\s+html|html)", re.IGNORECASE)
+
+
+def archive_format(head: bytes) -> str:
+    """Returns the format of an archive, empty if it is none.
+
+    Args:
+        head: Its first bytes.
+    """
+    for name, signatures in _ARCHIVES.items():
+        if any(head.startswith(signature, offset) for offset, signature in signatures):
+            return name
+    return ""
+
+
+def is_keras_file(head: bytes) -> bool:
+    """Returns whether a file is one that only Keras reads: HDF5, or a zip that begins as Keras writes it.
+
+    Args:
+        head: Its first bytes.
+    """
+    # The name of the first entry follows 30 bytes of numbers.
+    is_packed = archive_format(head) == ZIP and head.startswith(tuple(map(str.encode, KERAS_FILES)), 30)
+    return is_packed or head.startswith(_HDF5)
 
 
 class Found:
@@ -60,7 +102,7 @@ class Found:
     @cached_property
     def members(self) -> Sequence[str]:
         """The names in a zip; empty otherwise."""
-        if not self.head.startswith(b"PK"):
+        if archive_format(self.head) != ZIP:
             return ()
         try:
             with os.fdopen(open_file(self.path), "rb") as file, zipfile.ZipFile(file) as archive:
@@ -192,7 +234,7 @@ def _ending(*endings: str) -> Callable[[Found], bool]:
 
 
 def _other_zip(found: Found) -> bool:
-    return found.path.suffix != ".keras" and _magic(b"PK\x03\x04", b"PK\x05\x06")(found)
+    return found.path.suffix != ".keras" and archive_format(found.head) == ZIP
 
 
 _WEIGHTS = "build the model in Python, load the weights, and pass it to tfconvert.convert"
@@ -215,7 +257,7 @@ ROWS: Sequence[Row] = (
     Row(
         "an unpacked Keras file",
         "pack it again: (cd {path} && zip -0 -r ../model.keras .), and convert model.keras",
-        lambda found: {"config.json", "metadata.json", "model.weights.h5"} <= set(found.names),
+        lambda found: set(found.names) >= KERAS_FILES,
     ),
     Row(
         "a model of TensorFlow.js ({found})",
@@ -259,7 +301,7 @@ ROWS: Sequence[Row] = (
     Row(
         "a compressed archive",
         "unpack it (tar -xf {path}), and give the directory with saved_model.pb, or the model's file",
-        lambda found: _magic(b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh")(found) or found.head[257:262] == b"ustar",
+        lambda found: archive_format(found.head) not in ("", ZIP),
     ),
     Row("a zip that holds no model", "unpack it, and give the model in it", _other_zip),
     Row(
@@ -312,10 +354,18 @@ def recognized(problem: ConversionError, model: str | os.PathLike[str]) -> Conve
         problem: The failure.
         model: The path as the user wrote it.
     """
-    if problem.code not in _CODES:
-        return problem
     given = os.fspath(model)
-    found = Found(Path(given), given)
+    return (foreign(Path(given), given) or problem) if problem.code in _CODES else problem
+
+
+def foreign(path: Path, given: str) -> ConversionError | None:
+    """Returns the error that names what a path is, `None` if no row knows it.
+
+    Args:
+        path: The path.
+        given: What the user calls it.
+    """
+    found = Found(path, given)
     for row in ROWS:
         match = row.matches(found)
         if match:
@@ -324,4 +374,4 @@ def recognized(problem: ConversionError, model: str | os.PathLike[str]) -> Conve
             return error(
                 "foreign-format", f"{given} is {what}", hint=row.hint.replace("{path}", given).replace("{found}", text)
             )
-    return problem
+    return None

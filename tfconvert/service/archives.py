@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from tfconvert.importers.containment import SAVED_MODEL_FILES
+from tfconvert.importers.foreign_files import KERAS_FILES
 from tfconvert.importers.stablehlo.model_file import is_stablehlo_file
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file
@@ -96,7 +97,7 @@ def unpack_samples(archive: Path, target: Path, limits: ArchiveLimits) -> list[s
         try:
             kind = recognize(archive)
         except ConversionError as problem:
-            raise _no_samples() if problem.code in ("unknown-model", "keras-file") else problem from None
+            raise _no_samples() if problem.code in ("unknown-model", "foreign-format", "keras-file") else problem from None
         if not kind.is_archive:
             raise _no_samples()
         if kind is ModelKind.ZIP and _is_npz(archive, limits):
@@ -157,7 +158,7 @@ def _extract(archive: Path, kind: ModelKind, tree: FileTree, name: str) -> None:
 def _unzip(file: io.BufferedReader, tree: FileTree, name: str) -> None:
     with zipfile.ZipFile(DirectoryReader(file, tree.limits.entries * _NAME_BYTES)) as archive:
         entries = archive.infolist()
-        if {"config.json", "metadata.json"} <= {entry.filename for entry in entries}:
+        if KERAS_FILES - {"model.weights.h5"} <= {entry.filename for entry in entries}:
             raise keras_file(name)
         if len(entries) > tree.limits.entries:
             tree.count(len(entries))

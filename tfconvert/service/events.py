@@ -27,8 +27,8 @@ _FINAL = frozenset(str(state) for state in JobState if state.is_final)
 # Seconds for which stages are collected; a small model passes all of them in less than a second.
 _BATCH_SECONDS = 0.1
 
-# Polls without news after which the job's state is checked; later it is checked with each heartbeat.
-_STATE_POLLS = (4, 8, 16)
+# Polls without news between checks of the job's state, for an event that was lost or a server that has died.
+_STATE_POLLS = 8
 
 
 class Event(NamedTuple):
@@ -149,7 +149,7 @@ class EventLog:
                 is_heartbeat = quiet % self._heartbeat_polls == 0
                 if is_heartbeat:
                     yield None
-                is_unsure = (quiet > 1 and is_notified) or quiet in _STATE_POLLS or is_heartbeat
+                is_unsure = (quiet > 1 and is_notified) or quiet % _STATE_POLLS == 0 or quiet == _STATE_POLLS // 2
                 if is_unsure and await is_ended():
                     for event in _read(path, place)[0]:
                         yield event

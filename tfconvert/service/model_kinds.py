@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
+from tfconvert.importers.foreign_files import GZIP, TAR, ZIP, archive_format, foreign, is_keras_file
 from tfconvert.importers.stablehlo.bytecode import MAGIC
 from tfconvert.importers.stablehlo.model_file import is_stablehlo_file
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import open_file
+from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
 
 # Bytes at the start of a file that are inspected.
 _HEAD_BYTES = 1 << 16
@@ -44,24 +46,7 @@ class ModelKind(Enum):
         return self in (ModelKind.SAVED_MODEL, ModelKind.SAVED_MODEL_TEXT)
 
 
-_ZIPS = (b"PK\x03\x04", b"PK\x05\x06")
-_HDF5 = b"\x89HDF\r\n\x1a\n"
-_GZIP = b"\x1f\x8b"
-_LITERT = (4, b"TFL3")
-_ARTIFACT = (0, MAGIC)
-_TAR = (257, b"ustar")
-
-# First bytes of unsupported archives.
-_PACKED = {
-    b"\xfd7zXZ\x00": "xz",
-    b"BZh": "bzip2",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"7z\xbc\xaf\x27\x1c": "7-Zip",
-    b"Rar!": "RAR",
-}
-
-# First entries of a Keras 3 file, which is a zip.
-_KERAS_ENTRIES = (b"metadata.json", b"config.json", b"model.weights.h5")
+_ARCHIVES = {ZIP: ModelKind.ZIP, GZIP: ModelKind.TAR_GZ, TAR: ModelKind.TAR}
 
 # Starts of texts, after comments.
 _TEXTS = (
@@ -90,15 +75,15 @@ def recognize(path: Path, name: str = "") -> ModelKind:
         name: The name of the client's file.
 
     Raises:
-        ConversionError: Only Keras can read it (`keras-file`), it is an unsupported archive (`bad-archive`) or no
-            supported model (`unknown-model`), or it can't be read (`unreadable-file`).
+        ConversionError: Only Keras can read it (`keras-file`), it is an unsupported archive (`bad-archive`), a model of
+            another format (`foreign-format`) or none (`unknown-model`), or it can't be read (`unreadable-file`).
     """
     head = _head(path, name)
     kind = _by_signature(head, name) or _by_text(head) or _by_message(head, name)
     if kind is None and is_stablehlo_file(path):
         return ModelKind.JAX_EXPORT
     if kind is None:
-        raise unknown(f"{shown(name)} is neither a model nor an archive of one")
+        raise foreign(path, name or "the file") or unknown(f"{shown(name)} is neither a model nor an archive of one")
     return kind
 
 
@@ -134,26 +119,16 @@ def _head(path: Path, name: str) -> bytes:
 
 
 def _by_signature(head: bytes, name: str) -> ModelKind | None:
-    if head.startswith(_HDF5):
+    if is_keras_file(head):
         raise keras_file(name)
-    if head.startswith(_ZIPS):
-        # The name of the first entry follows 30 bytes of numbers.
-        if head[30:].startswith(_KERAS_ENTRIES):
-            raise keras_file(name)
-        return ModelKind.ZIP
-    for beginning, packer in _PACKED.items():
-        if head.startswith(beginning):
-            raise error("bad-archive", f"{shown(name)} is packed with {packer}", hint="pack it as .zip or .tar.gz")
-    if head.startswith(_GZIP):
-        return ModelKind.TAR_GZ
-    for (offset, signature), kind in (
-        (_LITERT, ModelKind.LITERT),
-        (_ARTIFACT, ModelKind.ARTIFACT),
-        (_TAR, ModelKind.TAR),
-    ):
-        if head[offset:].startswith(signature):
-            return kind
-    return None
+    packer = archive_format(head)
+    if packer and packer not in _ARCHIVES:
+        raise error("bad-archive", f"{shown(name)} is packed with {packer}", hint="pack it as .zip or .tar.gz")
+    if packer:
+        return _ARCHIVES[packer]
+    if head.startswith(TFLITE_IDENTIFIER, 4):
+        return ModelKind.LITERT
+    return ModelKind.ARTIFACT if head.startswith(MAGIC) else None
 
 
 def _by_text(head: bytes) -> ModelKind | None:

@@ -39,6 +39,7 @@ _STATUS: Mapping[str, int] = {
     "upload-lost": 409,
     "archive-too-large": 413,
     "upload-too-large": 413,
+    "foreign-format": 415,
     "keras-file": 415,
     "unknown-model": 415,
     "wrong-content-type": 415,
