@@ -30,7 +30,11 @@ def _gives_indices(op: Operation) -> Failure | None:
 def _is_of_words(op: Operation) -> Failure | None:
     if any(tensor_data.constant_of(op.operands[index]) is None for index in (0, 2)):
         return Failure("its algorithm or shape is not a constant")
-    return None if element_name(types.element_of(op.results[1].type)) in ("i32", "ui32") else Failure("only words of 32 bits are generated")
+    return (
+        None
+        if element_name(types.element_of(op.results[1].type)) in ("i32", "ui32")
+        else Failure("only words of 32 bits are generated")
+    )
 
 
 def _bits(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
@@ -51,7 +55,11 @@ def _bits(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
         bits = emit.reshape(bits, full)
         if full != shape:
             kind = types.tensor(element, shape or [1])
-            bits = emit.tf("Slice", (bits, emit.constant(np.zeros(len(full), np.int32)), emit.constant(np.array(shape or [1], np.int32))), kind)
+            bits = emit.tf(
+                "Slice",
+                (bits, emit.constant(np.zeros(len(full), np.int32)), emit.constant(np.array(shape or [1], np.int32))),
+                kind,
+            )
             bits = bits if shape else emit.reshape(bits, ())
     return new, bits
 
