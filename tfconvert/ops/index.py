@@ -116,8 +116,8 @@ MODULES: Mapping[str, str] = {
     "xla": (
         "UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue UniformQuantizedConvolution "
         "UniformQuantizedConvolutionHybrid UniformQuantizedDot UniformQuantizedDotHybrid UniformRequantize "
-        "XlaBroadcastHelper XlaConvV2 XlaReduceWindow XlaSelectAndScatter XlaSetDynamicDimensionSize XlaSharding "
-        "XlaVariadicReduceV2 XlaVariadicSort"
+        "XlaBroadcastHelper XlaConvV2 XlaPad XlaReduceWindow XlaSelectAndScatter XlaSetDynamicDimensionSize "
+        "XlaSharding XlaVariadicReduceV2 XlaVariadicSort"
     ),
 }
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from tfconvert.ops.call import Call, Results, ints
 from tfconvert.ops.declaration import op, ops_like
-from tfconvert.ops.shape_functions import same
+from tfconvert.ops.operands import Operands
+from tfconvert.ops.shape_functions import Shapes, same
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import add, multiply
 from tfconvert.schema.dialects.relations.rules import Rule, contradict, every, is_scalar, rank, same_shapes
 from tfconvert.schema.dialects.relations.view import View
 
@@ -114,6 +119,44 @@ def _variadic_reduce(view: View) -> None:
         view.fail(f"the attribute 'dimensions_to_reduce' must have at most {len(shape or ())} items")
 
 
+def _pad_shape(operands: Operands) -> Shapes:
+    shape, amounts = operands.shape(0), [operands.value(index) for index in (2, 3, 4)]
+    if shape is None:
+        return (None,)
+    if any(each is None for each in amounts):
+        return ((-1,) * len(shape),)
+    each = zip(shape, *(amount.tolist() for amount in amounts if amount is not None), strict=True)
+    return (
+        tuple(
+            [
+                add(multiply(dim, gap + 1) if dim else 0, low + high - (gap if dim else 0))
+                for dim, low, high, gap in each
+            ]
+        ),
+    )
+
+
+def _pad(call: Call) -> Results:
+    """Negative amounts take elements away, also from those between."""
+    x, value, *amounts = call.inputs
+    low, high, interior = map(ints, amounts)
+    steps = [gap + 1 for gap in interior]
+    sizes = [(dim - 1) * step + 1 if dim else 0 for dim, step in zip(x.shape, steps, strict=True)]
+    wide = np.full(
+        [max(0, one) + size + max(0, other) for one, size, other in zip(low, sizes, high, strict=True)],
+        value.reshape(()),
+        x.dtype,
+    )
+    wide[
+        tuple([slice(max(0, one), max(0, one) + size, step) for one, size, step in zip(low, sizes, steps, strict=True)])
+    ] = x
+    kept = [
+        slice(max(0, -one), max(0, size + min(0, other)))
+        for one, other, size in zip(low, high, wide.shape, strict=True)
+    ]
+    return (wide[tuple(kept)],)
+
+
 _WINDOWS = ("window_dimensions", "window_strides")
 _DILATIONS = ("base_dilations", "window_dilations")
 _BOTH = (_quantized("lhs_"), _quantized("rhs_"), _quantized("output_"))
@@ -125,6 +168,7 @@ OPS = (
     op("UniformRequantize", relations=(_quantized("input_"), _quantized("output_"))),
     op("XlaBroadcastHelper", relations=(_broadcast_helper,)),
     op("XlaConvV2", relations=(_convolution,)),
+    op("XlaPad", shape=_pad_shape, compute=_pad, relations=(is_scalar("padding_value"),)),
     op(
         "XlaReduceWindow",
         relations=(

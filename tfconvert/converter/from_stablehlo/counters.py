@@ -33,7 +33,9 @@ def lower_word(raised: RaisedOp, x: EmittedTensor) -> EmittedTensor | None:
         return None
     operands = [raised.tensor(operand) for operand in owner.operands]
     if owner.name == "tf.Cast":
-        return operands[0].cast(np.uint32) if operands[0].dtype.kind in "iu" and operands[0].dtype.itemsize < 8 else None
+        return (
+            operands[0].cast(np.uint32) if operands[0].dtype.kind in "iu" and operands[0].dtype.itemsize < 8 else None
+        )
     if owner.name in _ARITHMETIC:
         words = [lower_word(raised, operand) for operand in operands]
         found = None if None in words else x.op(_ARITHMETIC[owner.name], *words)
@@ -49,7 +51,11 @@ def lower_word(raised: RaisedOp, x: EmittedTensor) -> EmittedTensor | None:
 
 def upper_word(raised: RaisedOp, x: EmittedTensor) -> EmittedTensor | None:
     """Returns zeros as `ui64`s are shifted by a word that are positions of elements in their tensor, else `None`."""
-    word = lower_word(raised, x) if _is_position(raised, x, math.prod(size for size in raised.sizes(x) if size > 0)) else None
+    word = (
+        lower_word(raised, x)
+        if _is_position(raised, x, math.prod(size for size in raised.sizes(x) if size > 0))
+        else None
+    )
     return None if word is None else raised.filled(0, word)
 
 

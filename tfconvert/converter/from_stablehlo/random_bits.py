@@ -11,6 +11,7 @@ from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.ops.random_bits import ALGORITHMS, THREEFRY
 
+
 def _rng_bit_generator(raised: RaisedOp) -> Sequence[EmittedTensor]:
     state, *sizes = raised.operands
     algorithm = ALGORITHMS.index(raised.text("rng_algorithm"))
@@ -25,7 +26,4 @@ def _rng_bit_generator(raised: RaisedOp) -> Sequence[EmittedTensor]:
     return new, bits.cast(raised.dtype(1))
 
 
-ROWS: Rows = {
-    "@stablehlo.dynamic_rng_bit_generator": _rng_bit_generator,
-    "rng_bit_generator": _rng_bit_generator,
-}
+ROWS: Rows = {"@stablehlo.dynamic_rng_bit_generator": _rng_bit_generator, "rng_bit_generator": _rng_bit_generator}

@@ -320,11 +320,9 @@ def padded(
         high: How many come behind.
         interior: How many come between two.
     """
-    high = list(high)
-    for axis, count in enumerate(interior):
-        if count and raised.sizes(operand)[axis] != 1:
-            operand = _spread(raised, operand, value, axis, count)
-            high[axis] -= count
+    if any(count and size != 1 for count, size in zip(interior, raised.sizes(operand), strict=False)):
+        amounts = [np.array(each, np.int32) for each in (low, high, interior)]
+        return operand.op("XlaPad", operand, value, *amounts)  # type: ignore[no-any-return]
     more = [(max(one, 0), max(other, 0)) for one, other in zip(low, high, strict=True)]
     if any(map(any, more)):
         zero = raised.known(value)
@@ -346,17 +344,6 @@ def _cropped(raised: RaisedOp, operand: EmittedTensor, less: Sequence[tuple[int,
         return operand.op("Slice", operand, begin, lengths)  # type: ignore[no-any-return]
     ends, strides = [-count for count in end], [1] * len(end)
     return operand.op("StridedSlice", operand, begin, ends, strides, begin_mask=masks[0], end_mask=masks[1])  # type: ignore[no-any-return]
-
-
-def _spread(raised: RaisedOp, operand: EmittedTensor, value: EmittedTensor, axis: int, count: int) -> EmittedTensor:
-    """Returns an operand with elements behind each of its own along an axis."""
-    sizes = list(raised.sizes(operand))
-    rows = [*sizes[:axis], sizes[axis], 1, *sizes[axis + 1 :]]
-    split = raised.reshaped(operand, rows)
-    pads = np.zeros((len(rows), 2), np.int32)
-    pads[axis + 1, 1] = count
-    wide = operand.op("PadV2", split, pads, value)
-    return raised.reshaped(wide, [*sizes[:axis], dims.multiply(sizes[axis], count + 1), *sizes[axis + 1 :]])
 
 
 def _dynamic_pad(raised: RaisedOp) -> EmittedTensor:

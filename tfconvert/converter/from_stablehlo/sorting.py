@@ -120,12 +120,13 @@ class _Ordered(NamedTuple):
 
 def _ordered(x: EmittedTensor, *, is_descending: bool) -> _Ordered:
     dtype = x.dtype
-    need(dtype.kind in "biuf" and (dtype.itemsize <= 4 or dtype == np.int64), f"LiteRT doesn't sort {dtype}")
+    kind = "f" if dtype.name == "bfloat16" else dtype.kind
+    need(kind in "biuf" and (dtype.itemsize <= 4 or dtype == np.int64), f"LiteRT doesn't sort {dtype}")
     if dtype == np.uint32:
         low = -(1 << 31)
         inner = _ordered(signed(x) + low, is_descending=is_descending)
         return _Ordered(inner.tensor, lambda found: unsigned(inner.back(found) + low))
-    wide = dtype if dtype.itemsize >= 4 else np.dtype(np.float32 if dtype.kind == "f" else np.int32)
+    wide = dtype if dtype.itemsize >= 4 else np.dtype(np.float32 if kind == "f" else np.int32)
     x = x.cast(wide)
     if is_descending:
         return _Ordered(x, lambda found: found.cast(dtype))

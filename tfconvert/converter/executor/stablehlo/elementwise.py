@@ -16,8 +16,8 @@ import numpy as np
 from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, text
 from tfconvert.converter.executor.tasks import bad
 from tfconvert.ops import special_functions
-from tfconvert.ops.random_bits import ALGORITHMS, generate
 from tfconvert.ops.call import Array, Dtype, Results, is_float, wide
+from tfconvert.ops.random_bits import ALGORITHMS, generate
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 

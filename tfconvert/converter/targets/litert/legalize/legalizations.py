@@ -65,6 +65,7 @@ _MODULES = (
         "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4",
         "fake quantization",
     ),
+    LazyModule("xla", "XlaPad", "ops of XLA"),
     LazyModule("ranking", "Unique", "sets"),
 )
 

@@ -12,6 +12,7 @@ from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, 
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.ops.random_bits import THREEFRY, halves
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -30,29 +31,33 @@ def _gives_indices(op: Operation) -> Failure | None:
 def _is_of_words(op: Operation) -> Failure | None:
     if any(tensor_data.constant_of(op.operands[index]) is None for index in (0, 2)):
         return Failure("its algorithm or shape is not a constant")
-    return None if element_name(types.element_of(op.results[1].type)) in ("i32", "ui32") else Failure("only words of 32 bits are generated")
+    is_word = element_name(types.element_of(op.results[1].type)) in ("i32", "ui32")
+    return None if is_word else Failure("only words of 32 bits are generated")
 
 
 def _bits(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     """The kernel makes Threefry's pairs of words one after the other; XLA puts them along a dimension."""
-    (algorithm,), shape = ints(op.operands[0]), ints(op.operands[2])
-    state, element = op.operands[1], types.element_of(op.results[1].type)
-    name = "THREEFRY" if algorithm == THREEFRY else "PHILOX"
-    divided = halves(shape) if algorithm == THREEFRY else None
-    made = shape if divided is None else [2 * math.prod(divided.sizes)]
-    kinds = state.type, types.tensor(element, made)
-    new, bits = emit.tfl_op("stablehlo_rng_bit_generator", (state,), kinds, {"algorithm": name}).results
-    if divided is not None:
-        sizes, axis = divided
-        if not divided.is_flat:
-            order = [*range(axis + 1), len(sizes), *range(axis + 1, len(sizes))]
-            bits = emit.transpose(emit.reshape(bits, (*sizes, 2)), order)
-        full = [size * (1 + (at == axis)) for at, size in enumerate(sizes)]
-        bits = emit.reshape(bits, full)
-        if full != shape:
-            kind = types.tensor(element, shape or [1])
-            bits = emit.tf("Slice", (bits, emit.constant(np.zeros(len(full), np.int32)), emit.constant(np.array(shape or [1], np.int32))), kind)
-            bits = bits if shape else emit.reshape(bits, ())
+    state, kind = op.operands[1], op.results[1].type
+    shape, element = ints(op.operands[2]), types.element_of(kind)
+    if ints(op.operands[0]) != [THREEFRY]:
+        return _generated(emit, "PHILOX", state, kind)
+    (sizes, axis) = divided = halves(shape)
+    new, bits = _generated(emit, "THREEFRY", state, types.tensor(element, [2 * math.prod(sizes)]))
+    if not divided.is_flat:
+        order = [*range(axis + 1), len(sizes), *range(axis + 1, len(sizes))]
+        bits = emit.transpose(emit.reshape(bits, (*sizes, 2)), order)
+    full = [size * (1 + (at == axis)) for at, size in enumerate(sizes)]
+    bits = emit.reshape(bits, full)
+    if full != shape:
+        wanted = shape or [1]
+        begin, size = (emit.constant(np.array(each, np.int32)) for each in ([0] * len(full), wanted))
+        bits = emit.reshape(emit.tf("Slice", (bits, begin, size), types.tensor(element, wanted)), shape)
+    return new, bits
+
+
+def _generated(emit: LiteRTBuilder, algorithm: str, state: Value, kind: Attribute) -> tuple[Value, Value]:
+    options = {"algorithm": algorithm}
+    new, bits = emit.tfl_op("stablehlo_rng_bit_generator", (state,), (state.type, kind), options).results
     return new, bits
 
 

@@ -220,7 +220,7 @@ def _bits(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """The op itself, which is StableHLO's."""
     number = constant_int(op.operands[0])
     kind = op.results[1].type
-    if number not in range(len(ALGORITHMS)) or not types.is_static(types.shape_of(kind)):
+    if number is None or number not in range(len(ALGORITHMS)) or not types.is_static(types.shape_of(kind)):
         raise Declined("its algorithm or shape is not known")
     properties = {"rng_algorithm": EnumeratorAttr.get("rng_algorithm", ALGORITHMS[number])}
     return emit.op("rng_bit_generator", (op.operands[1],), (op.operands[1].type, kind), properties).results

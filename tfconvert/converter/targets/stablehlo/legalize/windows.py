@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.reductions import arg_body
@@ -435,6 +436,19 @@ def _pad(op: Operation, emit: StableHLOBuilder) -> Value:
     return pad_around(emit, value, amounts_of(emit, op, 1, len(emit.dims(value))), emit.reshape(fill, ()))
 
 
+def _pad_between(op: Operation, emit: StableHLOBuilder) -> Value:
+    value, fill, *vectors = op.operands
+    low, high, interior = map(_constant_ints, vectors)
+    return padded(emit, value, low, high, fill, interior)
+
+
+def _constant_ints(vector: Value) -> list[int]:
+    array = constant_array(vector)
+    if array is None:
+        raise Declined("its padding is not constant")
+    return [int(each) for each in array]
+
+
 def _mirror_pad(op: Operation, emit: StableHLOBuilder) -> Value:
     from_edge = 1 if tf.get(op, "mode", "REFLECT") == "REFLECT" else 0
     value = op.operands[0]
@@ -462,4 +476,4 @@ def _mirrored(emit: StableHLOBuilder, value: Value, axis: int, begin: Value | in
     return emit.one("reverse", (edge,), types.element_of(value.type), emit.dims(edge), {"dimensions": (axis,)})
 
 
-PADDINGS: Mapping[str, Rewrite] = {"MirrorPad": _mirror_pad, "Pad": _pad, "PadV2": _pad}
+PADDINGS: Mapping[str, Rewrite] = {"MirrorPad": _mirror_pad, "Pad": _pad, "PadV2": _pad, "XlaPad": _pad_between}
