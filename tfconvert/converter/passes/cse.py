@@ -34,7 +34,6 @@ from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Value
 
 _APPLIED = "cse"
 
@@ -62,7 +61,7 @@ def _merge(outermost: Block) -> int:
     In program order, operands are merged before their users. Values of a region are visible until its end, and values
     before the region are visible inside.
     """
-    known: dict[Hashable, list[Operation]] = {}
+    known: dict[Hashable, Operation] = {}
     stack: list[tuple[Iterator[Operation], list[Hashable]]] = [(iter(tuple(outermost.ops)), [])]
     merged = 0
     while stack:
@@ -76,48 +75,34 @@ def _merge(outermost: Block) -> int:
                 continue
             properties = op.properties
             content = frozenset(properties.items()) if len(properties) > 1 else tuple(properties.items())
-            key = (op.name, tuple(map(id, op.operands)), content)
-            equal = known.get(key)
-            first = _of_same_type(equal, op) if equal else None
-            if first is not None:
-                merged += 1
-                replace_op(op, first.results)
-                continue
-            if equal is None:
-                known[key] = [op]
-            else:
-                equal.append(op)
+            key = (op.name, content, *op.operands, *[result.type for result in op.results])
+            first = known.setdefault(key, op)
+            if first is not op:
+                if _holds_state(op):
+                    continue
+                if not _holds_state(first):
+                    merged += 1
+                    replace_op(op, first.results)
+                    continue
+                known[key] = op
             if is_inside:
                 added.append(key)
         else:
             stack.pop()
             for left in added:
-                known[left].pop()
+                known.pop(left, None)
     return merged
 
 
-def _of_same_type(ops: Sequence[Operation], other: Operation) -> Operation | None:
-    """Returns the first op with the result types of another op, or `None`."""
-    expected = other.result_types
-    return next((op for op in ops if op.result_types == expected), None)
-
-
 def _is_unique(op: Operation) -> bool:
-    """Returns whether an op is more than a function of its operands: it has effects, reads or holds a state."""
-    if op.name in _READS_STATE:
-        return True
-    if not isinstance(op, tfl.TFLOp):
-        return not tf_effects.is_pure(op)
-    if not op.operands:
-        return _holds_state(op.results[0]) or _is_operator_unique(op.name)
-    return _is_operator_unique(op.name)
+    """Returns whether an op is more than a function of its operands: it has effects, or reads or changes a state."""
+    return _is_operator_unique(op.name) if isinstance(op, tfl.TFLOp) else not tf_effects.is_pure(op)
 
 
 @cache
 def _is_operator_unique(name: str) -> bool:
-    """Returns whether an operator has effects or a state of its own."""
     operator = tfl.operator_of(name)
-    return operator is not None and (operator.has_effect or bool(operator.variables))
+    return name in _READS_STATE or (operator is not None and (operator.has_effect or bool(operator.variables)))
 
 
 @cache
@@ -127,9 +112,9 @@ def _variables(name: str) -> Sequence[int]:
     return operator.variables if operator is not None else ()
 
 
-def _holds_state(value: Value) -> bool:
-    """Returns whether an operator changes a value in place, so that equal states don't stay equal."""
-    use = value.first_use
+def _holds_state(op: Operation) -> bool:
+    """Returns whether an operator changes a constant in place, so that equal ones don't stay equal."""
+    use = None if op.operands else op.results[0].first_use
     while use is not None:
         if use.index in _variables(use.operation.name):
             return True

@@ -155,8 +155,7 @@ class Buffers:
         per_byte = PACKED.get(type_name, 1)
         if isinstance(constant, TensorData):
             return self._add_handle(constant, per_byte)
-        value = tensor_data.to_array(constant)
-        return self.add_bytes(packed_bytes(value, per_byte) if per_byte > 1 else value.tobytes())
+        return self.add_bytes(packed_bytes(tensor_data.to_array(constant), per_byte) if per_byte > 1 else constant.data)
 
     def _add_strings(self, constant: Constant) -> int:
         source = constant.source if isinstance(constant, TensorData) else None

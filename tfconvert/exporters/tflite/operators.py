@@ -97,7 +97,8 @@ class OperatorCodes:
             results: Indices and types of the results' tensors.
             subgraph: Finds the subgraphs that the op calls.
         """
-        inputs, outputs = ([operand for _, operand in each] for each in (operands, results))
+        inputs = [operand for _, operand in operands]
+        outputs = [operand for _, operand in results]
         # Networks repeat their calls. The key is by identity: types and attributes are interned, and kept alive here.
         held = (*op.properties.values(), *inputs, *outputs)
         key = (name, len(inputs), *op.properties, *map(id, held))
@@ -218,11 +219,11 @@ def tree(
         results: Indices and types of the results' tensors.
         subgraph: Finds the subgraphs that the op calls.
     """
-    if op.op_name == tfl.CUSTOM:
+    operator = op.operator
+    assert operator is not None
+    if operator.name == tfl.CUSTOM:
         result = _custom(op, codes, operands, results)
     else:
-        operator = operators.lookup(op.op_name)
-        assert operator is not None
         name = operator.name.upper()
         fields, version = codes.form(op, name, operands, results, subgraph)
         codes.note(name, version, op)
@@ -235,8 +236,11 @@ def tree(
 
 
 def _call(code: int, operands: Sequence[tuple[int, Operand]], results: Sequence[tuple[int, Operand]]) -> dict[str, Any]:
-    inputs, outputs = (tuple(index for index, _ in each) for each in (operands, results))
-    return {"opcode_index": code, "inputs": inputs, "outputs": outputs}
+    return {
+        "opcode_index": code,
+        "inputs": tuple([index for index, _ in operands]),
+        "outputs": tuple([index for index, _ in results]),
+    }
 
 
 def _custom(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfconvert.exporters.tflite import operators
@@ -92,11 +92,12 @@ class Naming(NamedTuple):
             return ";".join(dict.fromkeys(nodes_of(location)))
         return _PROGRAM.sub("", node_of(location))
 
-    def operands(self, op: TFLOp) -> Iterator[tuple[int, Value]]:
-        """Yields the operands in the order in which they are named, each with its position."""
-        found = list(enumerate(op.operands))
-        # TensorFlow's converter names the bias of a convolution before its filter: the filter gets the number.
-        return reversed(found) if self.is_official and op.op_name in _CONVOLUTIONS else iter(found)
+    def operands(self, op: TFLOp) -> Iterable[tuple[int, Value]]:
+        """Returns the operands in the order in which they are named, each with its position."""
+        if self.is_official and op.op_name in _CONVOLUTIONS:
+            # TensorFlow's converter names the bias of a convolution before its filter: the filter gets the number.
+            return reversed(list(enumerate(op.operands)))
+        return enumerate(op.operands)
 
     def empty(self) -> Names:
         """Returns no names, for a subgraph or a file."""
@@ -256,8 +257,8 @@ class Subgraph:
             if not isinstance(op, tfl.TFLOp):
                 if op.name != "func.return":
                     self._refuse(op)
-            elif op.op_name not in tfl.BESIDE:
-                self._operator(op, reserved, subgraph)
+            elif (op_name := op.op_name) not in tfl.BESIDE:
+                self._operator(op, op_name, reserved, subgraph)
         for position, value in enumerate(returned):
             self.outputs.append(self._returned(value, outputs[position] if position < len(outputs) else ""))
 
@@ -344,25 +345,26 @@ class Subgraph:
         fields = tfl_file.from_dictionary("Tensor", carried)
         return {**fields, "name": self._unique(fields["name"])} if fields.get("name") else fields
 
-    def _operator(self, op: tfl.TFLOp, reserved: dict[Value, str], subgraph: SubgraphIndex) -> None:
-        name = str(tfl.attribute(op, tfl.CUSTOM_CODE)) if op.op_name == tfl.CUSTOM else op.op_name.upper()
+    def _operator(self, op: tfl.TFLOp, op_name: str, reserved: dict[Value, str], subgraph: SubgraphIndex) -> None:
+        naming = self._shared.naming
+        name = str(tfl.attribute(op, tfl.CUSTOM_CODE)) if op_name == tfl.CUSTOM else op_name.upper()
         builtin = op.operator
         variables = builtin.variables if builtin is not None else ()
         operands = [_ABSENT] * len(op.operands)
-        for position, value in self._shared.naming.operands(op):
+        for position, value in naming.operands(op):
             entry = self._index.get(value)
             if position in variables and self._is_new_state(value):
                 entry = self._state(op, value, entry)
             elif entry is None:
                 entry = self._constant(value, name, op, position)
             operands[position] = entry
-        if op.op_name == "transpose_conv":
+        if op_name == "transpose_conv":
             # Its kernel decides by the number of operands whether there is a bias.
             operands = operands[:3] if operands[3:] == [_ABSENT] else operands
-        elif op.op_name == "fully_connected" and not self._exact:
+        elif op_name == "fully_connected" and not self._exact:
             # Tools expect an entry for the bias even if it is absent.
             operands += [_ABSENT] * (3 - len(operands))
-        wanted = self._shared.naming.operator(op)
+        wanted = naming.operator(op)
         results = []
         for position, result in enumerate(op.results):
             if tfl.is_absent(result):

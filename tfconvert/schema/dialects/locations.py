@@ -39,7 +39,9 @@ class Place(NamedTuple):
 
 def node_of(location: Attribute) -> str:
     """Returns the name of a location's graph node, empty if it has none."""
-    # Most locations are plain names.
+    # Most locations are plain names, or fusions of these.
+    while isinstance(location, FusedLoc) and location.locations:
+        location = location.locations[-1]
     return location.name.partition("@")[0] if isinstance(location, NameLoc) else place_of(location).node
 
 

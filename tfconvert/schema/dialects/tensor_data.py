@@ -203,11 +203,7 @@ def of_array(array: Array, element: Attribute | None = None) -> Constant:
     element = element or types.from_dtype(array.dtype).mlir
     tensor_type = types.tensor(element, array.shape)
     assert isinstance(tensor_type, TensorType)
-    if (
-        array.nbytes <= SMALL
-        and array.dtype.kind in "fiub"
-        and isinstance(element, _PLAIN)
-    ):
+    if array.nbytes <= SMALL and array.dtype.kind in "fiub" and isinstance(element, _PLAIN):
         return DenseElementsAttr.get(tensor_type, array.tobytes())
     if array.nbytes > MAX_READ_BYTES and expressions.is_splat(array):
         return TensorData.get(tensor_type, SplatSource(array[(slice(0, 1),) * array.ndim].reshape(())))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +74,33 @@ class _Layout:
         self.place = place
 
 
+class _Items:
+    """The items of a kind of vectors of numbers."""
+
+    __slots__ = ("_vectors", "align", "code", "size")
+
+    def __init__(self, kind: str) -> None:
+        self.code = SCALARS[kind]
+        self.size = SIZES[kind]
+        self.align = max(self.size, 4)
+        self._vectors: dict[int, struct.Struct] = {}
+
+    def vector(self, count: int) -> struct.Struct:
+        """Returns the format of a vector: its length and its items."""
+        known = self._vectors.get(count)
+        if known is None:
+            known = struct.Struct(f"<I{count}{self.code}")
+            if count <= SHARED_ITEMS:
+                self._vectors[count] = known
+        return known
+
+
+@cache
+def _items(kind: str) -> _Items:
+    """Returns the items of vectors of a field's kind, `[int]`."""
+    return _Items(kind[1:-1])
+
+
 class _Writer:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -100,7 +128,10 @@ class _Writer:
         if layout.place < 0:
             layout.place = self.pad(2)
             data.extend(layout.vtable)
-        place = self.pad(layout.align)
+        missing = -len(data) % layout.align
+        if missing:
+            data.extend(bytes(missing))
+        place = len(data)
         numbers: list[Any] = [place - layout.place]
         for field, is_type, enum in layout.inline:
             value: Any = values[field][0] if is_type else values[field]
@@ -172,20 +203,20 @@ class _Writer:
         if value.__class__ is Later:
             self.later.append((place, value.key))
             return
-        kind = field.kind[1:-1]
+        item = _items(field.kind)
+        count = len(value)
         if value.__class__ is not tuple and isinstance(value, bytes | bytearray):
-            count = len(value) // SIZES[kind]
+            count //= item.size
             content = _OFFSET.pack(count) + bytes(value)
         elif value.__class__ is np.ndarray:
             count = value.size
-            content = _OFFSET.pack(count) + value.astype(f"<{SCALARS[kind]}", copy=False).tobytes()
+            content = _OFFSET.pack(count) + value.astype(f"<{item.code}", copy=False).tobytes()
         else:
-            count = len(value)
             if field.refers:
                 enum = self.schema.enums[field.refers]
                 value = [enum[item] if item.__class__ is str else item for item in value]
-            content = struct.pack(f"<I{count}{SCALARS[kind]}", count, *value)
-        align = max(field.align, SIZES[kind], 4)
+            content = item.vector(count).pack(count, *value)
+        align = max(field.align, item.align)
         if count <= SHARED_ITEMS:
             self.leaf(place, content, align)
         else:
