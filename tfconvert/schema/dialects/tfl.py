@@ -433,6 +433,12 @@ def is_constant(value: Value) -> bool:
     return isinstance(owner, Operation) and owner.name.removeprefix(PREFIX) in CONSTANTS
 
 
+def is_node(op: Operation) -> bool:
+    """Returns whether an op is an operator of the file."""
+    name = op.name.removeprefix(PREFIX)
+    return isinstance(op, TFLOp) and name not in CONSTANTS and name != "no_value"
+
+
 def _operand_of(value: Value) -> Operand:
     """Returns the facts about a value, `ABSENT` if it is absent or of a type that LiteRT does not have."""
     element = types.element_of(value.type)

@@ -188,7 +188,7 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
     hidden = _hidden(module) if accelerator in _COMPILED else frozenset()
     for function in module.ops:
         if isinstance(function, FuncOp) and function.body.blocks and function.sym_name not in hidden:
-            nodes = [op for op in function.body.blocks[0].ops if is_node(op)]
+            nodes = [op for op in function.body.blocks[0].ops if tfl.is_node(op)]
             verdicts = _verdicts(nodes, accelerator)
             on_it = _taken(nodes, verdicts, accelerator)
             operators += len(nodes)
@@ -211,7 +211,7 @@ def verdicts(module: ModuleOp, accelerator: str) -> list[list[Verdict]]:
         accelerator: A key of `acceptance.ACCELERATORS`.
     """
     return [
-        _verdicts([op for op in function.body.blocks[0].ops if is_node(op)], accelerator)
+        _verdicts([op for op in function.body.blocks[0].ops if tfl.is_node(op)], accelerator)
         for function in module.ops
         if isinstance(function, FuncOp) and function.body.blocks
     ]
@@ -220,12 +220,6 @@ def verdicts(module: ModuleOp, accelerator: str) -> list[list[Verdict]]:
 def _hidden(module: ModuleOp) -> frozenset[str]:
     """Returns the names of the functions of composites, which count as one operator."""
     return frozenset(name for op in module.walk() if op.name == _COMPOSITE for name in names(op))
-
-
-def is_node(op: Operation) -> bool:
-    """Returns whether an op is an operator of the file."""
-    name = op.name.removeprefix(tfl.PREFIX)
-    return isinstance(op, tfl.TFLOp) and name not in tfl.CONSTANTS and name != "no_value"
 
 
 def _verdicts(nodes: Sequence[Operation], accelerator: str) -> list[Verdict]:

@@ -177,7 +177,12 @@ FORMS = [
     Form("broadcast", (1, 1, 4), lambda g, x: g.op("broadcast_to", x, [1, 3, 4], shape=(1, 3, 4)), "mul"),
     Form("broadcast-number", (), lambda g, x: g.op("broadcast_to", x, [3, 4], shape=(3, 4)), "reshape mul reshape"),
     Form("moved", (1, 6, 8), lambda g, x: _rotated(g, x, 8), "gather"),
-    Form("sums-back", (1, 6, 4), lambda g, x: g.op("cumsum", x, i32(1), reverse=True), "reshape reverse_v2 cumsum reverse_v2 reshape"),
+    Form(
+        "sums-back",
+        (1, 6, 4),
+        lambda g, x: g.op("cumsum", x, i32(1), reverse=True),
+        "reshape reverse_v2 cumsum reverse_v2 reshape",
+    ),
     Form("pad-rows", (2, 6), lambda g, x: g.op("pad", x, i32([[0, 0], [1, 2]]), shape=(2, 9)), "concatenation"),
     Form(
         "pad-batch",

@@ -10,7 +10,7 @@ import numpy as np
 
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.accelerators.trial import Trial
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array
@@ -30,20 +30,21 @@ class AcceleratorBuilder(TFLBuilder):
     """Inserts `tfl` ops before the op that is rewritten; result types follow from the operands.
 
     Attributes:
+        rewriter: Keeps the changes until they are accepted.
         is_default: Whether the rewrite is for any file, not for one of an accelerator.
         as_integers: Whether floats will be quantized.
     """
 
-    __slots__ = ("_rewriter", "as_integers", "is_default")
+    __slots__ = ("as_integers", "is_default", "rewriter")
 
-    def __init__(self, rewriter: Rewriter, *, is_default: bool = False, as_integers: bool = False) -> None:
+    def __init__(self, rewriter: Trial, *, is_default: bool = False, as_integers: bool = False) -> None:
         super().__init__(rewriter.root)
-        self._rewriter = rewriter
+        self.rewriter = rewriter
         self.is_default = is_default
         self.as_integers = as_integers
 
     def insert(self, op: Op) -> Op:
-        return self._rewriter.insert(op)
+        return self.rewriter.insert(op)
 
     def array(self, value: Array, like: Value | None = None) -> Value:
         """Inserts a constant, of the element type of another value if one is given."""
@@ -237,7 +238,7 @@ class Rewrite(NamedTuple):
         emit: The function.
         benefit: Rewrites of one op are tried in descending order of benefit.
         default: The element types of results, or their classes, for which it is made by default, whatever a file is
-            for, if it adds no operator. There are none if it is for accelerators alone.
+            for, if it adds no operator. Without any, it is for accelerators alone.
         adds: Whether the default may add operators, since it is more than twice as fast on the CPU.
     """
 

@@ -201,7 +201,8 @@ REWRITES = (
     *(Rewrite(f"{name}-in-rank-4", name, _pad_in_rank_4, 3) for name in ("pad", "padv2")),
     *(Rewrite(f"{name}-by-axis", name, _pad_by_axis, 0) for name in ("pad", "padv2")),
     *(Rewrite(f"{name}-as-concatenation", name, _joined, -1, _JOINED) for name in ("pad", "padv2")),
-    # GATHERs along one or two axes take a twelfth to a twentieth of the time of MIRROR_PAD's kernel.
+    # Two GATHERs take 8 us instead of 26 for [1, 64, 64, 1], 3 instead of 23 for [1, 32, 32, 3], and 14 instead of 1510
+    # for [1, 64, 64, 16].
     Rewrite("mirror-as-gather", "mirror_pad", _mirror, 1, (types.F32, types.I8, types.I32), adds=True),
     Rewrite("blocks-to-batch", "space_to_batch_nd", _blocks_to_batch),
     Rewrite("batch-to-blocks", "batch_to_space_nd", _batch_to_blocks),

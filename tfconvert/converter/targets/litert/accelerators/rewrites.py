@@ -38,6 +38,7 @@ _MODULES = (
         "split split_v strided_slice",
         "concatenation fully_connected pack reverse_v2 slice split split_v strided_slice unpack",
     ),
+    ("regions", "rsqrt sqrt", "reshape"),
     ("repetition", "tile", "broadcast_to concatenation reshape tile"),
     ("products", "", "batch_matmul fully_connected"),
     (

@@ -29,14 +29,22 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.litert.accelerators import trial
+from tfconvert.converter.targets.litert.accelerator_check import verdict_of
+from tfconvert.converter.targets.litert.accelerators.builder import MAX_RANK, PREPARES, Rewrite
+from tfconvert.converter.targets.litert.accelerators.driver import Candidate, rewrite
+from tfconvert.converter.targets.litert.accelerators.rewrites import rewrites_of
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, LOAD_FAILS, OK, REFUSED, UNKNOWN, WRONG
 from tfconvert.settings.quantization import Quantize
+
+# How bad an outcome is.
+_HARM: Mapping[str, int] = {OK: 0, UNKNOWN: 1, REFUSED: 2, WRONG: 3, CRASHES: 4, LOAD_FAILS: 5}
 
 
 class FitAccelerators:
@@ -60,5 +68,56 @@ class FitAccelerators:
         applied: Counter[str] = Counter()
         as_integers = self.quantize is not None and self.quantize.is_static
         for function in functions_of(module).values():
-            applied += trial.rewrite(function.body, self.accelerators, as_integers=as_integers)
+            applied += rewrite(
+                function.body, lambda op: _Better(op, self.accelerators, as_integers=as_integers), rewrites_of
+            )
         return PassResult(applied, heading="rewritten for accelerators")
+
+
+class _Better(Candidate):
+    """An operator that is rewritten if accelerators take what replaces it, or at least compute it right.
+
+    Args:
+        op: The operator.
+        accelerators: The accelerators.
+        as_integers: Whether floats will be quantized.
+    """
+
+    is_default = False
+
+    def __init__(self, op: tfl.TFLOp, accelerators: Sequence[str], *, as_integers: bool) -> None:
+        super().__init__(op, as_integers=as_integers)
+        self._accelerators = accelerators
+        self._harm = _harm([op], accelerators, as_integers)
+
+    def is_due(self, row: Rewrite) -> bool:
+        return any(self._harm)
+
+    def is_better(self, row: Rewrite, made: Sequence[tfl.TFLOp]) -> bool:
+        after = _harm([each for each in made if not _is_border(each)], self._accelerators, self.as_integers)
+        is_no_worse = all(new <= old for new, old in zip(after, self._harm, strict=True))
+        return is_no_worse and (after != self._harm or row.benefit >= PREPARES)
+
+
+def _harm(ops: Sequence[tfl.TFLOp], accelerators: Sequence[str], as_integers: bool) -> list[int]:
+    """Returns how bad the worst verdict on ops is, for each accelerator."""
+    return [max((_harm_of(op, name, as_integers) for op in ops), default=0) for name in accelerators]
+
+
+def _harm_of(op: tfl.TFLOp, accelerator: str, as_integers: bool) -> int:
+    harm = _HARM[verdict_of(op, accelerator).outcome]
+    if harm and as_integers:
+        return min(harm, _HARM[verdict_of(op, accelerator, as_integers=True).outcome])
+    return harm
+
+
+def _is_border(op: tfl.TFLOp) -> bool:
+    """Returns whether an op leads to a form that accelerators take, or back to the one that its users expect.
+
+    Where users are rewritten, too, two of them cancel each other out.
+    """
+    if op.op_name == "reshape":
+        return any(len(types.shape_of(value.type) or ()) > MAX_RANK for value in (op.operands[0], op.results[0]))
+    return op.op_name == "cast" and any(
+        types.element_of(value.type) == types.I64 for value in (op.operands[0], op.results[0])
+    )

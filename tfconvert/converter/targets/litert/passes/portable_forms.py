@@ -28,7 +28,8 @@ from typing import ClassVar
 
 from tfconvert.converter.ir.edit import update_function_types
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.litert.accelerators import trial
+from tfconvert.converter.targets.litert.accelerators.driver import Candidate, rewrite
+from tfconvert.converter.targets.litert.accelerators.rewrites import made_by_default
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.quantization import Quantize
@@ -53,8 +54,10 @@ class PortableForms:
         applied: Counter[str] = Counter()
         functions = list(functions_of(module).values())
         as_integers = self.quantize is not None and self.quantize.is_static
-        as_integers = as_integers or any(op.name == "tfl.fake_quant" for op in module.walk())
+        names = {op.name for op in module.walk()}
+        as_integers = as_integers or "tfl.fake_quant" in names
+        rows = made_by_default(names)
         for function in functions:
-            applied += trial.rewrite(function.body, as_integers=as_integers)
+            applied += rewrite(function.body, lambda op: Candidate(op, as_integers=as_integers), rows.get)
         update_function_types(functions)
         return PassResult(applied, heading="in portable forms")

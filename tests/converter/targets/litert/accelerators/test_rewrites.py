@@ -1,0 +1,81 @@
+"""The table of rewrites: each is found by the operator that it starts at, and is tried where it is due."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+from tests.converter.targets.litert.optimize.graph import Graph, random
+from tests.support.litert import RunTFLite
+from tfconvert.converter.targets.litert.accelerator_check import check
+from tfconvert.converter.targets.litert.accelerators import rewrites
+from tfconvert.converter.targets.litert.passes.portable_forms import PortableForms
+from tfconvert.ops.verification import verify
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.values import Value
+
+_TABLE = {name: (default, roots) for name, default, roots in rewrites._MODULES}
+
+
+def _rows(name: str) -> tuple[rewrites.Rewrite, ...]:
+    rows = import_module(f"{rewrites.__package__}.{name}").REWRITES
+    assert isinstance(rows, tuple)
+    return rows
+
+
+@pytest.mark.parametrize("name", _TABLE)
+def test_a_module_is_loaded_for_the_operators_of_its_rewrites(name: str) -> None:
+    default, roots = _TABLE[name]
+    rows = _rows(name)
+    assert {row.root for row in rows} == set(roots.split())
+    assert bool(default) == any(row.default for row in rows)
+    assert all(row.default for row in rows if row.adds)
+
+
+def test_names_are_unique() -> None:
+    names = [row.name for name in _TABLE for row in _rows(name)]
+    assert len(names) == len(set(names))
+
+
+def _normalized(g: Graph, x: Value, groups: int, factor: bool = False) -> Value:
+    """Normalizes groups of channels."""
+    batch, *size, depth = types.shape_of(x.type) or ()
+    apart, one = (batch, *size, groups, depth // groups), (batch, *[1] * len(size), groups, 1)
+    axes = [*range(1, len(size) + 1), len(size) + 2]
+    y = g.op("reshape", x, list(apart), shape=apart, new_shape=apart)
+    mean = g.op("mean", y, axes, shape=one, keep_dims=True)
+    spread = g.op("mean", g.op("squared_difference", y, mean, shape=apart), axes, shape=one, keep_dims=True)
+    y = g.op("mul", g.op("sub", y, mean, shape=apart), g.op("rsqrt", spread, shape=one), shape=apart)
+    if factor:
+        y = g.op("mul", y, random(1, *[1] * len(size), groups, depth // groups), shape=apart)
+    shape = types.shape_of(x.type) or ()
+    return g.op("reshape", y, list(shape), shape=shape, new_shape=shape)
+
+
+@pytest.mark.parametrize("factor", [False, True])
+@pytest.mark.parametrize(("shape", "groups"), [((1, 4, 6, 8), 4), ((3, 4, 6, 8), 2), ((-1, 4, 6, 8), 8)])
+def test_a_normalization_of_groups_is_done_in_rank_4(
+    shape: tuple[int, ...], groups: int, factor: bool, run_tflite: RunTFLite
+) -> None:
+    graph = Graph(shape)
+    graph.returns(_normalized(graph, graph.inputs[0], groups, factor))
+    x = random(*(3 if dim < 0 else dim for dim in shape))
+    (before,), names = graph.run(run_tflite, [x]), graph.names
+    PortableForms().apply(graph.module)
+    verify(graph.module, with_relations=False)
+    assert graph.names == names
+    assert not check(graph.module, "gpu").obstacles
+    np_after = graph.run(run_tflite, [x])[0]
+    assert np_after.shape == before.shape
+    assert abs(np_after - before).max() < 1e-5
+
+
+def test_a_region_with_an_operator_of_another_kind_stays() -> None:
+    graph = Graph((1, 4, 6, 8))
+    shape = (1, 4, 6, 4, 2)
+    y = graph.op("reshape", graph.inputs[0], list(shape), shape=shape, new_shape=shape)
+    y = graph.op("rsqrt", y, shape=shape)
+    graph.returns(graph.op("reverse_v2", y, [1], shape=shape))
+    PortableForms().apply(graph.module)
+    assert [types.shape_of(op.results[0].type) for op in graph.module.walk() if op.name == "tfl.rsqrt"] == [shape]
