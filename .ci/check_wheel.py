@@ -12,14 +12,17 @@ from collections.abc import Set
 from pathlib import Path
 
 PACKAGE = "tfconvert"
+# Where the manual page is installed, below the prefix of the environment.
+MAN_PAGE = "share/man/man1/tfconvert.1"
 
 
 def main() -> int:
     """Compares the file names in the wheel with git's. Returns the exit status."""
     with zipfile.ZipFile(Path(sys.argv[1])) as wheel:
-        packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        names = (name for name in wheel.namelist() if ".dist-info/" not in name)
+        packed = {name.rpartition(".data/data/")[2] for name in names}
     listing = subprocess.run(["git", "ls-files", "-z", PACKAGE], check=True, capture_output=True, text=True).stdout
-    tracked = {name for name in listing.split("\0") if name}
+    tracked = {name for name in listing.split("\0") if name} | {MAN_PAGE}
     return difference(packed, tracked, "wheel")
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import get_completion_class
 from click.testing import CliRunner
 
 import tfconvert
@@ -74,6 +75,38 @@ def test_bash_completes(folder: Path, words: str, completed: str) -> None:
         env={**os.environ, "PATH": path},
     )
     assert done.stdout.split() == completed.split(), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("shell", "variable", "file"),
+    [
+        ("bash", "XDG_DATA_HOME", "bash-completion/completions/tfconvert"),
+        ("fish", "XDG_CONFIG_HOME", "fish/completions/tfconvert.fish"),
+    ],
+)
+def test_it_is_installed_where_the_shell_looks(
+    shell: str, variable: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path))
+    result = CliRunner().invoke(main, ["completion", shell, "--install"], prog_name="tfconvert")
+    assert (result.exit_code, result.output) == (0, f"written to {tmp_path / file}\n")
+    assert (tmp_path / file).read_text() == script(shell).removesuffix("\n")
+
+
+def test_there_is_no_directory_for_zsh() -> None:
+    assert CliRunner().invoke(main, ["completion", "zsh", "--install"]).exit_code == 2
+
+
+@pytest.mark.skipif(get_completion_class("powershell") is None, reason="this version of click has no PowerShell")
+def test_powershell_has_a_script() -> None:
+    assert "Register-ArgumentCompleter -Native -CommandName tfconvert" in script("powershell")
+
+
+def test_a_shell_that_click_does_not_know_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("click.shell_completion.get_completion_class", lambda shell: None)
+    result = CliRunner().invoke(main, ["completion", "powershell"])
+    assert result.exit_code == 2
+    assert "a newer version of click" in result.stderr
 
 
 @pytest.mark.parametrize(("shell", "mark"), [("zsh", "#compdef tfconvert"), ("fish", "complete --no-files --command")])
