@@ -356,5 +356,5 @@ def test_open_sizes_are_noted(tf: ModuleType, tmp_path: Path) -> None:
 
 def test_only_a_batch_is_fixed_by_a_word(digits_model: Path) -> None:
     (note,) = tfconvert.convert(digits_model).report.input_notes
-    assert (note.code, note.hint) == ("open-sizes", "batch=1 (--batch 1) pins them")
+    assert (note.code, note.hint) == ("open-sizes", "batch=1 (--batch 1) fixes them")
     assert not tfconvert.convert(digits_model, batch=1).report.input_notes

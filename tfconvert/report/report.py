@@ -224,7 +224,7 @@ class Report(NamedTuple):
 
     def _arena_text(self, arena: int) -> str:
         is_open = any(None in (each.shape or ()) for interface in self.interfaces for each in interface.inputs)
-        return f"arena of the main graph: {size_text(arena)}{', with open sizes as stored' if is_open else ''}"
+        return f"arena of the main graph: {size_text(arena)}{', with dynamic sizes as stored' if is_open else ''}"
 
     def _operator_rows(self) -> list[tuple[str, str]]:
         ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
