@@ -312,8 +312,8 @@ def test_standard_input_is_a_file(extension: str, digits_model: Path, tmp_path: 
     path = tmp_path / f"model.{extension}"
     if extension == "pb":
         graph = pb.GraphDef()
-        graph.node.add(name="x", op="Placeholder").attr["dtype"].type = 1
-        graph.node.add(name="y", op="Relu", input=["x"]).attr["T"].type = 1
+        graph.node.add(name="x", op="Placeholder").attr["dtype"].type = pb.DT_FLOAT
+        graph.node.add(name="y", op="Relu", input=["x"]).attr["T"].type = pb.DT_FLOAT
         path.write_bytes(graph.SerializeToString())
     else:
         assert CliRunner().invoke(main, [str(digits_model), "-o", str(path), "-q"]).exit_code == 0

@@ -80,9 +80,7 @@ def test_nothing_is_printed_and_own_layers_are_found(folder: Path) -> None:
         (["net.keras", "--import", "bad.py"], "can't import bad.py: ZeroDivisionError: division by zero"),
     ],
 )
-def test_wrong_imports(
-    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_imports(arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.py").write_text("1 / 0")
     done = CliRunner().invoke(main, arguments)

@@ -98,8 +98,8 @@ def _rounded(weights: Sequence[WeightChange]) -> Iterator[str]:
     """Yields a line for each pair of types of the weights that differ by less than a step."""
     groups: dict[str, list[WeightChange]] = {}
     for each in weights:
-        kinds = [kind.partition(" (")[0] for kind in (each.first, each.second)]
-        groups.setdefault(" -> ".join(kinds), []).append(each)
+        first, second = (kind.partition(" (")[0] for kind in (each.first, each.second))
+        groups.setdefault(f"{first} -> {second}", []).append(each)
     for kinds, group in groups.items():
         largest = max(each.absolute for each in group)
         what = f"{len(group)} weight{'s'[: len(group) > 1]}, {kinds}"

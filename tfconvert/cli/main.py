@@ -242,8 +242,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
     callback=_print_versions,
     help="Show the versions of tfconvert and of what it runs on, and exit.",
 )
-@click.pass_obj
-def main(began: float | None, model: str, result: str | None, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
+def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
     """Convert a TensorFlow or JAX MODEL to a LiteRT file, OUTPUT or that of -o.
 
     MODEL is a SavedModel directory, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras
@@ -276,7 +275,7 @@ def main(began: float | None, model: str, result: str | None, as_json: bool, qui
             source = with_stats(source, dict(settings["input_stats"]), options.quantize)
         with JsonErrors(as_json, written.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
             job = _job(source, written, progress, options, server)
-            report = job._replace(imports=settings["imports"], began=began).run()
+            report = job._replace(imports=settings["imports"], began=click.get_current_context().obj).run()
     except ConversionError as problem:
         _print_error(problem, written, as_json)
         sys.exit(1)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from os.path import splitext
+from pathlib import Path
 
 from tfconvert.cli.output_options import Output
 from tfconvert.exporters.output_file import descriptor_of, is_c_source
+from tfconvert.exporters.safetensors import PARAMETERS
 from tfconvert.report.report import Report
 from tfconvert.settings.options import Options
 from tfconvert.settings.targets import DRIVERS, Iree, LiteRT
@@ -27,7 +28,9 @@ def run_command(output: Output, target: Iree, report: Report) -> str:
         return ""
     arguments = ["iree-run-module", f"--module={output.file}"]
     # The scope of the weights is `SCOPE` in what writes them, `model`.
-    arguments += [f"--parameters=model={splitext(output.file)[0]}{each}" for each in report.beside if each != ".mlir"]
+    arguments += [
+        f"--parameters=model={Path(output.file).with_suffix(each)}" for each in report.beside if each == PARAMETERS
+    ]
     arguments += [f"--device={DRIVERS[target.backend]}", f"--function={first.function}"]
     for tensor in first.inputs:
         element = tensor.type.partition("[")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -293,7 +294,7 @@ def head(source: str, output_file: str, beside: Iterable[str]) -> str:
         output_file: Where the result was written; empty if it was not.
         beside: The extensions of the files beside it.
     """
-    files = [output_file, *(os.path.splitext(output_file)[0] + each for each in beside)]
+    files = [output_file, *(str(Path(output_file).with_suffix(each)) for each in beside)]
     return f"{source} -> {', '.join(files)}" if output_file else source
 
 

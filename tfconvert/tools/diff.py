@@ -231,8 +231,9 @@ def _step(stored: Array, kind: Any, largest: float) -> Array:
     element = types.element_of(kind)
     if isinstance(element, quant.UniformType):
         return _along(element.data.axis, element.data.scales, stored.ndim)
-    is_float = stored.dtype.kind in "fc" or "float" in str(stored.dtype)
-    return np.asarray(float(ml_dtypes.finfo(stored.dtype).eps) * largest if is_float else 0.0)
+    if stored.dtype.kind not in "fc" and "float" not in stored.dtype.name:
+        return np.asarray(0.0)
+    return np.asarray(float(ml_dtypes.finfo(stored.dtype).eps) * largest)  # type: ignore[no-untyped-call]
 
 
 _MAX_INPUTS = 32
