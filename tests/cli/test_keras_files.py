@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -38,11 +39,12 @@ def folder(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("keras")
     (folder / "own_layers.py").write_text(LAYERS)
-    names: dict[str, object] = {"__name__": "own_layers"}
-    exec(LAYERS, names)
-    twice = names["Twice"]
-    assert callable(twice)
-    network = keras.Sequential([keras.Input((4,)), twice(), keras.layers.Dense(3)])
+    spec = importlib.util.spec_from_file_location("own_layers", folder / "own_layers.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    network = keras.Sequential([keras.Input((4,)), module.Twice(), keras.layers.Dense(3)])
     for name in ("net.keras", "net.h5"):
         network.save(folder / name)
     return folder

@@ -51,8 +51,8 @@ Examples:
 def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, verbose: bool, **settings: Any) -> None:
     """Describe MODEL, whether it will convert, and the result.
 
-    MODEL is anything that can be converted, a .tflite file, or - for a file on standard input. The command runs a conversion without reading and
-    writing the weights, so the sizes and operators of the result are exact.
+    MODEL is anything that can be converted, a .tflite file, or - for a file on standard input. The command runs a
+    conversion without reading and writing the weights, so the sizes and operators of the result are exact.
 
     Exit status: 0 if the model will convert (or is a .tflite file), 1 if it won't or can't be read, 2 if the command
     line is wrong.

@@ -27,10 +27,9 @@ def run_command(output: Output, target: Iree, report: Report) -> str:
     if any(each.dtype.startswith("complex") for each in first.inputs):
         return ""
     arguments = ["iree-run-module", f"--module={output.file}"]
-    # The scope of the weights is `SCOPE` in what writes them, `model`.
-    arguments += [
-        f"--parameters=model={Path(output.file).with_suffix(each)}" for each in report.beside if each == PARAMETERS
-    ]
+    if PARAMETERS in report.beside:
+        # `model` is the scope of all weights; see the pass `weights-to-parameters`.
+        arguments.append(f"--parameters=model={Path(output.file).with_suffix(PARAMETERS)}")
     arguments += [f"--device={DRIVERS[target.backend]}", f"--function={first.function}"]
     for tensor in first.inputs:
         element = tensor.type.partition("[")[0]
