@@ -28,7 +28,7 @@ from tfconvert.cli.output_options import (
     to_server,
 )
 from tfconvert.cli.progress import Progress, with_progress
-from tfconvert.cli.streams import can_redraw, say
+from tfconvert.cli.streams import can_redraw, emphasized, say
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.source import Source
@@ -279,7 +279,8 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
     except ConversionError as problem:
         _print_error(problem, written, as_json)
         sys.exit(1)
-    if options.verify is not None and options.quantize is not None:
+    is_seen = not quiet and not as_json and can_redraw(written.report_stream)  # It is in the report, too.
+    if options.verify is not None and options.quantize is not None and not is_seen:
         show(low_fidelity(report))
     if as_json or not quiet:
         say(_text(report, written, as_json, verbose), written.report_stream)
@@ -378,7 +379,7 @@ def _print_error(problem: ConversionError, output: Output, as_json: bool) -> Non
 
 def _text(report: Report | CachedReport, output: Output, as_json: bool, verbose: bool) -> str:
     if not as_json:
-        return report.to_text(output.name, verbose=verbose)
+        return emphasized(report.to_text(output.name, verbose=verbose))
     from tfconvert.cli.json_output import to_json
 
     return to_json({"output_file": output.name, **report.to_dict()})
