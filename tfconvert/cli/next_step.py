@@ -1,4 +1,4 @@
-"""What the user may do with a result: the command that runs a program, and the last line on a terminal."""
+"""The next command for a result: the one that runs a program, and the last line on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model from standard input, as a file whose extension says what it is."""
+"""A model from standard input, as a file with the extension of its format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 NAME = "standard input"
-"""What such a model is called."""
+"""The name of such a model in reports."""
 
 # How files begin, after so many bytes, and the extensions by which they are opened; others are frozen graphs.
 _SIGNATURES = ((4, b"TFL3", ".tflite"), (0, b"ML\xefR", ".mlirbc"), (0, b"PK", ".keras"), (0, b"\x89HDF", ".h5"))
