@@ -29,7 +29,6 @@ from tfconvert.settings.verify_options import Verify
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-
 class Syntax(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
     """The syntax of an option's value.
 
