@@ -220,9 +220,6 @@ class Report(NamedTuple):
 
         return tuple(note for note in self.notes if note.code == LOW)
 
-    def _origin(self) -> str:
-        return f" from {_many(self.operations_before, self.operations_kind)}" if self.operations_before else ""
-
     def _arena_text(self, arena: int) -> str:
         is_open = any(None in (each.shape or ()) for interface in self.interfaces for each in interface.inputs)
         return f"arena of the main graph: {size_text(arena)}{', with dynamic sizes as stored' if is_open else ''}"
@@ -230,6 +227,9 @@ class Report(NamedTuple):
     def _operator_rows(self) -> list[tuple[str, str]]:
         ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
         return [(name, f"{self.operators[name]:>4}  {size_text(self.bytes_by_operator[name]):>10}") for name in ranking]
+
+    def _origin(self) -> str:
+        return f" from {_many(self.operations_before, self.operations_kind)}" if self.operations_before else ""
 
 
 class Recorder:
