@@ -193,7 +193,7 @@ class Fidelity(NamedTuple):
             return str(self.exclusions)
         if self.is_random:
             return (
-                "pass typical inputs (verify --data, or --verify-data): random ones say little about a quantized model"
+                "pass typical inputs (verify --data, --verify-data): random ones say little about a quantized model"
             )
         if self.layers:
             return "exclude the layers that lose most, or choose another mode"

@@ -396,13 +396,13 @@ def _outputs(contents: Sequence[bytes], outlines: Sequence[Outline], data: Any) 
             other = others[keys[0]] if keys else outlines[1].signatures[0] if alone else None
             if other is None:
                 continue  # A missing output is a difference in structure.
+            if data is None and any(-1 in each.shape for each in one.inputs):
+                notes.append(f"{label!r} ran with 2 for a dynamic batch, and with 32 for other dynamic sizes")
             if [_kind(each) for each in one.inputs] != [_kind(each) for each in other.inputs]:
                 notes.append(f"the outputs of {label!r} were not compared: the inputs differ")
                 continue
             pair = _Pair(litert, contents, (one, other), label)
             draws = list(_given(entries, number, data)) if data is not None else _drawn(one.inputs)
-            if data is None and any(-1 in each.shape for each in one.inputs):
-                notes.append(f"{label!r} ran with 2 for a dynamic batch, and with 32 for other dynamic sizes")
             ran = [pair.run(values) for values in draws]
             found += pair.found.values()
             if not any(ran):
