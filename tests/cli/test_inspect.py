@@ -17,6 +17,7 @@ from tests.support.control_flow import control_flow_v1
 from tests.support.sample_models import traced
 from tfconvert.cli.main import main
 from tfconvert.importers.checkpoint.bundle import Checkpoint
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 UNSUPPORTED = """\
 func.func @main(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
@@ -304,3 +305,25 @@ def test_memory_of_inputs_that_the_model_does_not_have(tmp_path: Path, shape: st
     path = tmp_path / "dense.mlir"
     path.write_text(DENSE)
     assert "[wrong-option]" in inspect(path, "--memory", shape, status=1).output
+
+
+@pytest.mark.parametrize("extension", ["pb", "tflite", "mlir"])
+def test_standard_input_is_a_file(extension: str, digits_model: Path, tmp_path: Path) -> None:
+    path = tmp_path / f"model.{extension}"
+    if extension == "pb":
+        graph = pb.GraphDef()
+        graph.node.add(name="x", op="Placeholder").attr["dtype"].type = pb.DT_FLOAT
+        graph.node.add(name="y", op="Relu", input=["x"]).attr["T"].type = pb.DT_FLOAT
+        path.write_bytes(graph.SerializeToString())
+    else:
+        assert CliRunner().invoke(main, [str(digits_model), "-o", str(path), "-q"]).exit_code == 0
+    from_file = CliRunner().invoke(main, ["inspect", str(path)])
+    piped = CliRunner().invoke(main, ["inspect", "-"], input=path.read_bytes())
+    assert (from_file.exit_code, piped.exit_code) == (0, 0), piped.output
+    assert piped.stdout == from_file.stdout.replace(str(path), "standard input")
+
+
+def test_standard_input_that_is_no_model() -> None:
+    done = CliRunner().invoke(main, ["inspect", "-"], input=b"")
+    assert done.exit_code == 1
+    assert "standard input.pb is empty" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -38,11 +39,12 @@ def folder(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("keras")
     (folder / "own_layers.py").write_text(LAYERS)
-    names: dict[str, object] = {"__name__": "own_layers"}
-    exec(LAYERS, names)
-    twice = names["Twice"]
-    assert callable(twice)
-    network = keras.Sequential([keras.Input((4,)), twice(), keras.layers.Dense(3)])
+    spec = importlib.util.spec_from_file_location("own_layers", folder / "own_layers.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    network = keras.Sequential([keras.Input((4,)), module.Twice(), keras.layers.Dense(3)])
     for name in ("net.keras", "net.h5"):
         network.save(folder / name)
     return folder
@@ -75,16 +77,15 @@ def test_nothing_is_printed_and_own_layers_are_found(folder: Path) -> None:
     [
         (["net", "--import", "a.py"], "--import is for Keras files"),
         (["net.keras", "--import", "a.py", "--cache-dir", "d"], "neither with --server nor with --cache-dir"),
-        (["net.keras", "--import", "missing.py"], "can't import missing.py: FileNotFoundError"),
-        (["net.keras", "--import", "text"], "can't import text: ImportError: its name doesn't end in .py"),
-        (["net.keras", "--import", "bad.py"], "can't import bad.py: ZeroDivisionError: division by zero"),
+        (["net.keras", "--import", "missing.py"], "there is no Python file missing.py"),
+        (["net.keras", "--import", "text"], "there is no Python file text"),
+        (["net.keras", "--import", "bad.py"], "division by zero"),
     ],
 )
-def test_wrong_imports(
-    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_imports(arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.py").write_text("1 / 0")
+    (tmp_path / "text").write_text("")
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code in (1, 2)
     assert message in done.stderr
@@ -103,7 +104,7 @@ def test_what_libraries_write_is_hidden_until_the_command_ends(
 
 def test_the_callers_of_this_package_are_not_where_a_node_comes_from() -> None:
     package = str(Path(sys.modules["tfconvert"].__file__ or "").parent / "importers" / "keras.py")
-    files = ["/usr/bin/tfconvert", package, "/lib/site-packages/keras/x.py", "/home/me/layers.py"]
+    files = ["/bin/tfconvert", package, "/lib/site-packages/keras/x.py", "/me/layers.py"]
     info = pb.GraphDebugInfo(files=files)
     for name, numbers in {"own": (0, 1, 2, 3, 2), "library": (0, 1, 2), "ours": (0, 1), "elsewhere": (0, 2)}.items():
         for number in numbers:

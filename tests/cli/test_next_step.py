@@ -57,6 +57,7 @@ def test_only_terminals_get_it(flags: list[str], is_there: bool, digits_model: P
         os.close(master)
     assert process.returncode == 0
     assert (b"next: " in read) == is_there
+    assert (b"\x1b[1m  note:" in read) == is_there
 
 
 def _read(descriptor: int) -> bytes:

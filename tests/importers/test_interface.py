@@ -346,7 +346,7 @@ def test_open_sizes_are_noted(tf: ModuleType, tmp_path: Path) -> None:
     model = tfconvert.convert(_batches(tf, tmp_path), batch=2)
     without, sizes = model.report.input_notes
     assert without.message.endswith("have no batch: scale f32[], any f32[...]")
-    assert sizes.message.endswith("delegates away: image f32[2,?,3], any f32[...]")
+    assert sizes.message.endswith("these are dynamic: image f32[2,?,3], any f32[...]")
     assert "--input-shape image=2,N,3" in sizes.hint
     assert {without.severity, sizes.severity} == {"note"}
     shown = model.report.to_text()
@@ -356,5 +356,5 @@ def test_open_sizes_are_noted(tf: ModuleType, tmp_path: Path) -> None:
 
 def test_only_a_batch_is_fixed_by_a_word(digits_model: Path) -> None:
     (note,) = tfconvert.convert(digits_model).report.input_notes
-    assert (note.code, note.hint) == ("open-sizes", "batch=1 (--batch 1) pins them")
+    assert (note.code, note.hint) == ("open-sizes", "batch=1 (--batch 1) fixes them")
     assert not tfconvert.convert(digits_model, batch=1).report.input_notes

@@ -19,7 +19,7 @@ from tfconvert.cli.failure import show_failure
 from tfconvert.cli.options import CONTEXT, show
 from tfconvert.cli.output_options import to_output, to_server
 from tfconvert.cli.progress import Progress, with_progress
-from tfconvert.cli.streams import say
+from tfconvert.cli.streams import emphasized, say
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 
 if TYPE_CHECKING:
@@ -247,4 +247,4 @@ def _print(entry: Entry, done: _Done, stream: Any) -> None:
         return
     show(each._replace(message=f"{entry.where}: {each.message}") for each in done.findings)
     if stream is not None:
-        say(done.text, stream)
+        say(emphasized(done.text), stream)

@@ -34,7 +34,13 @@ Examples:
 """
 
 
-@click.command("completion", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
+@click.command(
+    "completion",
+    short_help="Print a shell's completion script, or install it.",
+    context_settings=CONTEXT,
+    epilog=_EXAMPLES,
+    no_args_is_help=True,
+)
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.option("--install", is_flag=True, help="bash, fish: write it to where the shell looks for it instead.")
 def completion(shell: str, install: bool) -> None:

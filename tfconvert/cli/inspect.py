@@ -11,6 +11,7 @@ import click
 from tfconvert.cli.failure import JsonErrors
 from tfconvert.cli.keras_files import imports_option
 from tfconvert.cli.options import CONTEXT, MEMORY, json_option, options_of, show, to_source, utf8
+from tfconvert.cli.standard_input import NAME, model_file
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
@@ -25,13 +26,14 @@ Examples:
   tfconvert inspect saved_model/
   tfconvert inspect frozen.pb --output scores -v
   tfconvert inspect model.tflite --json
+  curl -s https://example.com/model.tflite | tfconvert inspect -
   tfconvert inspect saved_model/ --memory
   tfconvert inspect model.tflite --accelerator gpu
 """
 
 
 @click.command("inspect", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
-@click.argument("model", type=click.Path())
+@click.argument("model", type=click.Path(allow_dash=True))
 @imports_option
 @options_of(Selection)
 @options_of(LiteRT, "allow_custom_ops", "recurrent", "accelerator")
@@ -49,8 +51,8 @@ Examples:
 def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, verbose: bool, **settings: Any) -> None:
     """Describe MODEL, whether it will convert, and the result.
 
-    MODEL is anything that can be converted, or a .tflite file. The command runs a conversion without reading and
-    writing the weights, so the sizes and operators of the result are exact.
+    MODEL is anything that can be converted, a .tflite file, or - for a file on standard input. The command runs a
+    conversion without reading and writing the weights, so the sizes and operators of the result are exact.
 
     Exit status: 0 if the model will convert (or is a .tflite file), 1 if it won't or can't be read, 2 if the command
     line is wrong.
@@ -60,12 +62,13 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
     from tfconvert.tools.inspection import to_text
 
     try:
-        with JsonErrors(as_json, sys.stdout):
-            source, options = to_source(model, {**settings, "target": StableHLO.name if memory else None})
+        with JsonErrors(as_json, sys.stdout), model_file(model) as path:
+            source, options = to_source(path, {**settings, "target": StableHLO.name if memory else None})
+            name = NAME if model == "-" else source.name
             if memory:
-                _memory(source, options, dict(memory), as_json=as_json, verbose=verbose)
+                _memory(source, name, options, dict(memory), as_json=as_json, verbose=verbose)
                 return
-            found = look(source, options)
+            found = look(source, options)._replace(source=name)
     except ConversionError as problem:
         if as_json:
             print_json(problem.to_dict())
@@ -80,7 +83,7 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
 
 
 def _memory(
-    source: Source, options: Options, shapes: Mapping[str, Sequence[int]], *, as_json: bool, verbose: bool
+    source: Source, name: str, options: Options, shapes: Mapping[str, Sequence[int]], *, as_json: bool, verbose: bool
 ) -> None:
     """Prints the memory and operations of a run."""
     from tfconvert.cli.json_output import print_json
@@ -90,4 +93,4 @@ def _memory(
     if as_json:
         print_json({"functions": [each.to_dict() for each in found]})
     else:
-        click.echo(to_text(source.name, found, verbose=verbose), file=utf8(sys.stdout))
+        click.echo(to_text(name, found, verbose=verbose), file=utf8(sys.stdout))

@@ -13,8 +13,10 @@ from pathlib import Path
 import click
 
 from tfconvert.cli.help_page import Flag
+from tfconvert.converter.process.guard import Guard
 from tfconvert.importers.open_model import is_keras_file
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.files import is_file
 
 imports_option = click.option(
     "--import",
@@ -40,7 +42,7 @@ def prepare_for_keras(model: str, imports: Sequence[str], *, shows_log: bool = F
 
     Raises:
         UsageError: There are such files, and the model is not a Keras file.
-        ConversionError: One of them can't be read or run (`load-failed`).
+        ConversionError: One of them can't be read (`wrong-option`) or run (`bad-plugin`).
     """
     if not is_keras_file(Path(model)):
         if imports:
@@ -55,16 +57,13 @@ def prepare_for_keras(model: str, imports: Sequence[str], *, shows_log: bool = F
 def _import(path: str) -> None:
     """Runs a file as the module of its name, and registers what it defines in each Keras that is loaded."""
     name = Path(path).stem
-    try:
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
-            raise ImportError("its name doesn't end in .py")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module  # Keras looks for classes by the name of their module, too.
+    spec = importlib.util.spec_from_file_location(name, path) if is_file(path) else None
+    if spec is None or spec.loader is None:
+        raise error("wrong-option", f"there is no Python file {path}", hint="--import takes the path of a .py file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # Keras looks for classes by the name of their module, too.
+    with Guard(lambda problem: error("bad-plugin", f"{path} {problem}", hint="correct it, or leave it out")):
         spec.loader.exec_module(module)
-    except Exception as problem:
-        what = " ".join(f"{type(problem).__name__}: {problem}".split())
-        raise error("load-failed", f"can't import {path}: {what}", hint="check that Python runs the file") from problem
     defined = {
         name: value
         for name, value in vars(module).items()

@@ -28,7 +28,7 @@ from tfconvert.cli.output_options import (
     to_server,
 )
 from tfconvert.cli.progress import Progress, with_progress
-from tfconvert.cli.streams import can_redraw, say
+from tfconvert.cli.streams import can_redraw, emphasized, say
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.source import Source
@@ -255,8 +255,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
     callback=_print_versions,
     help="Show the versions of tfconvert and of what it runs on, and exit.",
 )
-@click.pass_obj
-def main(began: float | None, model: str, result: str | None, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
+def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
     """Convert a TensorFlow or JAX MODEL to a LiteRT file, OUTPUT or that of -o.
 
     MODEL is a SavedModel directory, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras
@@ -289,11 +288,12 @@ def main(began: float | None, model: str, result: str | None, as_json: bool, qui
             source = with_stats(source, dict(settings["input_stats"]), options.quantize)
         with JsonErrors(as_json, written.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
             job = _job(source, written, progress, options, server)
-            report = job._replace(imports=settings["imports"], began=began).run()
+            report = job._replace(imports=settings["imports"], began=click.get_current_context().obj).run()
     except ConversionError as problem:
         _print_error(problem, written, as_json)
         sys.exit(1)
-    if options.verify is not None and options.quantize is not None:
+    is_seen = not quiet and not as_json and can_redraw(written.report_stream)  # It is in the report, too.
+    if options.verify is not None and options.quantize is not None and not is_seen:
         show(low_fidelity(report))
     if as_json or not quiet:
         say(_text(report, written, as_json, verbose), written.report_stream)
@@ -392,7 +392,7 @@ def _print_error(problem: ConversionError, output: Output, as_json: bool) -> Non
 
 def _text(report: Report | CachedReport, output: Output, as_json: bool, verbose: bool) -> str:
     if not as_json:
-        return report.to_text(output.name, verbose=verbose)
+        return emphasized(report.to_text(output.name, verbose=verbose))
     from tfconvert.cli.json_output import to_json
 
     return to_json({"output_file": output.name, **report.to_dict()})

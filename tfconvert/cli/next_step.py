@@ -1,12 +1,13 @@
-"""What the user may do with a result: the command that runs a program, and the last line on a terminal."""
+"""The next command for a result: the one that runs a program, and the last line on a terminal."""
 
 from __future__ import annotations
 
 import shlex
-from os.path import splitext
+from pathlib import Path
 
 from tfconvert.cli.output_options import Output
 from tfconvert.exporters.output_file import descriptor_of, is_c_source
+from tfconvert.exporters.safetensors import PARAMETERS
 from tfconvert.report.report import Report
 from tfconvert.settings.options import Options
 from tfconvert.settings.targets import DRIVERS, Iree, LiteRT
@@ -26,8 +27,9 @@ def run_command(output: Output, target: Iree, report: Report) -> str:
     if any(each.dtype.startswith("complex") for each in first.inputs):
         return ""
     arguments = ["iree-run-module", f"--module={output.file}"]
-    # The scope of the weights is `SCOPE` in what writes them, `model`.
-    arguments += [f"--parameters=model={splitext(output.file)[0]}{each}" for each in report.beside if each != ".mlir"]
+    if PARAMETERS in report.beside:
+        # `model` is the scope of all weights; see the pass `weights-to-parameters`.
+        arguments.append(f"--parameters=model={Path(output.file).with_suffix(PARAMETERS)}")
     arguments += [f"--device={DRIVERS[target.backend]}", f"--function={first.function}"]
     for tensor in first.inputs:
         element = tensor.type.partition("[")[0]

@@ -14,9 +14,9 @@ import click
 
 from tfconvert.cli.help_page import Flag
 from tfconvert.cli.keras_files import prepare_for_keras
-from tfconvert.cli.streams import say
+from tfconvert.cli.streams import COLOURS, say
 from tfconvert.importers.source import Source
-from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
+from tfconvert.schema.diagnostics import Diagnostic, texts_of
 from tfconvert.schema.limits import Limits
 from tfconvert.settings.data import NESTED, SETTINGS, from_data
 from tfconvert.settings.options import Options
@@ -27,8 +27,6 @@ from tfconvert.settings.targets import Iree, LiteRT, StableHLO
 from tfconvert.settings.verify_options import Verify
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-
-_COLOURS = {ERROR: "red", WARNING: "magenta"}
 
 
 class Syntax(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
@@ -365,5 +363,5 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
     """Prints diagnostics on the error stream."""
     found = list(diagnostics)
     for diagnostic, text in zip(found, texts_of(found, with_code=True), strict=True):
-        head = click.style(f"tfconvert: {diagnostic.severity}:", fg=_COLOURS.get(diagnostic.severity), bold=True)
+        head = click.style(f"tfconvert: {diagnostic.severity}:", fg=COLOURS.get(diagnostic.severity), bold=True)
         say(f"{head} {text}", sys.stderr)

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from typing import TextIO, TypeGuard
 
 import click
 
+from tfconvert.schema.diagnostics import ERROR, NOTE, WARNING
+
 _FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EPIPE, getattr(errno, "EDQUOT", errno.ENOSPC)})
+
+
+COLOURS = {ERROR: "red", WARNING: "magenta"}
+"""The colours of findings on a terminal, by their severity."""
+
+# The first line of a report, and how its findings begin.
+_EMPHASIZED = re.compile(rf"\A.+|^  (?:({ERROR}|{WARNING}|{NOTE}):)", re.MULTILINE)
+
+
+def emphasized(text: str) -> str:
+    """Returns a report with its first line in bold, and the colours of its findings; `say` drops them elsewhere."""
+    return _EMPHASIZED.sub(lambda found: click.style(found[0], fg=COLOURS.get(found[1]), bold=True), text)
 
 
 def wants_colour() -> bool | None:

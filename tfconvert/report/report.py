@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -225,16 +226,16 @@ class Report(NamedTuple):
 
         return tuple(note for note in self.notes if note.code == LOW)
 
-    def _origin(self) -> str:
-        return f" from {_many(self.operations_before, self.operations_kind)}" if self.operations_before else ""
-
     def _arena_text(self, arena: int) -> str:
         is_open = any(None in (each.shape or ()) for interface in self.interfaces for each in interface.inputs)
-        return f"arena of the main graph: {size_text(arena)}{', with open sizes as stored' if is_open else ''}"
+        return f"arena of the main graph: {size_text(arena)}{', with dynamic sizes as stored' if is_open else ''}"
 
     def _operator_rows(self) -> list[tuple[str, str]]:
         ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
         return [(name, f"{self.operators[name]:>4}  {size_text(self.bytes_by_operator[name]):>10}") for name in ranking]
+
+    def _origin(self) -> str:
+        return f" from {_many(self.operations_before, self.operations_kind)}" if self.operations_before else ""
 
 
 class Recorder:
@@ -299,7 +300,7 @@ def head(source: str, output_file: str, beside: Iterable[str]) -> str:
         output_file: Where the result was written; empty if it was not.
         beside: The extensions of the files beside it.
     """
-    files = [output_file, *(os.path.splitext(output_file)[0] + each for each in beside)]
+    files = [output_file, *(str(Path(output_file).with_suffix(each)) for each in beside)]
     return f"{source} -> {', '.join(files)}" if output_file else source
 
 

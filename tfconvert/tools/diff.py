@@ -19,7 +19,7 @@ from tfconvert.converter.validation.inputs import sizes_of
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
 from tfconvert.ops.call import Array
-from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.diagnostics import ConversionError, printable
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of
@@ -231,8 +231,9 @@ def _step(stored: Array, kind: Any, largest: float) -> Array:
     element = types.element_of(kind)
     if isinstance(element, quant.UniformType):
         return _along(element.data.axis, element.data.scales, stored.ndim)
-    is_float = stored.dtype.kind in "fc" or "float" in str(stored.dtype)
-    return np.asarray(float(ml_dtypes.finfo(stored.dtype).eps) * largest if is_float else 0.0)
+    if stored.dtype.kind not in "fc" and "float" not in stored.dtype.name:
+        return np.asarray(0.0)
+    return np.asarray(float(ml_dtypes.finfo(stored.dtype).eps) * largest)  # type: ignore[no-untyped-call]
 
 
 _MAX_INPUTS = 32
@@ -260,6 +261,7 @@ class Diff(NamedTuple):
         outputs: The outputs of both on the same inputs.
         notes: Notes about outputs that could not be compared, and about the inputs.
         latency: The median time of each, in milliseconds; `None` unless measured.
+        names: The names of the files.
     """
 
     sizes: tuple[int, int]
@@ -268,6 +270,7 @@ class Diff(NamedTuple):
     outputs: tuple[OutputChange, ...] = ()
     notes: tuple[str, ...] = ()
     latency: tuple[float, float] | None = None
+    names: tuple[str, str] = ("first", "second")
 
     @property
     def is_same(self) -> bool:
@@ -285,6 +288,64 @@ class Diff(NamedTuple):
             "notes": list(self.notes),
             **({"latency": list(self.latency)} if self.latency is not None else {}),
         }
+
+    def to_text(self) -> str:
+        """Returns the first differences of each kind as text."""
+        return "\n".join(map(printable, self._lines()))
+
+    def _lines(self) -> Iterator[str]:
+        sizes = [f"{name}: {size} bytes" for name, size in zip(self.names, self.sizes, strict=True)]
+        yield "; ".join(sizes)
+        if self.outputs:
+            yield "  outputs:"
+            yield from _few(
+                [
+                    f"{each.signature}/{each.output} {each.what or 'agrees'} (largest error {each.max_absolute:.2e}, "
+                    f"{each.max_relative:.1e} of the largest value)"
+                    for each in self.outputs
+                ]
+            )
+        for section in dict.fromkeys(change.section for change in self.structure):
+            yield f"  {section}:"
+            own = [change for change in self.structure if change.section == section]
+            yield from _few([f"{each.what}: {each.first or 'none'} -> {each.second or 'none'}" for each in own])
+        if self.weights:
+            yield "  weights:"
+            yield from _few(
+                [
+                    f"{each.name} {list(each.shape)}: {each.first or 'none'} -> {each.second or 'none'}"
+                    + (f", {each.numbers} numbers differ, by up to {each.absolute:.3g}" if each.numbers else "")
+                    for each in self.weights
+                    if not each.is_rounding
+                ]
+            )
+            yield from _rounded([each for each in self.weights if each.is_rounding])
+        yield from (f"  note: {note}" for note in self.notes)
+        if self.latency is not None:
+            one, other = self.latency
+            yield f"  latency: {one:.3f} ms -> {other:.3f} ms, {other / one:.2f} times" if one else "  latency: none"
+        yield "  the same" if self.is_same else "  different"
+
+
+# Maximum number of lines of a section of the text.
+_MAX_LINES = 20
+
+
+def _few(lines: list[str]) -> list[str]:
+    more = [f"    ... and {len(lines) - _MAX_LINES} more (--json has all)"] if len(lines) > _MAX_LINES else []
+    return [f"    {line}" for line in lines[:_MAX_LINES]] + more
+
+
+def _rounded(weights: Sequence[WeightChange]) -> Iterator[str]:
+    """Yields a line for each pair of types of the weights that differ by less than a step."""
+    groups: dict[str, list[WeightChange]] = {}
+    for each in weights:
+        first, second = (kind.partition(" (")[0] for kind in (each.first, each.second))
+        groups.setdefault(f"{first} -> {second}", []).append(each)
+    for kinds, group in groups.items():
+        largest = max(each.absolute for each in group)
+        what = f"{len(group)} weight{'s'[: len(group) > 1]}, {kinds}"
+        yield f"    {what}: differ by rounding only, by up to {largest:.3g} (--json lists them)"
 
 
 def diff(
@@ -310,6 +371,7 @@ def diff(
         tuple(outputs),
         tuple(notes),
         _latency(first, second) if latency else None,
+        (os.fspath(first), os.fspath(second)),
     )
 
 
@@ -334,13 +396,13 @@ def _outputs(contents: Sequence[bytes], outlines: Sequence[Outline], data: Any) 
             other = others[keys[0]] if keys else outlines[1].signatures[0] if alone else None
             if other is None:
                 continue  # A missing output is a difference in structure.
+            if data is None and any(-1 in each.shape for each in one.inputs):
+                notes.append(f"{label!r} ran with 2 for a dynamic batch, and with 32 for other dynamic sizes")
             if [_kind(each) for each in one.inputs] != [_kind(each) for each in other.inputs]:
                 notes.append(f"the outputs of {label!r} were not compared: the inputs differ")
                 continue
             pair = _Pair(litert, contents, (one, other), label)
             draws = list(_given(entries, number, data)) if data is not None else _drawn(one.inputs)
-            if data is None and any(-1 in each.shape for each in one.inputs):
-                notes.append(f"{label!r} ran with 2 for a dynamic batch, and with 32 for other dynamic sizes")
             ran = [pair.run(values) for values in draws]
             found += pair.found.values()
             if not any(ran):

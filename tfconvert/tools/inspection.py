@@ -309,7 +309,7 @@ def _size_of(file: Path) -> int:
 # Maximum number of rows of a table without `verbose`.
 _MAX_ROWS = 12
 
-_CONVERTED = "yes: the conversion was run, except for reading and writing weights"
+_CONVERTED = "yes (all of it was tried but for the weights)"
 
 
 def to_text(inspection: Inspection, *, verbose: bool = False) -> str:

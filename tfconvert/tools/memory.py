@@ -143,6 +143,7 @@ def to_text(source: str, found: Sequence[Memory], *, verbose: bool = False) -> s
         if cost.library_calls:
             lines.append("  calls of libraries:")
         lines += _rows([_call(call) for call in cost.library_calls], verbose)
+    lines.append("These are the figures of a StableHLO program. For LiteRT, inspect without --memory shows the arena.")
     return "\n".join(lines)
 
 

@@ -94,7 +94,7 @@ def input_notes(found: Iterable[Interface], batch: int | None, *, has_delegates:
         notes.append(Diagnostic("no-batch", message, severity=NOTE))
     unknown = [each for each in inputs if "?" in each.type or "..." in each.type]
     if unknown and has_delegates:
-        message = f"inputs of open sizes keep many GPU and NPU delegates away: {', '.join(map(str, unknown))}"
+        message = f"many GPU and NPU delegates need fixed sizes, and these are dynamic: {', '.join(map(str, unknown))}"
         notes.append(Diagnostic("open-sizes", message, hint=_pinned(unknown), severity=NOTE))
     return notes
 
@@ -118,11 +118,11 @@ def _left_out(interface: Interface) -> Diagnostic:
 def _pinned(inputs: Sequence[Tensor]) -> str:
     """Returns how to pin the sizes of inputs."""
     if all("[?" in each.type and each.type.count("?") == 1 for each in inputs):
-        return "batch=1 (--batch 1) pins them"
+        return "batch=1 (--batch 1) fixes them"
     first = next(each for each in inputs if "..." in each.type or each.type.count("?") != each.type.count("[?"))
     dims = first.type.partition("[")[2].partition("]")[0].replace("...", "1,N").split(",")
     sizes = ",".join(("N" if at else "1") if dim == "?" else dim for at, dim in enumerate(dims))
-    return f"input_shapes (--input-shape {first.name}={sizes}) pins them, and batch=1 (--batch 1) first dimensions"
+    return f"input_shapes (--input-shape {first.name}={sizes}) fixes them; batch=1 (--batch 1) fixes only the first"
 
 
 def interfaces(module: ModuleOp) -> Iterator[Interface]:

@@ -62,12 +62,7 @@ def _near(name: str, nodes: Sequence[str]) -> list[str]:
     holding = [each for each in nodes if wanted in each.lower()]
     lasts = {each.lower().rpartition("/")[2]: each for each in sorted(nodes, key=len, reverse=True)}
     alike = [lasts[each] for each in difflib.get_close_matches(last, lasts, _NEAR)]
-    near = [
-        *sorted(ending, key=len),
-        *sorted(holding, key=len),
-        *difflib.get_close_matches(name, nodes, _NEAR),
-        *alike,
-    ]
+    near = [*sorted(ending, key=len), *sorted(holding, key=len), *difflib.get_close_matches(name, nodes, _NEAR), *alike]
     return list(dict.fromkeys(near))[:_NEAR]
 
 

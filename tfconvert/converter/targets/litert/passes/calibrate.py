@@ -92,7 +92,7 @@ class Calibrate:
             raise error(
                 "no-samples",
                 f"the mode {wanted.mode!r} needs samples to find the ranges of values",
-                hint="pass typical inputs: samples=... (--samples FILE.npz)",
+                hint="pass typical inputs with `samples` (--samples FILE.npz)",
             )
         set_ranges(found)
         if wanted.samples is None and not was_kept:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfconvert.converter.ir.interface import entry_functions, interface_of
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.dialects import dims, types
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
@@ -208,10 +208,8 @@ def _checked(value: Array, wanted: Input, number: int) -> Array:
         value = cast
     fitting = next((each for each in _forms(value, wanted.shape) if _fits(each.shape, wanted.shape)), None)
     if fitting is None:
-        shape = wanted.shape or ()
         raise _sample_error(
-            f"{what} has the shape {list(value.shape)}, and the model expects {dims.text(shape)}: "
-            f"{dims.difference(value.shape, shape)}"
+            f"{what} has the shape {list(value.shape)}, and the model expects {list(wanted.shape or ())}"
         )
     return fitting
 
