@@ -17,6 +17,6 @@ def temporary_page(model: str) -> str:
 
 
 def open_page(path: str) -> None:
-    """Opens a page in the user's browser; says so if there is none."""
+    """Opens a page in the user's browser; says so if it finds no browser."""
     if not webbrowser.open(Path(path).absolute().as_uri()):
         say(f"tfconvert: note: found no browser; open {path}", sys.stderr)

@@ -48,7 +48,7 @@ def _count(constant: Attribute) -> int:
 
 
 def histogram(values: Array) -> dict[str, Any] | None:
-    """Returns the distribution of values; `None` if there are none, or they are no numbers.
+    """Returns the distribution of values; `None` without values, or if they are not numbers.
 
     Args:
         values: The values, as they are stored. Of more than `MAX_NUMBERS`, every n-th is looked at.

@@ -37,7 +37,7 @@ FILE, FAILED, CONVERSION, COMPARISON = "file", "failed", "conversion", "comparis
 
 
 class View(NamedTuple):
-    """What a page shows.
+    """The contents of a page.
 
     Attributes:
         kind: The kind of the page.
@@ -69,7 +69,7 @@ def view_page(model: object, other: object = None, *, options: Options | None = 
         bench: Whether to measure the operators of the file in LiteRT, for the latency of each.
 
     Raises:
-        ConversionError: There is no such file, or it is none (`model-not-found`, `malformed-tflite`); or one of two
+        ConversionError: There is no such file (`model-not-found`), or it is damaged (`malformed-tflite`); or one of two
             can't be converted.
     """
     return view(model, other, options=options, bench=bench).to_html()
