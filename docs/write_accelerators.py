@@ -54,10 +54,10 @@ for acceptance in model.report.acceptances:
 
 ## What is rewritten
 
-Every file gets the forms that accelerators take where that adds no operator and is not slower on the CPU: constants in
-the rank that the GPU reads right, one GATHER for a rotation, RESIZE_NEAREST_NEIGHBOR for pixels that are repeated, group
-normalizations in rank 4, and the like. The only operator that is added is a second GATHER: two of them take at most a
-third of the time of the MIRROR_PAD that they replace.
+Every file gets the forms that accelerators take where that adds no operator and is no slower on the CPU: constants in
+the rank that the GPU reads right, one GATHER for a rotation, RESIZE_NEAREST_NEIGHBOR for pixels that are repeated,
+group normalizations in rank 4, and the like. The only operator that is added is a second GATHER: two of them take at
+most a third of the time of the MIRROR_PAD that they replace.
 
 Whatever needs more operators is written for the accelerators that `--accelerator` names, and only where one of them
 does not take an operator, or computes it wrongly: SLICE and RESHAPE for `x[:, 0]`, places as a vector for an embedding,
