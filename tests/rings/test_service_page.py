@@ -106,8 +106,8 @@ def _convert(page: Any, folder: Path) -> None:
     page.set_input_files("#folder", folder)
     page.click("#submit")
     page.wait_for_selector("#job .state.succeeded, #job .state.failed, #form-problem:not(:empty)")
-    assert not page.locator("#outcome .problems").all_inner_texts()
-    page.wait_for_selector("iframe.report")
+    assert not page.locator("#findings >> text=Why it failed").all_inner_texts()
+    page.wait_for_selector("text=Open the report")
 
 
 def test_drop_stages_report_download(
@@ -122,13 +122,23 @@ def test_drop_stages_report_download(
     page.wait_for_selector(".state.queued")
     server.release()
     page.wait_for_selector("#job .state.succeeded")
+    page.wait_for_selector("text=Open the report")
+    assert page.is_hidden("#stages li")
+    page.click("#stages-title")
     stages = page.locator("#stages li").all_inner_texts()
     assert [stage.split()[0] for stage in stages[:2]] == ["unpack", "open"]
     assert stages[-1] == "write"
     _until(page, "document.getElementById('live').textContent.includes('is converted')")
+    page.click("text=Open the report")
     frame = page.wait_for_selector("iframe.report").content_frame()
     frame.wait_for_selector("#summary .tiles")
     assert frame.evaluate("self.origin") == "null"
+    assert page.is_hidden("#job")
+    assert page.evaluate("innerHeight - document.querySelector('iframe.report').offsetHeight") < 80
+    assert _violations(page) == []
+    page.click("text=Back to the job")
+    _until(page, "document.activeElement.id === 'job-title'")
+    assert page.locator("iframe").count() == 0
     with page.expect_download() as download:
         page.click("text=Download the model")
     assert download.value.suggested_filename == f"{name}.tflite"
@@ -148,14 +158,135 @@ def test_options_are_sent(open_page: Open, server: RunningService, digits_model:
     page.select_option("#quantize", "int8")
     page.set_input_files("#samples", tmp_path / "samples.npz")
     page.fill("#batch", "1")
-    page.click("summary")
-    page.fill("#more", '{"allow_custom_ops": true}')
+    page.check("#verify")
+    page.click("#more-settings > summary")
+    page.check("#set-allow_custom_ops")
+    page.check("#set-accelerator-gpu")
+    page.check("#set-accelerator-npu")
+    page.fill("#set-signatures", "serving_default")
+    page.select_option("#set-quantize-io", label="int8")
+    page.click("#rare-settings > summary")
+    page.fill("#set-verify-min_snr", "3")
+    page.fill("#more", '{"metadata": {"description": "Digits"}}')
     _convert(page, digits_model)
     (job,) = server.jobs
-    assert job.settings["batch"] == 1
-    assert job.settings["quantize"] == "int8"
-    assert job.settings["allow_custom_ops"] is True
+    assert job.settings == {
+        "batch": 1,
+        "quantize": {"mode": "int8", "io": "int8"},
+        "verify": {"min_snr": 3},
+        "allow_custom_ops": True,
+        "accelerator": ["gpu", "npu"],
+        "signatures": ["serving_default"],
+        "metadata": {"description": "Digits"},
+    }
     assert job.calibration_sha256
+    told = page.inner_text("#job-settings")
+    assert "Quantization: int8" in told
+    assert "Type of inputs and outputs: int8" in told
+    assert "Custom ops" in told
+    tiles = page.inner_text("#outcome")
+    assert "Fidelity" in tiles
+    assert "on the GPU" in tiles
+    row = page.inner_text("#jobs tbody tr")
+    assert "Quantization: int8" in row
+    assert "verified" in row
+    page.click("text=Change the settings")
+    _until(page, "document.activeElement.id === 'convert-title'")
+    values = {id: page.input_value(f"#{id}") for id in ("quantize", "batch", "set-signatures", "set-verify-min_snr")}
+    assert values == {"quantize": "int8", "batch": "1", "set-signatures": "serving_default", "set-verify-min_snr": "3"}
+    assert page.input_value("#set-quantize-io") == '"int8"'
+    assert page.is_checked("#set-accelerator-npu")
+    assert json.loads(page.input_value("#more")) == {"metadata": {"description": "Digits"}}
+    page.fill("#set-verify-min_snr", "2")
+    page.click("#submit")
+    _until(page, "document.querySelectorAll('#jobs tbody tr').length === 2")
+    first, second = server.jobs
+    assert second.settings == {**first.settings, "verify": {"min_snr": 2}}
+    assert (second.model_sha256, second.calibration_sha256) == (first.model_sha256, first.calibration_sha256)
+
+
+def test_wrong_fields_and_missing_samples_are_told_before_anything_is_sent(
+    open_page: Open, server: RunningService, digits_model: Path
+) -> None:
+    page = open_page()
+    page.set_input_files("#folder", digits_model)
+    page.click("#more-settings > summary")
+    page.fill("#set-input_shapes", "pixels: 1, eight, 8, 1")
+    page.click("#more-settings > summary")
+    page.click("#submit")
+    assert 'Input shapes: "eight" is not a size' in page.inner_text("#form-problem")
+    assert page.evaluate("document.activeElement.id") == "set-input_shapes"
+    page.fill("#set-input_shapes", "pixels: 1, 8, 8, 1")
+    page.select_option("#quantize", "int8")
+    page.click("#submit")
+    message, hint = page.locator("#form-problem p").all_inner_texts()
+    assert "needs calibration samples" in message
+    assert "dynamic" in hint
+    assert page.evaluate("document.activeElement.id") == "samples"
+    assert server.jobs == []
+    page.check("#trained")
+    page.click("#submit")
+    page.wait_for_selector("#job .state.failed")
+    (job,) = server.jobs
+    assert job.settings == {"quantize": "int8", "input_shapes": {"pixels": [1, 8, 8, 1]}}
+
+
+def test_settings_that_a_target_lacks_are_not_sent(open_page: Open, server: RunningService, digits_model: Path) -> None:
+    page = open_page()
+    page.click("#more-settings > summary")
+    page.select_option("#quantize", "int8")
+    page.check("#set-allow_flex")
+    page.select_option("#target", "stablehlo")
+    assert page.is_hidden("#set-allow_flex")
+    assert page.is_hidden("#samples-field")
+    page.click("#rare-settings > summary")
+    page.select_option("#set-mlir_weights", label="inline")
+    _convert(page, digits_model)
+    (job,) = server.jobs
+    assert job.settings == {"target": "stablehlo", "mlir_weights": "inline"}
+
+
+_INVERSE = """node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: 4 } dim { size: 4 } } } } }
+node { name: "a" op: "MatrixInverse" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "b" op: "Cholesky" input: "a" attr { key: "T" value { type: DT_FLOAT } } }
+"""
+
+
+def test_a_failure_tells_each_hint_once_and_offers_what_helps(
+    open_page: Open, server: RunningService, tmp_path: Path
+) -> None:
+    (tmp_path / "model.pbtxt").write_text(_INVERSE)
+    page = open_page()
+    page.set_input_files("#file", tmp_path / "model.pbtxt")
+    page.click("#submit")
+    page.wait_for_selector("#findings .problems")
+    (group,) = page.locator("#findings li").all()
+    assert group.locator("p").count() == 3
+    text = page.inner_text("#findings")
+    assert text.count("Compute it before or after the model") == 1
+    assert "Select TF ops" in text
+    assert "--" not in text
+    page.click("text=Try again with Select TF ops")
+    page.wait_for_selector("#job .state.succeeded")
+    first, second = server.jobs
+    assert (first.settings, second.settings) == ({}, {"allow_flex": True})
+    assert first.model_sha256 == second.model_sha256
+    assert page.locator("text=Try again with Select TF ops").count() == 0
+
+
+def test_deleting_asks_first(open_page: Open, server: RunningService) -> None:
+    server.add("kept.tar", JobState.FAILED, 1e9, problem={"errors": [{"code": "x", "message": "y"}]})
+    page = open_page(f"#job={server.jobs[0].id}")
+    page.click("#actions >> text=Delete")
+    assert page.inner_text("#asked-title") == "Delete kept.tar?"
+    assert _violations(page) == []
+    page.click("button:text-is('Keep')")
+    assert len(server.jobs) == 1
+    page.click("#actions >> text=Delete")
+    page.click("#asked button:text-is('Delete')")
+    page.wait_for_selector("text=No jobs yet.")
+    assert server.jobs == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -166,18 +297,21 @@ def test_accessibility_and_small_screens(
     page.wait_for_selector("text=No jobs yet.")
     assert _violations(page) == [], "empty"
     page.click("#submit")
-    page.click("summary")
+    page.click("#more-settings > summary")
+    page.click("#rare-settings > summary")
     page.select_option("#quantize", "int8")
+    page.check("#verify")
     assert "Choose a model" in page.inner_text("#form-problem")
     assert _violations(page) == [], "a form that is not complete"
     page.select_option("#quantize", "")
+    page.uncheck("#verify")
     server.hold()
     page.set_input_files("#folder", digits_model)
     page.click("#submit")
     page.wait_for_selector("#job .state.queued")
     assert _violations(page) == [], "waiting"
     server.release()
-    page.wait_for_selector("iframe.report")
+    page.wait_for_selector("text=Open the report")
     assert _violations(page) == [], "succeeded"
     (tmp_path / "model.zip").write_bytes(b"no archive")
     page.set_input_files("#file", tmp_path / "model.zip")
@@ -221,15 +355,21 @@ def test_everything_works_by_keyboard(open_page: Open, digits_model: Path) -> No
     go_to("#actions .strong")
     with page.expect_download():
         keyboard.press("Enter")
-    page.wait_for_selector("iframe.report")
-    go_to("#report button")
+    go_to("#actions a")
     keyboard.press("Enter")
+    page.wait_for_selector("iframe.report")
+    assert page.evaluate("document.activeElement.id") == "report-back"
+    keyboard.press("Enter")
+    _until(page, "document.activeElement.id === 'job-title'")
     go_to("#jobs a")
     keyboard.press("Enter")
     _until(page, "document.activeElement.id === 'job-title'")
     page.wait_for_selector("#actions")
     while page.evaluate("document.activeElement.textContent") != "Delete":
         keyboard.press("Tab")
+    keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.textContent") == "Keep"
+    keyboard.press("Shift+Tab")
     keyboard.press("Enter")
     page.wait_for_selector("text=No jobs yet.")
     assert page.evaluate("document.activeElement.id") == "jobs-title"
@@ -258,8 +398,9 @@ def test_hostile_names_are_shown_and_do_nothing(open_page: Open, server: Running
     server.add(HOSTILE, JobState.FAILED, 1.0, problem=problem)
     page = open_page(f"#job={server.jobs[0].id}")
     page.wait_for_selector("#job .state.failed")
-    assert HOSTILE in page.inner_text("#outcome")
-    assert "\\u{202e}" in page.inner_text("#outcome")
+    page.wait_for_selector("#findings li")
+    assert HOSTILE in page.inner_text("#findings")
+    assert "\\u{202e}" in page.inner_text("#findings")
     assert page.locator("img").count() == 0
     assert page.evaluate("window.hurt") is None
 
@@ -302,6 +443,7 @@ def test_a_token_is_asked_for_and_kept_in_the_tab(open_page: Open, guarded: Runn
         page.click("text=Download the model")
     assert Path(download.value.path()).stat().st_size > 1000
     page.reload()
+    page.click("text=Open the report")
     page.wait_for_selector("iframe.report")
     assert page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
 

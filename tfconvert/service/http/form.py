@@ -16,7 +16,7 @@ from tfconvert.service.storage import Incoming
 
 _FILES = ("model", "calibration")
 # Text fields and their maximum bytes.
-_TEXTS = {"options": 1 << 18, "place": 1 << 12}
+_TEXTS = {"options": 1 << 18, "place": 1 << 12, "job": 32}
 
 _MAX_HEADER = 1 << 13
 # Minimum number of bytes for a write: each one is a call in another thread.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.error_codes import all_codes
+from tfconvert.service.http.page_settings import fields
 
 _OWN = "tfconvert.service.page"
 _REPORTS = "tfconvert.report"
@@ -62,7 +63,17 @@ FILES: Mapping[str, PageFile] = {
     "text.js": PageFile("text.js", _SCRIPT, package=_REPORTS),
     **{
         name: PageFile(name, _SCRIPT)
-        for name in ("service.js", "requests.js", "tar.js", "progress.js", "form.js", "job.js", "jobs.js")
+        for name in (
+            "service.js",
+            "requests.js",
+            "tar.js",
+            "progress.js",
+            "settings.js",
+            "form.js",
+            "job.js",
+            "jobs.js",
+            "report.js",
+        )
     },
 }
 """The files that the page loads, by their names below `/page/`; colours and elements are made as those of reports."""
@@ -77,6 +88,12 @@ _HEAD = "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<title>Error cod
 def get_page() -> Response:
     """Open the page."""
     return _response(INDEX)
+
+
+@ROUTES.get("/page/settings.json")
+def get_settings() -> Mapping[str, Any]:
+    """Load what the form is made of."""
+    return fields()
 
 
 @ROUTES.get("/page/{name}")

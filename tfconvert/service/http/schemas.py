@@ -85,6 +85,7 @@ class JobView(BaseModel):
                     "model_name": "saved_model.tar.gz",
                     "place": "",
                     "settings": {"quantize": "dynamic"},
+                    "has_samples": False,
                     "size_in": 14021,
                     "created": 1767225600.0,
                     "started": 1767225600.01,
@@ -108,6 +109,7 @@ class JobView(BaseModel):
     model_name: str = Field(description="What the model was called where it came from.")
     place: str = Field(description="The path or URL of the model, empty if it was uploaded.")
     settings: dict[str, Any] = Field(description="Keywords of tfconvert.convert.")
+    has_samples: bool = Field(description="Whether calibration samples were uploaded.")
     size_in: int = Field(description="Bytes that were uploaded.")
     created: float
     started: float | None
@@ -116,8 +118,8 @@ class JobView(BaseModel):
     attempt: int = Field(description="How often it was begun.")
     problem: Findings | None = Field(description="Why it failed.")
     summary: dict[str, Any] = Field(
-        description="Size and operators of the result, extensions of the files beside it; its "
-        "fidelity, if that was measured."
+        description="Size and operators of the result, extensions of the files beside it; if they were asked for, its "
+        "fidelity, largest difference (max_absolute) and the verdicts on accelerators."
     )
     is_cached: bool = Field(description="Whether the result is that of an equal job.")
     cancel_requested: bool
@@ -130,7 +132,8 @@ class JobView(BaseModel):
         """Returns the public part of a job."""
         known = job._asdict()
         return JobView.model_construct(
-            **{name: known[name] for name in JobView.model_fields if name not in ("links", "problem", "settings")},
+            **{name: known[name] for name in JobView.model_fields if name in known and name not in ("problem", "settings")},
+            has_samples=bool(job.calibration_sha256),
             settings=dict(job.settings),
             problem=None if job.problem is None else Findings.model_validate(job.problem),
             links=_links(job),

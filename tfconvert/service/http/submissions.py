@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import Request
+from fastapi.concurrency import run_in_threadpool
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service.http.access import Caller
@@ -17,7 +18,7 @@ from tfconvert.service.http.form import Form, FormReader
 from tfconvert.service.http.problems import TryLaterError
 from tfconvert.service.http.service import Service
 from tfconvert.service.http.settings import read_settings
-from tfconvert.service.jobs import Submission
+from tfconvert.service.jobs import JobRecord, Submission
 from tfconvert.service.model_kinds import recognize
 from tfconvert.service.model_places import check as check_place
 from tfconvert.service.storage import Incoming, Upload
@@ -32,7 +33,7 @@ FORM: dict[str, Any] = {
                 "schema": {
                     "type": "object",
                     "additionalProperties": False,
-                    "oneOf": [{"required": ["model"]}, {"required": ["place"]}],
+                    "oneOf": [{"required": ["model"]}, {"required": ["place"]}, {"required": ["job"]}],
                     "properties": {
                         "model": {
                             "type": "string",
@@ -43,6 +44,12 @@ FORM: dict[str, Any] = {
                             "type": "string",
                             "maxLength": 4096,
                             "description": "Instead of a file: a path or URL that the server may read.",
+                        },
+                        "job": {
+                            "type": "string",
+                            "pattern": "^[0-9a-f]{32}$",
+                            "description": "Instead of a file: the ID of a job whose model, and samples if none are "
+                            "sent, are used again.",
                         },
                         "options": {
                             "type": "object",
@@ -94,11 +101,12 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
         settings = read_settings(form.texts.get("options", ""))
         place = form.texts.get("place", "")
         _check(form, settings, place, service)
+        former = await _former(form, service, caller)
         kept = {field: await asyncio.to_thread(file.incoming.keep) for field, file in form.files.items()}
     name = form.files["model"].name if "model" in form.files else _last(place)
     if "model" in kept:
         await asyncio.to_thread(recognize, service.folders.model(kept["model"].sha256), name)
-    return Submission(
+    submission = Submission(
         caller.owner,
         settings,
         name,
@@ -107,6 +115,25 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
         place,
         sum(each.size for each in kept.values()),
         key,
+    )
+    return submission if former is None else _again(submission, former)
+
+
+async def _former(form: Form, service: Service, caller: Caller) -> JobRecord | None:
+    """Returns the job whose model is to be converted again."""
+    if "job" not in form.texts:
+        return None
+    return await run_in_threadpool(service.store.get, form.texts["job"], caller.sees)
+
+
+def _again(submission: Submission, former: JobRecord) -> Submission:
+    """Returns a submission with the model of a job, and its samples unless there are others."""
+    samples = former.calibration_sha256 if _OWN in submission.settings else ""
+    return submission._replace(
+        model_name=former.model_name,
+        model_sha256=former.model_sha256,
+        calibration_sha256=submission.calibration_sha256 or samples,
+        place=former.place,
     )
 
 
@@ -130,8 +157,8 @@ def _slot(service: Service, caller: Caller) -> Iterator[None]:
 
 
 def _check(form: Form, settings: Mapping[str, Any], place: str, service: Service) -> None:
-    if ("model" in form.files) == bool(place):
-        raise _bad_request("either 'model' or 'place' must be there", "send a file as 'model'")
+    if sum(("model" in form.files, bool(place), "job" in form.texts)) != 1:
+        raise _bad_request("one of 'model', 'place' and 'job' must be there", "send a file as 'model'")
     if "model" in form.files and not form.files["model"].incoming.size:
         raise _bad_request("'model' is empty", "with curl: -F model=@saved_model.tar.gz")
     if "calibration" in form.files and _OWN not in settings:

@@ -1,6 +1,7 @@
 // The form: the model, its settings, and the upload.
 
-import { newKey, submit } from "./requests.js";
+import { newKey, sentence, submit } from "./requests.js";
+import { SettingFields, inBrowser } from "./settings.js";
 import { pack, walk } from "./tar.js";
 
 const by = (id) => document.getElementById(id);
@@ -9,31 +10,46 @@ const HELP = {
   dynamic: "Weights take a quarter of their size; no samples are needed.",
   float16: "Weights take half their size; best on GPUs.",
   weights: "Weights are stored as integers and used as floats.",
-  int8: "All operators compute with integers. Add typical inputs, unless the model was trained for quantization.",
-  int16: "8-bit weights and 16-bit activations. Add typical inputs.",
+  int8: "All operators compute with integers.",
+  int16: "8-bit weights and 16-bit activations.",
 };
 
 export class Form {
   constructor(onSubmitted, onRefused) {
     this.onSubmitted = onSubmitted;
     this.onRefused = onRefused;
-    this.model = null; // `{name, blob, note}`
+    this.model = null; // `{name, blob}`, or `{name, job, samples}` for the model of a job.
     this.key = "";
+    this.fields = new SettingFields();
+    this.drawn = this.fields.draw(by("common"), by("rare")).then(() => this.changed());
     by("form").addEventListener("submit", (event) => { event.preventDefault(); this.send(); });
     by("form").addEventListener("input", () => { this.key = ""; });
-    by("quantize").addEventListener("change", () => this.quantizeChanged());
+    for (const id of ["quantize", "verify", "target"]) by(id).addEventListener("change", () => this.changed());
     by("file").addEventListener("change", () => this.pickedFile());
     by("folder").addEventListener("change", () => this.pickedFolder());
+    by("samples").addEventListener("change", () => this.showSamples());
     by("stop").addEventListener("click", () => this.stopper && this.stopper.abort());
-    this.quantizeChanged();
     this.takeDrops();
+    this.drawn.catch(onRefused);
   }
 
-  quantizeChanged() {
-    const mode = by("quantize").value;
+  get mode() {
+    return by("target").value === "litert" ? by("quantize").value : "";
+  }
+
+  changed() {
+    const { mode } = this;
+    by("quantize-field").hidden = by("target").value !== "litert";
     by("samples-field").hidden = !STATIC.includes(mode);
     by("quantize-help").textContent = HELP[mode] || "";
     by("quantize-help").hidden = !mode;
+    this.fields.show({ target: by("target").value, quantize: mode, verify: by("verify").checked });
+  }
+
+  showSamples() {
+    const [file] = by("samples").files;
+    const again = this.model && this.model.samples ? "those of the former job" : "";
+    by("samples-picked").textContent = plain(file ? `${file.name}: ${bytes(file.size)}` : again);
   }
 
   pickedFile() {
@@ -60,7 +76,34 @@ export class Form {
     this.model = { name, blob };
     this.key = "";
     by("picked").textContent = plain(`${name}: ${note}`);
-    by("form-problem").textContent = "";
+    this.show("");
+    this.showSamples();
+  }
+
+  // Fills the form with a job: its model, which the server has, and its settings.
+  async edit(job) {
+    await this.drawn;
+    by("form").reset();
+    this.model = { name: job.model_name, job: job.id, samples: job.has_samples };
+    this.key = "";
+    by("picked").textContent = plain(`${job.model_name}: the model of the former job, which need not be sent again`);
+    const { quantize, verify, batch, target, ...rest } = this.fields.fill(job.settings || {});
+    const given = (job.settings || {}).quantize;
+    by("quantize").value = (given && given.mode) || given || "";
+    by("verify").checked = Boolean((job.settings || {}).verify);
+    by("batch").value = batch ?? "";
+    by("target").value = target || "litert";
+    const left = Object.fromEntries(Object.entries(quantize && typeof quantize === "object" ? quantize : {}).filter(([name]) => name !== "mode"));
+    if (Object.keys(left).length) rest.quantize = given;
+    if (verify && typeof verify === "object") rest.verify = job.settings.verify;
+    by("more").value = Object.keys(rest).length ? JSON.stringify(rest) : "";
+    by("trained").checked = STATIC.includes(by("quantize").value) && !job.has_samples;
+    this.changed();
+    this.showSamples();
+    this.show("");
+    by("more-settings").open = true;
+    by("convert-title").focus();
+    by("convert").scrollIntoView();
   }
 
   // Accept a drop anywhere on the page. Otherwise the browser would leave the page and open the file.
@@ -94,24 +137,43 @@ export class Form {
   settings() {
     let more = {};
     by("more-problem").textContent = "";
-    by("more").removeAttribute("aria-invalid");
+    document.querySelectorAll("#form [aria-invalid]").forEach((each) => each.removeAttribute("aria-invalid"));
     try {
       more = JSON.parse(by("more").value.trim() || "{}");
       if (typeof more !== "object" || more === null || Array.isArray(more)) throw new Error("it must be an object, {...}");
     } catch (error) {
       by("more-problem").textContent = plain(`The settings are not valid JSON: ${error.message}`);
-      by("more").setAttribute("aria-invalid", "true");
-      by("more").closest("details").open = true;
-      by("more").focus();
-      return null;
+      return this.point(by("more"));
     }
-    const [mode, batch] = [by("quantize").value, by("batch").value];
     if (!by("batch").validity.valid) {
       this.show("The batch size must be a whole number, at least 1.");
-      by("batch").focus();
-      return null;
+      return this.point(by("batch"));
     }
-    return { ...(mode && { quantize: mode }), ...(batch && { batch: Number(batch) }), ...(by("verify").checked && { verify: true }), ...more };
+    const { mode } = this;
+    const [batch, target] = [by("batch").value, by("target").value];
+    let rest;
+    try {
+      rest = this.fields.read();
+    } catch (wrong) {
+      this.show(wrong.message);
+      return this.point(wrong.input);
+    }
+    return {
+      ...rest,
+      ...(target !== "litert" && { target }),
+      ...(mode && { quantize: rest.quantize ? { mode, ...rest.quantize } : mode }),
+      ...(batch && { batch: Number(batch) }),
+      ...(by("verify").checked && { verify: rest.verify || true }),
+      ...more,
+    };
+  }
+
+  // Shows which field is wrong.
+  point(input) {
+    for (let at = input.closest("details"); at; at = at.parentElement.closest("details")) at.open = true;
+    input.setAttribute("aria-invalid", "true");
+    input.focus();
+    return null;
   }
 
   // Returns the form data to send, or `null` if something is missing.
@@ -125,11 +187,19 @@ export class Form {
       by("file").focus();
       return null;
     }
+    const { blob, name, job, samples } = this.model || {};
+    const [chosen] = by("samples-field").hidden ? [] : by("samples").files;
+    const given = settings.quantize && settings.quantize.mode ? settings.quantize.mode : settings.quantize;
+    if (STATIC.includes(given) && !chosen && !(samples && !place) && !by("trained").checked) {
+      this.show(`The mode ${given} needs calibration samples: typical inputs of the model.`, "Choose a file of them, or a mode without samples, such as dynamic; or say that the model was trained for quantization.");
+      by("samples").focus();
+      return null;
+    }
     form.append("options", JSON.stringify(settings));
     if (place) form.append("place", place);
-    else form.append("model", this.model.blob, this.model.name);
-    const [samples] = by("samples").files;
-    if (samples && !by("samples-field").hidden) form.append("calibration", samples, samples.name);
+    else if (job) form.append("job", job);
+    else form.append("model", blob, name);
+    if (chosen) form.append("calibration", chosen, chosen.name);
     return form;
   }
 
@@ -137,7 +207,20 @@ export class Form {
     if (this.stopper) return;
     this.show("");
     const form = this.content();
-    if (form === null) return;
+    if (form !== null) await this.post(form);
+  }
+
+  // Converts the model of a job again with some settings.
+  async again(job, settings) {
+    const form = new FormData();
+    form.append("options", JSON.stringify(settings));
+    form.append("job", job.id);
+    this.key = "";
+    await this.post(form);
+  }
+
+  async post(form) {
+    if (this.stopper) return;
     this.key = this.key || newKey(); // The same key when the upload is repeated after a lost connection.
     this.stopper = new AbortController();
     this.busy(true);
@@ -147,7 +230,8 @@ export class Form {
       this.key = "";
       this.onSubmitted(job);
     } catch (problem) {
-      this.show([problem.message, ...problem.diagnostics.map((each) => each.hint).filter(Boolean)].join(" "));
+      const hints = new Set(problem.diagnostics.map((each) => each.hint).filter(Boolean));
+      this.show(problem.message, await inBrowser([...hints].join("; ")));
       this.onRefused(problem);
     } finally {
       this.stopper = null;
@@ -163,7 +247,8 @@ export class Form {
     if (is) say("Uploading the model");
   }
 
-  show(text) {
-    by("form-problem").textContent = plain(text);
+  // Shows what is wrong, and what to do about it.
+  show(text, hint) {
+    by("form-problem").replaceChildren(...(text ? [el("p", { class: "problem" }, text)] : []), ...(hint ? [el("p", { class: "dim" }, sentence(hint))] : []));
   }
 }

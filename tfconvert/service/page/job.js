@@ -1,8 +1,9 @@
 // One job: its progress by stage, its outcome, and the actions on it.
 
 import { badge } from "./jobs.js";
-import { download, jobPath, json, request } from "./requests.js";
+import { download, jobPath, json, request, sentence } from "./requests.js";
 import { follow } from "./progress.js";
+import { inBrowser, summary } from "./settings.js";
 
 const by = (id) => document.getElementById(id);
 const ENDED = ["succeeded", "failed", "cancelled"];
@@ -17,12 +18,13 @@ const extension = (settings) => ({ stablehlo: settings.mlir_artifact ? ".mlirbc"
 export const stem = (name) => String(name || "model").split(/[\\/]/).filter(Boolean).pop()?.replace(/\.(tar|zip|tgz|gz|pb|pbtxt|mlir|mlirbc|bin)$/g, "") || "model";
 
 export class JobView {
-  constructor(onChange, onProblem) {
+  // `form` takes a job's model and settings, to convert it again.
+  constructor(form, onChange, onProblem) {
+    this.form = form;
     this.onChange = onChange;
     this.onProblem = onProblem;
     this.stages = [];
     this.job = null;
-    addEventListener("message", (event) => this.handReport(event));
   }
 
   async show(id, focus) {
@@ -37,7 +39,7 @@ export class JobView {
       this.draw();
       if (focus) by("job-title").focus();
       if (!ENDED.includes(job.state)) this.follow(stopper.signal);
-      else this.loadReport(stopper.signal);
+      else this.loadFindings(stopper.signal);
     } catch (problem) {
       if (!stopper.signal.aborted) this.onProblem(problem);
     }
@@ -46,7 +48,7 @@ export class JobView {
   leave() {
     if (this.stopper) this.stopper.abort();
     by("job").hidden = true;
-    this.job = this.frame = this.report = null;
+    this.job = null;
     clearTimeout(this.saying);
   }
 
@@ -58,7 +60,7 @@ export class JobView {
       this.job = await json(jobPath(id), { signal });
       this.draw();
       say(`${this.job.model_name} ${SAYS[this.job.state]}`);
-      this.loadReport(signal);
+      this.loadFindings(signal);
       this.onChange();
     } catch (problem) {
       if (!signal.aborted) this.onProblem(problem);
@@ -84,13 +86,15 @@ export class JobView {
     by("job-title").textContent = plain(job.model_name);
     by("job-body").replaceChildren(
       el("p", { id: "job-state" }),
+      el("ul", { id: "job-settings", class: "settings", "aria-label": "Settings" }),
       el("p", { id: "job-trouble", class: "problem", role: "status" }),
-      el("ol", { id: "stages", class: "stages", "aria-label": "Stages" }),
-      el("div", { id: "outcome" }, this.outcome()),
+      el("details", { id: "stages-box", open: !ENDED.includes(job.state) }, el("summary", { id: "stages-title" }), el("ol", { id: "stages", class: "stages", "aria-label": "Stages" })),
+      el("div", { id: "outcome" }, this.tiles()),
+      el("div", { id: "findings" }),
       el("div", { class: "row", id: "actions" }, this.actions()),
-      el("div", { id: "report" }),
     );
     this.drawState();
+    this.drawSettings();
   }
 
   drawState() {
@@ -102,17 +106,27 @@ export class JobView {
       const current = runs && !next;
       return el("li", { "aria-current": current && "step" }, stage.name, next && el("small", {}, ` ${duration(Math.max(0, next.at - stage.at))}`));
     }));
-    by("stages").hidden = !stages.length;
+    by("stages-title").textContent = many(stages.length, "stage");
+    by("stages-box").hidden = !stages.length;
   }
 
-  outcome() {
+  async drawSettings() {
     const { job } = this;
-    if (job.state === "failed") return this.problems();
+    const found = await summary(job.settings);
+    if (this.job !== job && (!this.job || this.job.id !== job.id)) return;
+    by("job-settings").replaceChildren(...found.map(([label, value]) => el("li", {}, value ? `${label}: ` : label, value && el("b", {}, value))));
+    by("job-settings").hidden = !found.length;
+  }
+
+  tiles() {
+    const { job } = this;
     if (job.state !== "succeeded") return [];
     const tile = (name, value, note, style) => Boolean(value) && el("div", { class: `tile ${style || ""}` }, el("dt", {}, name), el("dd", {}, value, note && el("small", {}, note)));
-    const { size, operators, notes, fidelity } = job.summary || {};
+    const { size, operators, notes, fidelity, max_absolute: difference, accelerators } = job.summary || {};
     return el("dl", { class: "tiles" },
       fidelity && tile("Fidelity", ...[...nearness(fidelity), ""].slice(0, 2), fidelity.is_low && "bad"),
+      difference !== undefined && tile("Verified", "yes", `largest difference ${difference.toPrecision(2)}`),
+      Object.entries(accelerators || {}).map(([name, verdict]) => tile(name.toUpperCase(), verdict, "", "words")),
       tile("File", size && bytes(size)),
       tile("Operators", operators && count(operators)),
       tile("Time", job.seconds && duration(job.seconds)),
@@ -120,12 +134,25 @@ export class JobView {
       tile("Notes", notes && count(notes)));
   }
 
-  problems() {
-    const { errors = [], advice = [] } = this.job.problem || {};
-    const item = (each) => el("li", {},
-      el("p", {}, [each.op, each.node && `node "${each.node}"`, each.location].filter(Boolean).join(", "), each.op || each.node || each.location ? ": " : "", each.message, " ", el("code", {}, each.code)),
-      each.hint && el("p", { class: "dim" }, each.hint));
-    return [el("h3", {}, "Why it failed"), el("ul", { class: "problems" }, errors.map(item)), advice.map((text) => el("p", {}, text))];
+  // Shows why a job failed, or what the report notes about the result.
+  async loadFindings(signal) {
+    const { job } = this;
+    try {
+      if (job.state === "failed") {
+        const { errors = [], advice = [] } = job.problem || {};
+        const known = await Promise.all(advice.map(inBrowser));
+        this.put(job, el("h3", {}, "Why it failed"), await findings(errors), known.map((text) => el("p", { class: "dim" }, sentence(text))));
+      } else if (job.state === "succeeded" && (job.summary || {}).notes) {
+        const { notes = [] } = await json(jobPath(job.id, "report"), { signal });
+        this.put(job, el("h3", {}, "Notes"), await findings(notes));
+      }
+    } catch (problem) {
+      if (!signal.aborted) this.onProblem(problem);
+    }
+  }
+
+  put(job, ...content) {
+    if (this.job && this.job.id === job.id) by("findings").replaceChildren(...content.flat());
   }
 
   actions() {
@@ -139,11 +166,14 @@ export class JobView {
       job.state === "succeeded" && file("result", "Download the model", `${name}${extension(job.settings || {})}`, true),
       job.state === "succeeded" && ((job.summary || {}).beside || []).map((each) =>
         file(`result/${each.slice(1)}`, each === ".mlir" ? "StableHLO text" : "Weights", `${name}${each}`, true)),
-      job.state === "succeeded" && file("report", "Report (JSON)", `${name}.json`),
+      job.state === "succeeded" && el("a", { class: "button strong", href: `#report=${encodeURIComponent(job.id)}` }, "Open the report"),
       job.state === "succeeded" && file("report.html", "Report (HTML)", `${name}.html`),
+      job.state === "succeeded" && file("report", "Report (JSON)", `${name}.json`),
       job.state === "succeeded" && file("log", "Log", `${name}.log`),
       !ended && act("Cancel", () => this.change("cancel")),
+      this.mayUseFlex() && act("Try again with Select TF ops", () => this.form.again(job, { ...job.settings, allow_flex: true })),
       (job.state === "failed" || job.state === "cancelled") && act("Try again", () => this.change("retry")),
+      ended && act("Change the settings", () => this.form.edit(job)),
       ended && act("Delete", () => this.remove()),
     ];
   }
@@ -163,31 +193,41 @@ export class JobView {
     this.onChange();
   }
 
+  // Whether the job failed for ops that TensorFlow's kernels in the app could compute.
+  mayUseFlex() {
+    const { state, settings, problem } = this.job;
+    return state === "failed" && !(settings || {}).allow_flex && /allow_flex/.test(JSON.stringify(problem));
+  }
+
   async remove() {
-    await request(jobPath(this.job.id), { method: "DELETE" });
-    say(`${this.job.model_name} was deleted`);
+    const { job } = this;
+    if (!(await sure(`Delete ${job.model_name}?`, "The result, the report and the log are deleted, too."))) return;
+    await request(jobPath(job.id), { method: "DELETE" });
+    say(`${job.model_name} was deleted`);
     location.hash = "";
     this.onChange();
     by("jobs-title").focus();
   }
+}
 
-  // The report is a separate page with contents from the model's author, so it runs in a sandboxed frame.
-  async loadReport(signal) {
-    if (this.job.state !== "succeeded") return;
-    try {
-      const text = await (await request(jobPath(this.job.id, "report.html"), { signal })).text();
-      if (signal.aborted) return;
-      this.report = text;
-      this.frame = el("iframe", { class: "report", title: "Report of the conversion", src: "page/frame.html", sandbox: "allow-scripts" });
-      // The report has hundreds of tab stops.
-      const skip = el("button", { class: "button passing", type: "button", onclick: () => by("jobs-title").focus() }, "Skip the report");
-      by("report").replaceChildren(el("h3", {}, "Report"), skip, this.frame);
-    } catch (problem) {
-      if (!signal.aborted) this.onProblem(problem);
-    }
-  }
+// Diagnostics, with each hint once.
+async function findings(diagnostics) {
+  const groups = new Map();
+  for (const each of diagnostics) groups.set(each.hint || "", [...(groups.get(each.hint || "") || []), each]);
+  const hints = await Promise.all([...groups.keys()].map(inBrowser));
+  const item = (each) => {
+    const where = [each.op, each.node && `node "${each.node}"`, each.location].filter(Boolean).join(", ");
+    return el("p", {}, where && el("b", {}, where), where && ": ", each.message, " ", el("code", {}, each.code));
+  };
+  return el("ul", { class: "problems" }, [...groups.values()].map((group, index) =>
+    el("li", {}, group.map(item), hints[index] && el("p", { class: "dim" }, sentence(hints[index])))));
+}
 
-  handReport(event) {
-    if (this.frame && event.source === this.frame.contentWindow && event.data === "ready") event.source.postMessage(this.report, "*");
-  }
+// Asks before something that can't be undone.
+function sure(title, text) {
+  by("asked-title").textContent = plain(title);
+  by("asked-text").textContent = text;
+  by("asked").returnValue = "no";
+  by("asked").showModal();
+  return new Promise((resolve) => by("asked").addEventListener("close", () => resolve(by("asked").returnValue === "yes"), { once: true }));
 }

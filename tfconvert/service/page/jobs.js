@@ -1,16 +1,20 @@
 // The list of jobs, one page at a time.
 
 import { json } from "./requests.js";
+import { summary } from "./settings.js";
 
 const by = (id) => document.getElementById(id);
 const LIMIT = 20;
+const NARROW = ["Size", "Time", "Notes"];
 
 const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "");
 
-// A badge for a quantized model that differs too much from the float model.
+// Badges for what verifying a result told: whether a quantized model is near to the float model, or any to the original.
 export function badge(job) {
-  const { fidelity } = job.summary || {};
-  return fidelity && fidelity.is_low ? [" ", el("span", { class: "state low" }, "low fidelity")] : [];
+  const { fidelity, max_absolute: difference } = job.summary || {};
+  const is_low = fidelity && fidelity.is_low;
+  if (!fidelity && difference === undefined) return [];
+  return [" ", el("span", { class: `state ${is_low ? "low" : ""}` }, is_low ? "low fidelity" : "verified")];
 }
 
 export class JobsView {
@@ -46,30 +50,33 @@ export class JobsView {
     const turn = (this.last = {});
     try {
       const found = await json(`v1/jobs?${query}`);
-      if (turn === this.last) this.draw(found);
+      const told = await Promise.all(found.jobs.map((job) => summary(job.settings)));
+      if (turn === this.last) this.draw(found, told.map((pairs) => pairs.map(([label, value]) => (value ? `${label}: ${value}` : label)).join(", ")));
     } catch (problem) {
       if (turn === this.last) this.onProblem(problem);
     }
   }
 
-  draw({ jobs, next }) {
+  draw({ jobs, next }, settings) {
     this.next = next;
     by("newer").disabled = this.cursors.length < 2;
     by("older").disabled = !next;
     const filtered = by("filter-state").value || by("filter-name").value;
-    by("jobs-body").replaceChildren(jobs.length ? this.table(jobs) : el("p", { class: "dim" }, filtered ? "No job matches." : "No jobs yet."));
+    by("jobs-body").replaceChildren(jobs.length ? this.table(jobs, settings) : el("p", { class: "dim" }, filtered ? "No job matches." : "No jobs yet."));
   }
 
-  table(jobs) {
+  table(jobs, settings) {
     // Narrow screens show the cells below each other, which removes the table's semantics in browsers. Roles restore them.
-    const cell = (head, ...content) => el("td", { role: "cell", "data-head": head }, content);
-    const row = (job) => el("tr", { role: "row" },
+    const cell = (head, ...content) => el("td", { role: "cell", "data-head": head, class: NARROW.includes(head) ? "narrow" : "" }, content);
+    const row = (job, index) => el("tr", { role: "row" },
       el("th", { scope: "row", role: "rowheader" }, el("a", { href: `#job=${encodeURIComponent(job.id)}` }, job.model_name)),
       cell("State", el("span", { class: `state ${job.state}` }, job.state), badge(job)),
+      cell("Settings", settings[index]),
+      cell("Notes", (job.summary && job.summary.notes) || ""),
       cell("Created", when(job.created)),
       cell("Size", job.summary && job.summary.size ? bytes(job.summary.size) : ""),
       cell("Time", job.seconds ? duration(job.seconds) : ""));
-    const heads = ["Model", "State", "Created", "Size", "Time"];
+    const heads = ["Model", "State", "Settings", "Notes", "Created", "Size", "Time"];
     return el("table", { class: "rows", role: "table" },
       el("caption", { class: "unseen" }, "Jobs, newest first"),
       el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads.map((head) => el("th", { scope: "col", role: "columnheader" }, head)))),

@@ -10,7 +10,7 @@ export const token = {
 // A failed request. `status` is 0 if the server was not reached.
 export class Problem extends Error {
   constructor(status, body, wait) {
-    super(sentence(status, body, wait));
+    super(told(status, body, wait));
     this.status = status;
     this.wait = wait;
     this.diagnostics = (body && body.diagnostics) || [];
@@ -27,11 +27,17 @@ const SENTENCES = {
   503: (wait) => `The server can't accept jobs at the moment. Try again in ${wait || 10} seconds.`,
 };
 
-function sentence(status, body, wait) {
-  const told = body && (body.detail || body.title);
+// A diagnostic's text as a sentence.
+export function sentence(text) {
+  const begun = /^[a-z]+[ ,]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text;
+  return /[.!?:]$/.test(begun) ? begun : `${begun}.`;
+}
+
+function told(status, body, wait) {
+  const detail = body && (body.detail || body.title);
   const own = SENTENCES[status];
-  if (!own) return told || `The server answered with status ${status}.`;
-  return told ? `${own(wait)} (${told})` : own(wait);
+  if (!own) return detail ? sentence(detail) : `The server answered with status ${status}.`;
+  return detail ? `${own(wait)} (${detail})` : own(wait);
 }
 
 function headers(more) {

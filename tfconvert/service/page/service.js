@@ -3,18 +3,20 @@
 import { Form } from "./form.js";
 import { JobView } from "./job.js";
 import { JobsView } from "./jobs.js";
+import { ReportView } from "./report.js";
 import { token } from "./requests.js";
 
 const by = (id) => document.getElementById(id);
 
-const job = new JobView(() => jobs.load(), trouble);
 const jobs = new JobsView(trouble);
-new Form((made) => {
+const form = new Form((made) => {
   jobs.first();
   wanted = true;
   if (location.hash === `#job=${made.id}`) look();
   else location.hash = `job=${made.id}`;
 }, (problem) => problem.status === 401 && askForToken(true));
+const job = new JobView(form, () => jobs.load(), trouble);
+const report = new ReportView(trouble);
 
 // Whether the user has just opened the job, so that it gets the focus.
 let wanted = false;
@@ -44,14 +46,16 @@ by("token-form").addEventListener("submit", (event) => {
 
 function look() {
   by("trouble").hidden = true;
-  const found = /^#job=(.+)$/.exec(location.hash);
-  if (found) job.show(decodeURIComponent(found[1]), wanted);
-  else job.leave();
+  const [, view, id] = /^#(job|report)=(.+)$/.exec(location.hash) || [];
+  if (view === "report") report.show(decodeURIComponent(id));
+  else report.leave();
+  if (view === "job") job.show(decodeURIComponent(id), wanted);
+  else if (view !== "report") job.leave();
   wanted = false;
 }
 
 document.addEventListener("click", (event) => {
-  if (!event.target.closest("#jobs-body a")) return;
+  if (!event.target.closest("#jobs-body a, #report-back")) return;
   wanted = true;
   if (event.target.closest("a").hash === location.hash) look();
 });
