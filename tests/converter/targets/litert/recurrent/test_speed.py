@@ -10,7 +10,7 @@ import pytest
 
 import tfconvert
 from tfconvert.converter.targets.litert.recurrent.replacement import FUSED, KEPT
-from tfconvert.converter.targets.litert.recurrent.speed import GAIN, LOOP, LOSS, TABLE, UNROLLED, Sizes, choose
+from tfconvert.converter.targets.litert.recurrent.speed import LOOP, LOSS, TABLE, UNROLLED, Sizes, choose
 
 
 def saved_lstm(tf: ModuleType, folder: Path, units: int, batch: int | None, steps: int | None) -> Path:
@@ -67,7 +67,7 @@ def test_choices_are_those_of_the_nearest_row() -> None:
     assert {row[1] for row in rows} == {LOOP, UNROLLED}
     for cell, form, *sizes, fused, kept in rows:
         exact = Sizes(cell, form, *map(int, sizes))
-        assert choose([exact]).fuse is (float(fused) <= max(LOSS * float(kept), float(kept) + GAIN))
+        assert choose([exact]).fuse is (float(fused) <= LOSS * float(kept))
     big = Sizes("lstm", LOOP, 1000, 1000, 100)
     assert choose([big]) == choose([big])
     assert not choose([big]).fuse
