@@ -14,6 +14,7 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 
 # Those for all numbers, those for floats, and those for what becomes integers.
 _COMMON = (
+    LazyModule("fast.narrowing", "slice strided_slice"),
     LazyModule("fast.slices", "pack strided_slice"),
     LazyModule("fast.borders", "mirror_pad resize_nearest_neighbor tile"),
     LazyModule("fast.groups", "mean sum"),
@@ -31,7 +32,7 @@ _PACKAGE = "tfconvert.converter.targets.litert"
 _FOR_INTEGERS = LazyTable(_PACKAGE, "tfl.", (*_COMMON, _INTEGERS, _RESHAPES))
 _FOR_FLOATS = LazyTable(_PACKAGE, "tfl.", (*_COMMON, *_FLOATS, _RESHAPES))
 
-ROOTS = tuple(f"tfl.{name}" for name in _ROOTS.split())
+ROOTS = tuple(dict.fromkeys(f"tfl.{name}" for name in _ROOTS.split()))
 """The ops without which a module has nothing to rewrite."""
 
 
