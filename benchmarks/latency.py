@@ -153,8 +153,8 @@ def _convert(folder: Path, mode: str) -> Path:
         settings["quantize"] = "dynamic"
     if mode == "int8":
         arrays = np.load(folder / "samples.npz")
-        settings["quantize"] = "int8"
-        settings["samples"] = [{name: arrays[name][seed] for name in arrays} for seed in range(SAMPLES)]
+        samples = [{name: arrays[name][seed] for name in arrays} for seed in range(SAMPLES)]
+        settings["quantize"] = tfconvert.Quantize("int8", samples=samples)
     tfconvert.convert(folder / "saved_model", **settings).save(result)
     return result
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.recurrent_speed > tfconvert/converter/targets/litert/recurrent/speed.tsv
 
-A row is a layer, with the milliseconds that it takes as one operator and as its own steps: one thread, medians of runs
+A row is a layer, with the milliseconds that it takes as one operator and as its own steps: one thread, minima of runs
 in turns.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -62,7 +61,7 @@ def interpreter_of(path: Path) -> Any:
 
 
 def seconds_of(interpreters: Sequence[Any]) -> list[float]:
-    """Returns the median time of each, run in turns."""
+    """Returns the minimum time of each, run in turns."""
     times: list[list[float]] = [[] for _ in interpreters]
     end = time.perf_counter() + SECONDS
     while time.perf_counter() < end or len(times[0]) < FEWEST_RUNS:
@@ -70,7 +69,7 @@ def seconds_of(interpreters: Sequence[Any]) -> list[float]:
             start = time.perf_counter()
             interpreter.invoke()
             taken.append(time.perf_counter() - start)
-    return [statistics.median(each) for each in times]
+    return [min(each) for each in times]
 
 
 def measured(cell: str, form: str, units: int, steps: int, batch: int) -> list[float]:

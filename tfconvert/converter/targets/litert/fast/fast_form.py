@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -86,10 +85,9 @@ class FastBuilder:
         """Inserts an elementwise operator."""
         return self.emit.tfl(name, (x,), x.type)
 
-    def binary(self, name: str, x: Value, y: Value, shape: Sequence[int], activation: Any = "NONE") -> Value:
+    def binary(self, name: str, x: Value, y: Value, shape: Sequence[int]) -> Value:
         """Inserts an elementwise operator of two values, whose result has a shape."""
-        options = {} if name in ("maximum", "minimum") else {"fused_activation_function": activation}
-        return self.emit.tfl(name, (x, y), tensor_like(x, shape), options)
+        return self.emit.tfl(name, (x, y), tensor_like(x, shape))
 
     def reduce(self, name: str, x: Value, axes: Sequence[int]) -> Value:
         """Inserts a reduction that keeps the dimensions."""

@@ -12,25 +12,27 @@ from functools import cache
 from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 
-# Those that only move elements, and those that compute.
-_COPIES = (
+# Those for all numbers, those for floats, and those for what becomes integers.
+_COMMON = (
+    LazyModule("fast.narrowing", "slice strided_slice"),
     LazyModule("fast.slices", "pack strided_slice"),
     LazyModule("fast.borders", "mirror_pad resize_nearest_neighbor tile"),
+    LazyModule("fast.groups", "mean sum"),
 )
-_ARITHMETIC = (
+_FLOATS = (
     LazyModule("fast.masks", "select_v2"),
     LazyModule("fast.softmax", "log_softmax softmax"),
-    LazyModule("fast.groups", "mean sum"),
     LazyModule("fast.deconvolution", "transpose_conv"),
 )
-_ROOTS = " ".join(module.ops for module in (*_COPIES, *_ARITHMETIC))
+_INTEGERS = LazyModule("fast.integers", "squared_difference")
+_ROOTS = " ".join(module.ops for module in (*_COMMON, *_FLOATS, _INTEGERS))
 _RESHAPES = LazyModule("optimize.reshapes", _ROOTS)
 
 _PACKAGE = "tfconvert.converter.targets.litert"
-_FOR_INTEGERS = LazyTable(_PACKAGE, "tfl.", (*_COPIES, _RESHAPES))
-_FOR_FLOATS = LazyTable(_PACKAGE, "tfl.", (*_COPIES, *_ARITHMETIC, _RESHAPES))
+_FOR_INTEGERS = LazyTable(_PACKAGE, "tfl.", (*_COMMON, _INTEGERS, _RESHAPES))
+_FOR_FLOATS = LazyTable(_PACKAGE, "tfl.", (*_COMMON, *_FLOATS, _RESHAPES))
 
-ROOTS = tuple(_FOR_FLOATS.by_op)
+ROOTS = tuple(dict.fromkeys(f"tfl.{name}" for name in _ROOTS.split()))
 """The ops without which a module has nothing to rewrite."""
 
 

@@ -25,11 +25,8 @@ OPEN_BATCH = 1
 """The batch that an open one is taken for: a device's usual one."""
 OPEN_STEPS = 50
 
-LOSS = 1.1
+LOSS = 1.02
 """The factor by which an operator may be slower: one operator is cheaper to store, load and plan than many."""
-
-GAIN = 0.05
-"""Milliseconds per run that never justify many operators instead of one."""
 
 
 class Sizes(NamedTuple):
@@ -84,7 +81,7 @@ def choose(layers: Iterable[Sizes]) -> Choice:
     fused, kept = (sum(times[form] for _, times in rows) for form in (0, 1))
     place = "; ".join(dict.fromkeys(str(sizes) for sizes, _ in rows))
     reason = f"LiteRT takes about {fused:.2g} ms with the operator and {kept:.2g} ms without at {place}"
-    return Choice(fused <= max(LOSS * kept, kept + GAIN), reason)
+    return Choice(fused <= LOSS * kept, reason)
 
 
 @cache

@@ -1,0 +1,289 @@
+"""Slices before the operators whose results they cut, so that only rows are computed which are used.
+
+    slice(fully_connected(x, w))      ->  fully_connected(slice(x), w)
+    slice(add(x, y))                  ->  add(slice(x), slice(y))
+
+A classifier on a transformer reads the last layer's first or last row: then the layer's products, but for keys and
+values, have one row instead of all. All operators between are cut together if a product is among them, and as far as
+nothing else uses their results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.forms.form import shape_of, tensor_like
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
+
+# A part is at most a half, so that more slices are worth it.
+_SHARE = 2
+# Larger constants are sliced when the model runs.
+_MAX_READ = 1 << 20
+
+_Axes = Sequence[int | None]
+"""The axis along which each operand is cut; `None` for those that stay whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A range of a dimension."""
+
+    axis: int
+    begin: int
+    count: int
+
+
+@dataclass(slots=True)
+class _Narrowing:
+    """What is cut.
+
+    Attributes:
+        cuts: How values are cut.
+        ops: The ops that compute parts, and the axes of their operands.
+        slices: The slices that become needless.
+    """
+
+    cuts: dict[Value, _Cut] = field(default_factory=dict)
+    ops: dict[Operation, _Axes] = field(default_factory=dict)
+    slices: list[Operation] = field(default_factory=list)
+
+
+def _cut_of(op: Operation) -> _Cut | None:
+    """Returns the part that a slice takes, if it cuts one dimension."""
+    shape = types.shape_of(op.operands[0].type)
+    bounds = [constant_ints(operand) for operand in op.operands[1:]]
+    if shape is None or any(each is None or len(each) != len(shape) for each in bounds):
+        return None
+    parts = []
+    masks = {mask: 0 for mask in ("begin", "end", "shrink_axis", "ellipsis", "new_axis")}
+    if op.name == "tfl.strided_slice":
+        masks = {mask: tfl.attribute(op, f"{mask}_mask") for mask in masks}
+        if set(bounds[2] or ()) - {1} or masks["ellipsis"] or masks["new_axis"]:
+            return None
+    for axis, dim in enumerate(shape):
+        begin, end = ((each or ())[axis] for each in bounds[:2])
+        if op.name == "tfl.slice":
+            count = end if end >= 0 else dim - begin
+            parts.append((begin, count) if dim >= 0 or (begin, end) != (0, -1) else (0, -1))
+            continue
+        if dim < 0:
+            is_whole = masks["begin"] & masks["end"] & 1 << axis
+            parts.append((0, -1) if is_whole else (0, 0))
+            continue
+        if masks["shrink_axis"] & 1 << axis:
+            parts.append((begin % dim, 1))
+            continue
+        first, last = (None if masks[name] & 1 << axis else each for name, each in (("begin", begin), ("end", end)))
+        taken = range(*slice(first, last).indices(dim))
+        parts.append((taken.start, len(taken)))
+    cut = [axis for axis, part in enumerate(parts) if part != (0, shape[axis])]
+    if len(cut) != 1 or shape[cut[0]] < 0:
+        return None
+    (axis,) = cut
+    begin, count = parts[axis]
+    return _Cut(axis, begin, count) if 0 < count <= shape[axis] // _SHARE and begin + count <= shape[axis] else None
+
+
+def _elementwise(op: Operation, axis: int) -> _Axes:
+    result = shape_of(op.results[0])
+    axes: list[int | None] = []
+    for operand in op.operands:
+        own = axis - len(result) + len(shape_of(operand))
+        axes.append(own if own >= 0 and shape_of(operand)[own] != 1 else None)
+    return axes
+
+
+def _along_last(op: Operation, axis: int) -> _Axes:
+    need(axis < len(shape_of(op.results[0])) - 1, "the last dimension is cut")
+    return [axis]
+
+
+def _reduction(op: Operation, axis: int) -> _Axes:
+    rank = len(shape_of(op.operands[0]))
+    found = constant_ints(op.operands[1])
+    need(found is not None, "the axes are computed")
+    axes = {each % rank for each in found or ()}
+    kept = range(rank) if tfl.attribute(op, "keep_dims") else [each for each in range(rank) if each not in axes]
+    need(kept[axis] not in axes, "the dimension is reduced")
+    return [kept[axis], None]
+
+
+def _dense(op: Operation, axis: int) -> _Axes:
+    rank = len(shape_of(op.results[0]))
+    need(rank == len(shape_of(op.operands[0])) and axis < rank - 1, "rows are joined, or columns are cut")
+    need(tensor_data.constant_of(op.operands[1]) is not None, "the weights are computed")
+    return [axis, None, None][: len(op.operands)]
+
+
+def _product(op: Operation, axis: int) -> _Axes:
+    rank = len(shape_of(op.results[0]))
+    need(all(len(shape_of(operand)) == rank for operand in op.operands), "an operand is broadcast")
+    if axis == rank - 2:
+        return [rank - 1 if tfl.attribute(op, "adj_x") else rank - 2, None]
+    if axis == rank - 1:
+        return [None, rank - 2 if tfl.attribute(op, "adj_y") else rank - 1]
+    return _elementwise(op, axis)
+
+
+def _transposition(op: Operation, axis: int) -> _Axes:
+    permutation = constant_ints(op.operands[1])
+    need(permutation is not None, "the permutation is computed")
+    return [(permutation or ())[axis], None]
+
+
+def _reshape(op: Operation, axis: int) -> _Axes:
+    old, new = shape_of(op.operands[0]), shape_of(op.results[0])
+    need(new.count(-1) <= 1 and old.count(-1) <= 1, "several sizes are unknown")
+    places = [at for at in range(len(old)) if old[at] == new[axis] and prod(old[:at]) == prod(new[:axis])]
+    need(bool(places), "the dimension is joined or split")
+    return [places[0], None]
+
+
+def _joined(op: Operation, axis: int) -> _Axes:
+    rank = len(shape_of(op.results[0]))
+    need(tfl.attribute(op, "axis") % rank != axis, "parts are joined along the dimension")
+    return [axis] * len(op.operands)
+
+
+_UNARY = "abs cast elu exp gelu hard_swish leaky_relu log logistic neg relu relu6 rsqrt sqrt square tanh"
+_BINARY = "add div maximum minimum mul pow select_v2 squared_difference sub"
+_PRODUCTS = frozenset(("tfl.batch_matmul", "tfl.fully_connected"))
+
+_OPERANDS: Mapping[str, Callable[[Operation, int], _Axes]] = {
+    **{f"tfl.{name}": _elementwise for name in (*_UNARY.split(), *_BINARY.split())},
+    **{f"tfl.{name}": _along_last for name in ("softmax", "log_softmax")},
+    **{f"tfl.{name}": _reduction for name in ("mean", "sum", "reduce_max", "reduce_min")},
+    "tfl.fully_connected": _dense,
+    "tfl.batch_matmul": _product,
+    "tfl.transpose": _transposition,
+    "tfl.reshape": _reshape,
+    "tfl.concatenation": _joined,
+}
+"""How the operands of an op are cut, for a cut along an axis of its result."""
+
+_SLICES = ("tfl.slice", "tfl.strided_slice")
+
+
+def _match(op: Operation) -> _Narrowing | Failure:
+    owner = op.operands[0].owner
+    if not isinstance(owner, Operation) or owner.name not in _OPERANDS:
+        return Failure("nothing before it computes rows apart")
+    cut = _cut_of(op)
+    if cut is None:
+        return Failure("it doesn't take a small part of one dimension")
+    found = _Narrowing({op.operands[0]: cut})
+    # A value may have several users that are found one after the other.
+    while _extend(found):
+        pass
+    if not any(each.name in _PRODUCTS for each in found.ops):
+        return Failure("no product becomes smaller")
+    return found
+
+
+def _extend(found: _Narrowing) -> bool:
+    """Adds the ops whose results are used in parts alone; returns whether there were any."""
+    before = len(found.ops)
+    for value, cut in tuple(found.cuts.items()):
+        op = value.owner
+        if not isinstance(op, Operation) or op in found.ops or op.name not in _OPERANDS or len(op.results) > 1:
+            continue
+        slices = _needless(value, cut, found)
+        axes = Failure("it is used elsewhere") if slices is None else attempt(_OPERANDS[op.name], op, cut.axis)
+        if isinstance(axes, Failure) or slices is None:
+            continue
+        cuts = {
+            operand: _Cut(axis, cut.begin, cut.count)
+            for operand, axis in zip(op.operands, axes, strict=False)
+            if axis is not None
+        }
+        if all(found.cuts.get(operand, own) == own for operand, own in cuts.items()):
+            found.cuts |= cuts
+            found.ops[op] = axes
+            found.slices += slices
+    return len(found.ops) > before
+
+
+def _needless(value: Value, cut: _Cut, found: _Narrowing) -> list[Operation] | None:
+    """Returns the slices that take a part of a value; `None` if anything else uses it, but for ops that are cut."""
+    slices = []
+    for use in value.uses:
+        user = use.operation
+        if user in found.ops:
+            if found.ops[user][use.index] != cut.axis:
+                return None
+        elif use.index == 0 and user.name in _SLICES and _cut_of(user) == cut:
+            slices.append(user)
+        else:
+            return None
+    return slices
+
+
+def _rewrite(op: Operation, match: _Narrowing, rewriter: Rewriter) -> None:
+    parts: dict[Value, Value] = {}
+    block = op.parent
+    assert block is not None
+    for each in [other for other in block.ops if other in match.ops]:
+        operands = list(each.operands)
+        for index, axis in enumerate(match.ops[each]):
+            value = operands[index]
+            if axis is None:
+                continue
+            if value not in parts:
+                parts[value] = _part(rewriter, value, match.cuts[value], each)
+            operands[index] = parts[value]
+        parts[each.results[0]] = _copy(rewriter, each, operands, match.cuts[each.results[0]])
+    for each in match.slices:
+        result, part = each.results[0], parts[each.operands[0]]
+        if result.type != part.type:
+            part = _reshaped(rewriter, part, shape_of(result), each)
+        rewriter.replace_value(result, part)
+
+
+def _part(rewriter: Rewriter, value: Value, cut: _Cut, before: Operation) -> Value:
+    shape = list(shape_of(value))
+    constant = tensor_data.constant_of(value)
+    if constant is not None and prod(shape) <= _MAX_READ:
+        array = np.take(tensor_data.to_array(constant), range(cut.begin, cut.begin + cut.count), cut.axis)
+        part = tensor_data.of_array(np.ascontiguousarray(array), types.element_of(value.type))
+        return rewriter.insert(tfl.constant(part), before=before).results[0]
+    begin = [cut.begin if axis == cut.axis else 0 for axis in range(len(shape))]
+    shape[cut.axis] = cut.count
+    operands = [value, *(_ints(rewriter, each, before) for each in (begin, shape))]
+    return rewriter.insert(tfl.build("slice", operands, [tensor_like(value, shape)]), before=before).results[0]
+
+
+def _copy(rewriter: Rewriter, op: Operation, operands: list[Value], cut: _Cut) -> Value:
+    shape = list(shape_of(op.results[0]))
+    shape[cut.axis] = cut.count
+    if op.name == "tfl.reshape":
+        return _reshaped(rewriter, operands[0], shape, op)
+    kind = types.tensor(types.element_of(op.results[0].type), shape)
+    copy = tfl.TFLOp(op.name, operands, [kind], op.properties, op.attributes, location=op.location)
+    return rewriter.insert(copy, before=op).results[0]
+
+
+def _reshaped(rewriter: Rewriter, value: Value, shape: Sequence[int], before: Operation) -> Value:
+    target = _ints(rewriter, shape, before)
+    options: dict[str, Any] = {"new_shape": tuple(shape)}
+    reshape = tfl.build("reshape", [value, target], [tensor_like(value, shape)], options)
+    return rewriter.insert(reshape, before=before).results[0]
+
+
+def _ints(rewriter: Rewriter, values: Sequence[int], before: Operation) -> Value:
+    constant = tensor_data.of_array(np.array(values, np.int32))
+    return rewriter.insert(tfl.constant(constant), before=before).results[0]
+
+
+PATTERNS: tuple[Pattern[Any], ...] = tuple(
+    Pattern(f"narrow-{root[4:]}", root, _match, _rewrite, benefit=9, depth=1) for root in _SLICES
+)
