@@ -1,9 +1,9 @@
 """Images that are mirrored at their borders or enlarged, by copies of rows.
 
-    mirror_pad(x)                ->  gather(gather(x, columns), rows)                 of many channels
-    mirror_pad(x)                ->  concatenation(slices of x), for each dimension   of few
-    resize_nearest_neighbor(x)   ->  reshape(concatenation(r, r)), r = reshape(x), for each dimension
-    tile(x)                      ->  the same
+mirror_pad(x)                ->  gather(gather(x, columns), rows)                 of many channels
+mirror_pad(x)                ->  concatenation(slices of x), for each dimension   of few
+resize_nearest_neighbor(x)   ->  reshape(concatenation(r, r)), r = reshape(x), for each dimension
+tile(x)                      ->  the same
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array, constant_ints
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, elements, fast, is_float, large, sized
-from tfconvert.converter.targets.litert.forms.form import Emit, shape_of, tensor_like
+from tfconvert.converter.targets.litert.accelerators.builder import like, shape_of
+from tfconvert.converter.targets.litert.fast.fast_form import Emit, FastBuilder, elements, fast, is_float, large, sized
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.operation import Operation
@@ -63,7 +63,7 @@ def _gathered(emit: LiteRTBuilder, value: Value, rows: Sequence[int], axis: int)
     shape = list(shape_of(value))
     shape[axis] = len(rows)
     operands = (value, emit.constant(np.array(rows, np.int32)))
-    return emit.tfl("gather", operands, tensor_like(value, shape), {"axis": axis, "batch_dims": 0})
+    return emit.tfl("gather", operands, like(value, shape), {"axis": axis, "batch_dims": 0})
 
 
 def _row(build: FastBuilder, value: Value, axis: int, index: int) -> Value:
@@ -96,7 +96,9 @@ def _nearest(op: Operation) -> Emit:
     x = op.operands[0]
     shape, target = large(x), sized(op.results[0])
     need(is_float(x) and len(shape) == 4 and min(shape[1:]) > 0, "it isn't an image of 32-bit floats")
-    need(constant_ints(op.operands[1]) is not None and not tfl.attribute(op, "align_corners"), "the corners are aligned")
+    need(
+        constant_ints(op.operands[1]) is not None and not tfl.attribute(op, "align_corners"), "the corners are aligned"
+    )
     copies = [new // old if old > 0 else 1 for new, old in zip(target, shape, strict=True)]
     exact = all(old * count == new for new, old, count in zip(target, shape, copies, strict=True))
     need(exact and 1 < max(copies) <= _MAX_COPIES, "it doesn't repeat each pixel a few times")

@@ -14,8 +14,16 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, fast, is_float, large, sized
-from tfconvert.converter.targets.litert.forms.form import Emit, constant_of, tensor_like
+from tfconvert.converter.targets.litert.accelerators.builder import like
+from tfconvert.converter.targets.litert.fast.fast_form import (
+    Emit,
+    FastBuilder,
+    constant_of,
+    fast,
+    is_float,
+    large,
+    sized,
+)
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tfl
 from tfconvert.schema.dialects.tensor_data import Constant
@@ -44,7 +52,9 @@ def _by_convolution(op: Operation) -> Emit:
     taps = [-(-size // stride) for size in kernel]
     zeros = (taps[0] * taps[1] * stride * stride - kernel[0] * kernel[1]) * outputs * inputs * 4
     need(zeros <= _MAX_ZEROS, "the filter would become much larger")
-    blocks = [max(-(-(out + pad) // stride), dim) for out, pad, dim in zip(shape[1:3], padding, image[1:3], strict=True)]
+    blocks = [
+        max(-(-(out + pad) // stride), dim) for out, pad, dim in zip(shape[1:3], padding, image[1:3], strict=True)
+    ]
     pads = [(tap - 1, block - dim) for tap, block, dim in zip(taps, blocks, image[1:3], strict=True)]
     channels = outputs * stride * stride
 
@@ -53,7 +63,7 @@ def _by_convolution(op: Operation) -> Emit:
         if any(map(any, pads)):
             amounts = emit.constant(np.array([(0, 0), *pads, (0, 0)], np.int32))
             padded = [image[0], *(dim + sum(pad) for dim, pad in zip(image[1:3], pads, strict=True)), inputs]
-            value = emit.tfl("pad", (value, amounts), tensor_like(x, padded))
+            value = emit.tfl("pad", (value, amounts), like(x, padded))
         moved = emit.constant(_rearranged(weights, taps, stride))
         options = {
             "padding": "VALID",
@@ -62,9 +72,9 @@ def _by_convolution(op: Operation) -> Emit:
             "fused_activation_function": tfl.attribute(op, "fused_activation_function"),
         }
         shifts = emit.constant(_repeated(bias, outputs, stride * stride))
-        value = emit.tfl("conv_2d", (value, moved, shifts), tensor_like(x, [image[0], *blocks, channels]), options)
+        value = emit.tfl("conv_2d", (value, moved, shifts), like(x, [image[0], *blocks, channels]), options)
         full = [shape[0], *(block * stride for block in blocks), outputs]
-        value = emit.tfl("depth_to_space", (value,), tensor_like(x, full), {"block_size": stride})
+        value = emit.tfl("depth_to_space", (value,), like(x, full), {"block_size": stride})
         if tuple(full) == tuple(shape):
             return value
         return FastBuilder(emit).slice(value, (0, *padding, 0), shape)

@@ -7,13 +7,17 @@ from collections.abc import Callable, Sequence
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.forms.form import Emit, shape_of, tensor_like
+from tfconvert.converter.targets.litert.accelerators.builder import like, shape_of, stored_constant
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import broadcast, can_broadcast
+from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+
+Emit = Callable[[LiteRTBuilder], Value | Sequence[Value]]
+"""Emits what replaces an op, and returns the new results."""
 
 MIN_ELEMENTS = 512
 """The size of a tensor from which a faster form is worth more operators: smaller ones take less than a microsecond."""
@@ -75,6 +79,14 @@ def is_float(value: Value) -> bool:
     return types.element_of(value.type) == types.F32
 
 
+def constant_of(value: Value) -> Constant:
+    """Returns a constant; declines if it is computed."""
+    constant = stored_constant(value)
+    need(constant is not None, "it is computed")
+    assert constant is not None
+    return constant
+
+
 class FastBuilder:
     """Inserts LiteRT's operators by their names, with the types of their results."""
 
@@ -87,12 +99,12 @@ class FastBuilder:
 
     def binary(self, name: str, x: Value, y: Value, shape: Sequence[int]) -> Value:
         """Inserts an elementwise operator of two values, whose result has a shape."""
-        return self.emit.tfl(name, (x, y), tensor_like(x, shape))
+        return self.emit.tfl(name, (x, y), like(x, shape))
 
     def reduce(self, name: str, x: Value, axes: Sequence[int]) -> Value:
         """Inserts a reduction that keeps the dimensions."""
         shape = [1 if axis in axes else dim for axis, dim in enumerate(shape_of(x))]
-        return self.emit.tfl(name, (x, self.emit.ints(axes)), tensor_like(x, shape), {"keep_dims": True})
+        return self.emit.tfl(name, (x, self.emit.ints(axes)), like(x, shape), {"keep_dims": True})
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         """Inserts a reshape, unless the value has the shape."""
@@ -101,16 +113,16 @@ class FastBuilder:
     def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
         """Inserts a transpose."""
         shape = shape_of(x)
-        kind = tensor_like(x, [shape[axis] for axis in permutation])
+        kind = like(x, [shape[axis] for axis in permutation])
         return self.emit.tfl("transpose", (x, self.emit.ints(permutation)), kind)
 
     def slice(self, x: Value, begin: Sequence[int], size: Sequence[int]) -> Value:
         """Inserts a slice."""
-        return self.emit.tfl("slice", (x, self.emit.ints(begin), self.emit.ints(size)), tensor_like(x, size))
+        return self.emit.tfl("slice", (x, self.emit.ints(begin), self.emit.ints(size)), like(x, size))
 
     def concat(self, values: Sequence[Value], axis: int) -> Value:
         """Inserts a concatenation."""
         shape = list(shape_of(values[0]))
         shape[axis] = sum(shape_of(value)[axis] for value in values)
         options = {"axis": axis, "fused_activation_function": "NONE"}
-        return self.emit.tfl("concatenation", values, tensor_like(values[0], shape), options)
+        return self.emit.tfl("concatenation", values, like(values[0], shape), options)

@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.accelerators.builder import ints_of, shape_of
 from tfconvert.converter.targets.litert.fast.fast_form import (
+    Emit,
     FastBuilder,
     elements,
     fast,
@@ -27,7 +29,6 @@ from tfconvert.converter.targets.litert.fast.fast_form import (
     large,
     sized,
 )
-from tfconvert.converter.targets.litert.forms.form import Emit, ints_of, shape_of
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.operation import Operation

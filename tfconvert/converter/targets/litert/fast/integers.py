@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, fast, is_float, large
-from tfconvert.converter.targets.litert.forms.form import Emit
+from tfconvert.converter.targets.litert.fast.fast_form import Emit, FastBuilder, fast, is_float, large
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

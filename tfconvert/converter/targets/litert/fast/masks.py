@@ -15,7 +15,9 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.accelerators.builder import like, shape_of
 from tfconvert.converter.targets.litert.fast.fast_form import (
+    Emit,
     FastBuilder,
     elements,
     fast,
@@ -24,7 +26,6 @@ from tfconvert.converter.targets.litert.fast.fast_form import (
     large,
     sized,
 )
-from tfconvert.converter.targets.litert.forms.form import Emit, shape_of, tensor_like
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
@@ -66,7 +67,7 @@ def _masked(op: Operation) -> Emit:
         result = limits[0]
         for each in limits[1:]:
             both = joint(shape_of(result), shape_of(each))
-            result = emit.tfl("minimum", (result, each), tensor_like(result, both))
+            result = emit.tfl("minimum", (result, each), like(result, both))
         return FastBuilder(emit).binary("minimum", x, result, shape)
 
     return emit_minimum

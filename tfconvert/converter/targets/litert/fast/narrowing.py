@@ -20,10 +20,10 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.forms.form import shape_of, tensor_like
+from tfconvert.converter.targets.litert.accelerators.builder import like, shape_of
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.ir.values import Value
 
 # A part is at most a half, so that more slices are worth it.
 _SHARE = 2
@@ -65,7 +65,7 @@ def _cut_of(op: Operation) -> _Cut | None:
     if shape is None or any(each is None or len(each) != len(shape) for each in bounds):
         return None
     parts = []
-    masks = {mask: 0 for mask in ("begin", "end", "shrink_axis", "ellipsis", "new_axis")}
+    masks = dict.fromkeys(("begin", "end", "shrink_axis", "ellipsis", "new_axis"), 0)
     if op.name == "tfl.strided_slice":
         masks = {mask: tfl.attribute(op, f"{mask}_mask") for mask in masks}
         if set(bounds[2] or ()) - {1} or masks["ellipsis"] or masks["new_axis"]:
@@ -259,7 +259,7 @@ def _part(rewriter: Rewriter, value: Value, cut: _Cut, before: Operation) -> Val
     begin = [cut.begin if axis == cut.axis else 0 for axis in range(len(shape))]
     shape[cut.axis] = cut.count
     operands = [value, *(_ints(rewriter, each, before) for each in (begin, shape))]
-    return rewriter.insert(tfl.build("slice", operands, [tensor_like(value, shape)]), before=before).results[0]
+    return rewriter.insert(tfl.build("slice", operands, [like(value, shape)]), before=before).results[0]
 
 
 def _copy(rewriter: Rewriter, op: Operation, operands: list[Value], cut: _Cut) -> Value:
@@ -275,7 +275,7 @@ def _copy(rewriter: Rewriter, op: Operation, operands: list[Value], cut: _Cut) -
 def _reshaped(rewriter: Rewriter, value: Value, shape: Sequence[int], before: Operation) -> Value:
     target = _ints(rewriter, shape, before)
     options: dict[str, Any] = {"new_shape": tuple(shape)}
-    reshape = tfl.build("reshape", [value, target], [tensor_like(value, shape)], options)
+    reshape = tfl.build("reshape", [value, target], [like(value, shape)], options)
     return rewriter.insert(reshape, before=before).results[0]
 
 

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.accelerators.builder import ints_of
 from tfconvert.converter.targets.litert.fast.fast_form import (
     MAX_RANK,
+    Emit,
     FastBuilder,
     elements,
     fast,
@@ -29,7 +31,6 @@ from tfconvert.converter.targets.litert.fast.fast_form import (
     large,
     sized,
 )
-from tfconvert.converter.targets.litert.forms.form import Emit, ints_of
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.block import Block
@@ -196,7 +197,9 @@ def _every_nth(op: Operation) -> Emit:
 
 def _every_nth_of_last(op: Operation, spans: Sequence[_Span]) -> Emit:
     shape, target, last = sized(op.operands[0]), sized(op.results[0]), spans[-1]
-    need(all(_is_whole(span, dim) for span, dim in zip(spans[:-1], shape[:-1], strict=True)), "other dimensions are cut")
+    need(
+        all(_is_whole(span, dim) for span, dim in zip(spans[:-1], shape[:-1], strict=True)), "other dimensions are cut"
+    )
     need(last.count == shape[-1] // last.stride, "the ends are cut, too")
     rows = -1 if -1 in target else math.prod(target)
 
@@ -212,7 +215,9 @@ def _phases(op: Operation) -> Emit:
     """Joins the four phases of an image along its channels, in the order of rows or of columns."""
     shape = large(op.results[0])
     need(len(op.operands) == 4 and len(shape) == 4, "it doesn't join four images")
-    need(tfl.attribute(op, "axis") in (-1, 3) and tfl.attribute(op, "fused_activation_function") == "NONE", "it differs")
+    need(
+        tfl.attribute(op, "axis") in (-1, 3) and tfl.attribute(op, "fused_activation_function") == "NONE", "it differs"
+    )
     slices = [value.owner for value in op.operands]
     need(all(isinstance(each, tfl.TFLOp) and each.op_name == "strided_slice" for each in slices), "they aren't slices")
     sources = {each.operands[0] for each in slices if isinstance(each, Operation)}

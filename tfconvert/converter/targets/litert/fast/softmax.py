@@ -13,8 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, elements, fast, is_float, large
-from tfconvert.converter.targets.litert.forms.form import Emit
+from tfconvert.converter.targets.litert.fast.fast_form import Emit, FastBuilder, elements, fast, is_float, large
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
