@@ -19,12 +19,11 @@ tfconvert \\- convert TensorFlow models to LiteRT files, without TensorFlow
 .SH SYNOPSIS
 .B tfconvert
 .I MODEL
-.B \\-o
-.I FILE
+.RI [ OUTPUT ]
 .RI [ OPTION ]...
 .br
 .B tfconvert
-.I VERB
+.I COMMAND
 .RI [ OPTION ]...
 .RI [ ARGUMENT ]...
 .SH DESCRIPTION
@@ -39,7 +38,7 @@ of the sources.
 
 def page() -> str:
     """Returns the page."""
-    parts = [_INTRODUCTION, *_text(main.help or ""), ".SH OPTIONS\n", *_options(main), ".SH VERBS\n"]
+    parts = [_INTRODUCTION, *_text(main.help or ""), ".SH OPTIONS\n", *_options(main), ".SH COMMANDS\n"]
     for name, verb in verbs_of(main, ""):
         parts += [f".SS {_escaped(name)}\n", f".B {_escaped(usage_of(name, verb))}\n", ".PP\n"]
         parts += [*_text(verb.help or ""), *_options(verb), *_examples(verb)]

@@ -71,6 +71,8 @@ _ALLOWED = {
     ("batch.zygote", "os.open"): "the null device, and the log that the user has named",
     ("batch.result_cache", "os.fdopen"): "a descriptor from `open_file`",
     ("batch.result_cache", "path.open"): "a result that a server has sent, in a folder of its own",
+    ("cli.keras_files", "os.fdopen"): "the error stream, to write to",
+    ("cli.standard_input", "path.open"): "a new file, to write to",
     ("cli.opt_job", "replace(source, is_raw=True).open"): _OPENS_NO_FILE,
     ("cli.opt_job", "source.open"): _OPENS_NO_FILE,
     ("cli.browser", "webbrowser.open"): "the page that the command has written",

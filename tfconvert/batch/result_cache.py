@@ -31,7 +31,7 @@ from tfconvert.settings import data
 from tfconvert.settings.options import Options
 
 # Version of the entries; entries of another version are replaced.
-_FORM = 3
+_FORM = 4
 
 _BLOCK = 1 << 20
 

@@ -300,8 +300,10 @@ def head(source: str, output_file: str, beside: Iterable[str]) -> str:
         output_file: Where the result was written; empty if it was not.
         beside: The extensions of the files beside it.
     """
+    if not output_file:
+        return source
     files = [output_file, *(str(Path(output_file).with_suffix(each)) for each in beside)]
-    return f"{source} -> {', '.join(files)}" if output_file else source
+    return f"{source} -> {', '.join(files)}"
 
 
 def _many(counter: Counter[str], what: str) -> str:

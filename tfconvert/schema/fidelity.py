@@ -192,9 +192,7 @@ class Fidelity(NamedTuple):
         if self.exclusions is not None:
             return str(self.exclusions)
         if self.is_random:
-            return (
-                "pass typical inputs (verify --data, --verify-data): random ones say little about a quantized model"
-            )
+            return "pass typical inputs (verify --data, --verify-data): random ones say little about a quantized model"
         if self.layers:
             return "exclude the layers that lose most, or choose another mode"
         return "`compare_layers` (--compare-layers) shows the layers that lose most"
