@@ -2,12 +2,13 @@
 
     python docs/take_screenshots.py
 
-It makes the pages of a MobileNetV2 with random weights, for which it needs TensorFlow, and starts a server that converts
-the example model.
+It makes the page of a MobileNetV2 with random weights, for which it needs TensorFlow, and starts a server that
+converts the example model.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
@@ -18,11 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "examples" / "digits" / "saved_model"
-WINDOW = {"width": 1440, "height": 900}
+WINDOW = {"width": 1280, "height": 800}
 WIDE = {"width": 1100, "height": 760}
 PHONE = {"width": 390, "height": 760}
 
@@ -69,14 +71,14 @@ def _take_service(browser: Any, folder: Path) -> None:
 
 
 def _view(model: Path, page: Path) -> str:
-    command = [sys.executable, "-m", "tfconvert", "view", model, "-o", page, "--no-open", "--bench"]
+    command = [sys.executable, "-m", "tfconvert", "view", str(model), "-o", str(page), "--no-open", "--bench"]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return page.as_uri()
 
 
 def _take_report(browser: Any, folder: Path) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    import keras
+    import keras  # noqa: TID251  # Only to make a model.
 
     keras.utils.set_random_seed(0)
     model = folder / "mobilenet_v2"
@@ -95,7 +97,8 @@ def _take_report(browser: Any, folder: Path) -> None:
             page.select_option("[aria-label='Colour by']", colours)
         page.evaluate(_CHOOSE, 6)
         page.wait_for_timeout(300)
-        page.screenshot(path=ROOT / "docs" / f"{name}.png")
+        picture = Image.open(io.BytesIO(page.screenshot()))
+        picture.quantize(128).save(ROOT / "docs" / f"{name}.png", optimize=True)
         context.close()
 
 

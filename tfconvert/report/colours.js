@@ -190,7 +190,12 @@ function colourModes(report) {
   const isOp = (node) => node.op !== "Input" && node.op !== "Output";
   const kind = new Classes("kind", "Kind", (node) => (isOp(node) ? kindOf(node.op) : undefined), KINDS.map(([name, , words]) => [name, () => theme[name], words]));
   const type = new Classes("type", "Data type", (node) => (isOp(node) ? typeParts((node.types || [])[0]).element || undefined : undefined));
-  const modes = [kind, type,
+  const weightType = new Classes("weight-type", "Weight type", (node) => {
+    const constants = (node.operands || []).filter((operand) => !Array.isArray(operand) && operand.bytes > 64);
+    constants.sort((one, other) => other.bytes - one.bytes);
+    return constants.length ? typeParts(constants[0].type).element : undefined;
+  });
+  const modes = [kind, type, weightType,
     new Scale("weights", "Bytes of weights", (node) => node.bytes, bytes),
     new Scale("activations", "Bytes of results", (node) => (isOp(node) ? (node.types || []).reduce((total, each) => total + bytesOf(each), 0) : undefined), bytes),
     new Scale("macs", "MACs", (node) => node.macs, big)];
