@@ -505,6 +505,7 @@ class GraphView {
   hover(at) {
     const item = at && !at.isOpen ? at.item : null;
     this.canvas.style.cursor = item ? "pointer" : "";
+    this.canvas.title = item ? plain(item.kind === "op" ? `${item.node.op} ${item.node.name}` : item.path) : "";
     if (item === this.hovered) return;
     this.hovered = item;
     this.draw();
