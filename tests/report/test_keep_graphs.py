@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,10 @@ import pytest
 
 import tfconvert
 from tests.converter.targets.litert.recurrent.loops import lstm_loop
+from tests.support.run_text import parse
+from tfconvert.report.macs import macs
 from tfconvert.report.report import Report
+from tfconvert.schema.dialects.func import FuncOp
 
 LOOP = """
 module {
@@ -171,3 +175,58 @@ def test_each_stage_has_its_number_of_ops(digits: Report) -> None:
     ]
     assert stages[-1]["ops"] == sum(digits.operators.values())
     assert stages[0]["ops"] > stages[-1]["ops"]
+
+
+def test_a_failure_has_the_report_up_to_it_if_graphs_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "custom.mlir"
+    path.write_text("""
+      func.func @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {
+          tf.entry_function = {inputs = "x", outputs = "y"}} {
+        %0 = "tf.Lgamma"(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("gamma")
+        return %0 : tensor<2x4xf32>
+      }""")
+    with pytest.raises(tfconvert.ConversionError) as caught:
+        tfconvert.convert(path)
+    assert caught.value.report is None
+    with pytest.raises(tfconvert.ConversionError) as caught:
+        tfconvert.convert(path, keep_graphs=True)
+    report = caught.value.report
+    assert report.to_dict()["failure"] == caught.value.to_dict()
+    assert _named(_graphs(report)["before"][0], "Lgamma")["problems"] == [0]
+    copy = pickle.loads(pickle.dumps(caught.value))  # noqa: S301  # our own
+    assert (copy.to_dict(), str(copy), copy.report) == (caught.value.to_dict(), str(caught.value), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"tf.MatMul"(%x, %c) : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>', 2 * 4 * 3),
+        ('"tf.MatMul"(%t, %c) {transpose_a = true} : (tensor<4x2xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>', 2 * 4 * 3),
+        ('"tf.Relu"(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>', 0),
+        (
+            '"tf.Conv2D"(%i, %f) {padding = "SAME", strides = [1, 1, 1, 1]} : '
+            "(tensor<?x8x8x2xf32>, tensor<3x3x1x6xf32>) -> tensor<?x8x8x6xf32>",
+            8 * 8 * 6 * 3 * 3 * 1,
+        ),
+        (
+            '"tf.Conv2D"(%n, %f) {padding = "SAME", strides = [1, 1, 1, 1], data_format = "NCHW"} : '
+            "(tensor<5x1x8x8xf32>, tensor<3x3x1x6xf32>) -> tensor<5x6x8x8xf32>",
+            5 * 8 * 8 * 6 * 3 * 3 * 1,
+        ),
+        (
+            '"tfl.depthwise_conv_2d"(%i, %d, %b) {padding = "SAME", stride_h = 1 : i32, stride_w = 1 : i32, '
+            'depth_multiplier = 1 : i32, fused_activation_function = "NONE"} : '
+            "(tensor<?x8x8x2xf32>, tensor<1x3x3x2xf32>, tensor<2xf32>) -> tensor<?x8x8x2xf32>",
+            8 * 8 * 2 * 3 * 3,
+        ),
+    ],
+)
+def test_products_are_counted(text: str, expected: int) -> None:
+    module = parse(f"""
+      func.func @main(%x: tensor<2x4xf32>, %t: tensor<4x2xf32>, %c: tensor<4x3xf32>, %i: tensor<?x8x8x2xf32>,
+          %n: tensor<5x1x8x8xf32>, %f: tensor<3x3x1x6xf32>, %d: tensor<1x3x3x2xf32>, %b: tensor<2xf32>) {{
+        %0 = {text}
+        return
+      }}""")
+    (function,) = (op for op in module.ops if isinstance(op, FuncOp))
+    assert macs(next(iter(function.body.block.ops))) == expected

@@ -322,7 +322,17 @@ def test_mouse_moves_zooms_and_opens(open_page: Open, float_page: str) -> None:
 def test_the_graph_is_coloured_by_what_is_known(open_page: Open, digits_page: str) -> None:
     page = open_page(digits_page)
     modes = page.locator("[aria-label='Colour by'] option").evaluate_all("(all) => all.map((each) => each.value)")
-    assert modes == ["kind", "type", "weights", "activations", "macs", "error", "weight-error", "latency"]
+    assert modes == [
+        "kind",
+        "type",
+        "weight-type",
+        "weights",
+        "activations",
+        "macs",
+        "error",
+        "weight-error",
+        "latency",
+    ]
     pictures = []
     for mode in modes:
         legend = _colour_by(page, mode)
@@ -346,6 +356,15 @@ def test_a_link_leads_to_a_node(open_page: Open, float_page: str) -> None:
     page.reload()
     _settle(page)
     assert _selected(page) == "HARD_SWISH"
+
+
+def test_a_page_works_inside_a_document(open_page: Open, float_page: str) -> None:
+    page = open_page("<!doctype html><title>notebook</title><iframe width=1000 height=600></iframe>")
+    page.evaluate("(text) => { document.querySelector('iframe').srcdoc = text; }", float_page)
+    frame = page.wait_for_selector("iframe").content_frame()
+    frame.wait_for_selector("#summary .tiles")
+    frame.evaluate("const { graph } = document.querySelector('.graph'); graph.reveal(graph.tree.leaves[1]); 1")
+    assert "CONV_2D" in frame.inner_text(".details")
 
 
 def test_an_op_is_in_a_sheet_at_the_bottom_of_a_phone(open_page: Open, float_page: str) -> None:

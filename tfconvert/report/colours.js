@@ -1,9 +1,9 @@
 // The colours of the graph: those of the theme, and what they tell: the kind of an op, its bytes, its error, ...
 
 const KINDS = [
-  ["math", /conv|matmul|fullyconnected|einsum|lstm|rnn|gru|svdf|embedding|attention/, "Products"],
-  ["pool", /pool|mean|sum|reduce|argm|topk|softmax|norm|l2/, "Reductions"],
-  ["act", /relu|sigmoid|tanh|gelu|elu|swish|logistic|prelu|^exp$|erf|silu/, "Activations"],
+  ["math", /conv|matmul|fullyconnected|einsum|lstm|rnn|gru|svdf|embedding|attention/, "Convolution, matmul"],
+  ["pool", /pool|mean|sum|reduce|argm|topk|softmax|norm|l2/, "Pooling, reduction"],
+  ["act", /relu|sigmoid|tanh|gelu|elu|swish|logistic|prelu|^exp$|erf|silu/, "Activation"],
   ["quant", /quant/, "Quantization"],
   ["flow", /^if$|while|call|case|^cond|loop|switch|merge/, "Control flow"],
   ["move", /reshape|transpose|concat|slice|pad|pack|gather|split|squeeze|expanddims|shape|tile|broadcast|identity|cast|space|depth|resize|fill|range|scatter|select|where|reverse/, "Data movement"],
@@ -190,7 +190,12 @@ function colourModes(report) {
   const isOp = (node) => node.op !== "Input" && node.op !== "Output";
   const kind = new Classes("kind", "Kind", (node) => (isOp(node) ? kindOf(node.op) : undefined), KINDS.map(([name, , words]) => [name, () => theme[name], words]));
   const type = new Classes("type", "Data type", (node) => (isOp(node) ? typeParts((node.types || [])[0]).element || undefined : undefined));
-  const modes = [kind, type,
+  const weightType = new Classes("weight-type", "Weight type", (node) => {
+    const constants = (node.operands || []).filter((operand) => !Array.isArray(operand) && operand.bytes > 64);
+    constants.sort((one, other) => other.bytes - one.bytes);
+    return constants.length ? typeParts(constants[0].type).element : undefined;
+  });
+  const modes = [kind, type, weightType,
     new Scale("weights", "Bytes of weights", (node) => node.bytes, bytes),
     new Scale("activations", "Bytes of results", (node) => (isOp(node) ? (node.types || []).reduce((total, each) => total + bytesOf(each), 0) : undefined), bytes),
     new Scale("macs", "MACs", (node) => node.macs, big)];

@@ -105,7 +105,8 @@ function start() {
     details.show(side, number, item);
     if (panel.current !== "details" || item) panel.open("details");
     document.body.classList.toggle("selecting", Boolean(item));
-    if (item && item.kind === "op") history.replaceState(null, "", addressOf(side, number, item.index));
+    // A page inside a document, as in a notebook, has no address of its own.
+    if (item && item.kind === "op" && location.protocol !== "about:") history.replaceState(null, "", addressOf(side, number, item.index));
     if (enter) details.element.focus();
   };
   const drawing = graphs && (graphs.before.length || graphs.after.length) ? new Graphs(onSelect) : null;

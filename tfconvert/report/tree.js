@@ -7,6 +7,8 @@ const MIN_NODES_TO_FOLD = 120; // Smaller graphs show every block.
 const MIN_BLOCK_OPS = 4;
 const MIN_TIMES = 3;
 const MAX_PERIOD = 400;
+const MAX_RUNS = 12; // Of repetitions in a group; each takes a look at all that is left.
+const MAX_TRIED = 20000; // Names that are looked at to find where blocks begin.
 const MOST = 0.7; // A group with a larger share of all ops is not drawn.
 const MAX_OPEN = 160; // A graph of at most so many ops is open at the start; of a larger one the upper levels.
 const FIRST_OPEN = 40;
@@ -124,9 +126,11 @@ function foldRepeats(group, signatures) {
   const sizes = items.map((item) => leavesOf([item]).length);
   const folded = [];
   const pending = [[0, items.length]];
+  let runs = 0;
   while (pending.length) {
     const [start, end] = pending.pop();
-    const run = bestRun(numbers, sizes, start, end);
+    const run = runs < MAX_RUNS ? bestRun(numbers, sizes, start, end) : null;
+    runs++;
     if (!run) {
       folded.push(...items.slice(start, end));
       continue;
@@ -178,7 +182,8 @@ function nameOf(block, next) {
 function aligned(items, run) {
   const block = (number) => items.slice(number, number + run.period);
   let [best, most] = [run.start, -1];
-  for (let shift = 0; shift <= run.slack; shift++) {
+  const shifts = Math.min(run.slack, MAX_TRIED / leavesOf(block(run.start)).length);
+  for (let shift = 0; shift <= shifts; shift++) {
     const first = run.start + shift;
     const shared = nameOf(block(first), block(first + run.period))[1] + nameOf(block(first + run.period), block(first))[1];
     if (shared > most) [best, most] = [first, shared];

@@ -119,6 +119,11 @@ class ConversionError(Exception):
             "\n".join((*texts_of(self.diagnostics), *(f"note: {printable(text)}" for text in self.advice)))
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Returns how to copy it to another process, to which the report does not go."""
+        state = {name: value for name, value in self.__dict__.items() if name != "report"}
+        return type(self), (self.diagnostics, self.advice), state
+
     @property
     def code(self) -> str:
         """The first diagnostic's stable code."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tfconvert import conversion
 from tfconvert.converter.process.guard import diagnosed
 from tfconvert.converter.process.interpreter import with_room
 from tfconvert.converter.targets.litert.accelerator_check import Acceptance, check
+from tfconvert.converter.targets.target import ConvertedFile
 from tfconvert.exporters.output_file import write_parts
 from tfconvert.importers.source import Source
 from tfconvert.importers.tflite.buffers import content_of
@@ -31,6 +32,8 @@ from tfconvert.settings.options import Options
 from tfconvert.settings.targets import LiteRT
 from tfconvert.tools.bench import measure
 from tfconvert.tools.litert_file import LiteRTFile, describe
+
+Result = TypeVar("Result")
 
 FILE, FAILED, CONVERSION, COMPARISON = "file", "failed", "conversion", "comparison"
 """The kinds of pages: of a finished file, of a conversion that failed, of one that succeeded, of two models."""
@@ -184,21 +187,17 @@ def _of_model(model: object, options: Options, bench: bool) -> View:
         source = original.importable()
         checked = conversion.checked(replace(options, keep_graphs=True))
         file, report = conversion.run(source, checked, on_import=modules.append)
-        latency: list[float | None] = []
-        if bench:
-            with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
-                path = Path(folder, "model.tflite")
-                write_parts(path, file.parts)
-                latency = _measured(path)
-        if isinstance(checked.target, LiteRT):
-            report = report._replace(acceptances=tuple(_acceptances(modules[-1])))
-        return View(CONVERSION, report.to_dict() | {"kind": CONVERSION, "is_trial": True}, report.graphs, latency)
     except ConversionError as problem:
+        _discard(source, original)
         found = problem.report or Report(original.name, failure=problem)
         return View(FAILED, found.to_dict() | {"kind": FAILED}, found.graphs, failure=problem)
+    try:
+        latency = _written(file, _measured) if bench else []
     finally:
-        if source is not original:
-            source.discard()
+        _discard(source, original)
+    if isinstance(checked.target, LiteRT):
+        report = report._replace(acceptances=tuple(_acceptances(modules[-1])))
+    return View(CONVERSION, report.to_dict() | {"kind": CONVERSION}, report.graphs, latency)
 
 
 def _finished(model: object, options: Options) -> _File:
@@ -209,24 +208,30 @@ def _finished(model: object, options: Options) -> _File:
     source = original.importable()
     try:
         file, _ = conversion.run(source, conversion.checked(options))
-        with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
-            path = Path(folder, "model.tflite")
-            write_parts(path, file.parts)
-            return _File.read(original.name, path.read_bytes())
+        content = _written(file, lambda path: path.read_bytes())
     finally:
-        if source is not original:
-            source.discard()
+        _discard(source, original)
+    return _File.read(original.name, content)
+
+
+def _discard(source: Source, original: Source) -> None:
+    """Removes the files that were written to import a model."""
+    if source is not original:
+        source.discard()
+
+
+def _written(file: ConvertedFile, work: Callable[[Path], Result]) -> Result:
+    """Returns what a function returns for a file that is written for it."""
+    with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
+        path = Path(folder, "model.tflite")
+        write_parts(path, file.parts)
+        return work(path)
 
 
 def _comparison(files: Sequence[_File]) -> View:
     first, second = files
     graphs = compared(first.graphs, second.graphs)
-    changes = Counter(
-        node["change"]
-        for side in ("before", "after")
-        for function in graphs[side]
-        for node in function["nodes"]
-        if "change" in node
-    )
+    nodes = (node for file in files for function in file.graphs for node in function.nodes)
+    changes = Counter(node.change for node in nodes if node.change)
     report = second.to_dict() | {"kind": COMPARISON, "first": first.to_dict(), "changes": dict(sorted(changes.items()))}
     return View(COMPARISON, report, graphs)
