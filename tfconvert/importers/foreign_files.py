@@ -49,7 +49,7 @@ _WEB_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<!?(?:doctype\s+html|html)", re
 
 
 def archive_format(head: bytes) -> str:
-    """Returns the format of an archive, empty if it is none.
+    """Returns the format of an archive, empty for other files.
 
     Args:
         head: Its first bytes.
