@@ -289,6 +289,7 @@ def test_deleting_asks_first(open_page: Open, server: RunningService) -> None:
     assert server.jobs == []
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_keras_file_is_accepted_where_the_server_is_set_to(
     open_page: Open, server: RunningService, tmp_path: Path, tf: Any
 ) -> None:
