@@ -192,7 +192,9 @@ def test_options_are_sent(open_page: Open, server: RunningService, digits_model:
     assert "verified" in row
     page.click("text=Change the settings")
     _until(page, "document.activeElement.id === 'convert-title'")
-    values = {each: page.input_value(f"#{each}") for each in ("quantize", "batch", "set-signatures", "set-verify-min_snr")}
+    values = {
+        each: page.input_value(f"#{each}") for each in ("quantize", "batch", "set-signatures", "set-verify-min_snr")
+    }
     assert values == {"quantize": "int8", "batch": "1", "set-signatures": "serving_default", "set-verify-min_snr": "3"}
     assert page.input_value("#set-quantize-io") == '"int8"'
     assert page.is_checked("#set-accelerator-npu")

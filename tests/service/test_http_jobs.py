@@ -122,6 +122,10 @@ def test_invalid_models_are_rejected(server: Serving) -> None:
     response = server.submit(b"GGUF" + bytes(100))
     assert refusal(response) == (415, "foreign-format")
     assert response.json()["detail"].startswith("model.mlir is a model of llama.cpp")
+    response = server.submit(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+    assert refusal(response) == (415, "foreign-format")
+    assert "(the pointer is model.mlir)" in response.text
+    assert str(server.config.data) not in response.text
     assert refusal(server.submit(b"")) == (400, "bad-request")
     assert refusal(server.submit(b"x" * 100_001)) == (413, "upload-too-large")
     assert not server.leftovers()

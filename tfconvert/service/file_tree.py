@@ -120,7 +120,9 @@ class ArchiveLimits(NamedTuple):
     @staticmethod
     def of(config: ServiceConfig) -> ArchiveLimits:
         """Returns the limits of a server."""
-        return ArchiveLimits(config.max_unpacked, config.max_entries, config.max_ratio, config.seconds, config.takes_keras)
+        return ArchiveLimits(
+            config.max_unpacked, config.max_entries, config.max_ratio, config.seconds, config.takes_keras
+        )
 
 
 class FileTree:

@@ -106,8 +106,8 @@ def keras_file(name: str) -> ConversionError:
     return error(
         "keras-file",
         f"{shown(name)} is a file of Keras, which only Keras can read",
-        hint='load it with Keras, call model.export("saved_model"), and send that directory, packed; or ask whoever runs '
-        "the server to accept such files",
+        hint='load it with Keras, call model.export("saved_model"), and send that directory, packed; or ask whoever '
+        "runs the server to accept such files",
     )
 
 
