@@ -47,13 +47,16 @@ def _server(data: Path) -> Iterator[str]:
         process.communicate()
 
 
-def _convert(page: Any, model: Path, settings: str) -> None:
+def _convert(page: Any, model: Path, mode: str) -> None:
     page.set_input_files("#folder", model)
-    if settings:
-        page.select_option("#quantize", settings)
+    page.select_option("#quantize", mode)
+    page.check("#verify")
+    page.click("#more-settings > summary")
+    page.check("#set-accelerator-gpu")
+    page.click("#more-settings > summary")
     page.click("#submit")
     page.wait_for_selector("#job .state.succeeded")
-    page.wait_for_selector("iframe.report").content_frame().wait_for_selector("#summary .tiles")
+    page.wait_for_selector("#findings li")
 
 
 def _take_service(browser: Any, folder: Path) -> None:
@@ -63,7 +66,7 @@ def _take_service(browser: Any, folder: Path) -> None:
             context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce")
             page = context.new_page()
             page.goto(url)
-            _convert(page, model, "float16" if scheme == "dark" else "")
+            _convert(page, model, "float16" if scheme == "dark" else "dynamic")
             page.evaluate("document.getElementById('job').scrollIntoView()")
             page.wait_for_timeout(300)
             page.screenshot(path=ROOT / "docs" / f"{name}.png")

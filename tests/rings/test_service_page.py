@@ -192,7 +192,9 @@ def test_options_are_sent(open_page: Open, server: RunningService, digits_model:
     assert "verified" in row
     page.click("text=Change the settings")
     _until(page, "document.activeElement.id === 'convert-title'")
-    values = {id: page.input_value(f"#{id}") for id in ("quantize", "batch", "set-signatures", "set-verify-min_snr")}
+    values = {
+        each: page.input_value(f"#{each}") for each in ("quantize", "batch", "set-signatures", "set-verify-min_snr")
+    }
     assert values == {"quantize": "int8", "batch": "1", "set-signatures": "serving_default", "set-verify-min_snr": "3"}
     assert page.input_value("#set-quantize-io") == '"int8"'
     assert page.is_checked("#set-accelerator-npu")
@@ -287,6 +289,27 @@ def test_deleting_asks_first(open_page: Open, server: RunningService) -> None:
     page.click("#asked button:text-is('Delete')")
     page.wait_for_selector("text=No jobs yet.")
     assert server.jobs == []
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_keras_file_is_accepted_where_the_server_is_set_to(
+    open_page: Open, server: RunningService, tmp_path: Path, tf: Any
+) -> None:
+    path = tmp_path / "model.keras"
+    tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(4)]).save(path)
+    page = open_page()
+    page.set_input_files("#file", path)
+    page.click("#submit")
+    _until(page, "document.querySelectorAll('#form-problem p').length === 2")
+    message, hint = page.locator("#form-problem p").all_inner_texts()
+    assert message == "'model.keras' is a file of Keras, which only Keras can read."
+    assert "model.export" in hint
+    with RunningService(tmp_path / "trusting", keras=True) as trusting:
+        page = open_page(at=trusting)
+        page.wait_for_selector("text=is accepted, too")
+        page.set_input_files("#file", path)
+        page.click("#submit")
+        page.wait_for_selector("#job .state.succeeded", timeout=120_000)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -73,6 +73,35 @@ def test_wrong_options_are_refused(shared: Serving, options: str, code: str) -> 
     assert not shared.leftovers()
 
 
+def test_the_model_of_a_job_is_converted_again(server: Serving) -> None:
+    samples = {"calibration": ("s.npz", b"PK\x05\x06" + bytes(18))}
+    files = {"model": ("net.mlir", RELU), "options": (None, '{"quantize": "int8"}'), **samples}
+    first = server.client.post("/v1/jobs", files=files).json()
+    assert first["has_samples"]
+    form = {"job": (None, first["id"]), "options": (None, '{"quantize": "int16"}')}
+    second = server.client.post("/v1/jobs", files=form).json()
+    assert second["id"] != first["id"]
+    assert (second["model_name"], second["settings"]) == ("net.mlir", {"quantize": "int16"})
+    one, other = (server.service.store.get(job["id"], None) for job in (first, second))
+    assert (one.model_sha256, one.calibration_sha256) == (other.model_sha256, other.calibration_sha256)
+    third = server.client.post("/v1/jobs", files={"job": (None, first["id"])}).json()
+    assert not third["has_samples"]
+    both = {"job": (None, first["id"]), "model": ("net.mlir", RELU)}
+    assert refusal(server.client.post("/v1/jobs", files=both)) == (400, "bad-request")
+    for unknown in ("0" * 32, "..", ""):
+        response = server.client.post("/v1/jobs", files={"job": (None, unknown)})
+        assert refusal(response) == (404, "job-not-found")
+
+
+def test_the_model_of_a_job_of_others_is_not_converted(tmp_path: Path) -> None:
+    server = Serving(tmp_path / "guarded", require_token=True)
+    one, other = server.token("one"), server.token("other")
+    job = server.submitted(headers=one)
+    form = {"job": (None, job)}
+    assert refusal(server.client.post("/v1/jobs", files=form, headers=other)) == (404, "job-not-found")
+    assert server.client.post("/v1/jobs", files=form, headers=one).status_code == 202
+
+
 def test_odd_names_do_no_harm(server: Serving) -> None:
     for sent, kept in (
         ("../../etc/passwd.mlir", "passwd.mlir"),
@@ -93,6 +122,10 @@ def test_invalid_models_are_rejected(server: Serving) -> None:
     response = server.submit(b"GGUF" + bytes(100))
     assert refusal(response) == (415, "foreign-format")
     assert response.json()["detail"].startswith("model.mlir is a model of llama.cpp")
+    response = server.submit(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+    assert refusal(response) == (415, "foreign-format")
+    assert "(the pointer is model.mlir)" in response.text
+    assert str(server.config.data) not in response.text
     assert refusal(server.submit(b"")) == (400, "bad-request")
     assert refusal(server.submit(b"x" * 100_001)) == (413, "upload-too-large")
     assert not server.leftovers()

@@ -130,7 +130,7 @@ def test_the_interface_is_described(server: Serving) -> None:
             if int(status) >= 400 and status != "416":
                 assert list(told["content"]) == ["application/problem+json"], (path, status)
     form = document["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]["multipart/form-data"]
-    assert form["schema"]["properties"].keys() == {"model", "place", "options", "calibration"}
+    assert form["schema"]["properties"].keys() == {"model", "place", "job", "options", "calibration"}
     assert "patterns" not in form["schema"]["properties"]["options"]["properties"]
     assert form["examples"]
     for name in ("JobView", "Problem", "NewToken"):

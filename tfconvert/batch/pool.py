@@ -26,12 +26,8 @@ _KILL_SECONDS = 10.0
 
 CANCELLED = "job-cancelled"
 
-# For processes that live for a fraction of a second: glibc requests memory rarely, in large pages, and returns none.
-_ALLOCATION = {
-    "MALLOC_TOP_PAD_": str(1 << 24),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-}
+# For processes that live for a fraction of a second: glibc requests memory rarely, and returns none.
+_ALLOCATION = {"MALLOC_TOP_PAD_": str(1 << 24), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 
 
 class _Running:

@@ -54,8 +54,8 @@ class Outcome(NamedTuple):
     Attributes:
         problem: The error, as `ConversionError.to_dict` returns it, or `None`.
         summary: The size of the result, its operators and how long the conversion took, the extensions of the files
-            beside it (`beside`), its fidelity, its largest difference where it was verified, the verdicts on accelerators,
-            and whether it was cached; empty after a failure.
+            beside it (`beside`), its fidelity, its largest difference where it was verified, the verdicts on
+            accelerators, and whether it was cached; empty after a failure.
         seconds: Wall time, including the overhead.
         peak: The peak memory of the process, in bytes; 0 if unknown.
         is_lost: Whether the process ended without an answer: a retry may help.

@@ -49,7 +49,7 @@ _WEB_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<!?(?:doctype\s+html|html)", re
 
 
 def archive_format(head: bytes) -> str:
-    """Returns the format of an archive, empty if it is none.
+    """Returns the format of an archive, empty for other files.
 
     Args:
         head: Its first bytes.
@@ -369,7 +369,7 @@ def foreign(path: Path, given: str) -> ConversionError | None:
     for row in ROWS:
         match = row.matches(found)
         if match:
-            text = "" if match is True else match
+            text = "" if match is True else match.replace(os.fspath(path), given)
             what = row.what.replace("{found}", text)
             return error(
                 "foreign-format", f"{given} is {what}", hint=row.hint.replace("{path}", given).replace("{found}", text)

@@ -67,7 +67,7 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits, name: str = "") -
         limits: The limits.
         name: The name of the client's file.
     """
-    kind = recognize(archive, name)
+    kind = recognize(archive, name, takes_keras=limits.keras)
     with _new(target):
         if kind.is_archive:
             _extract(archive, kind, FileTree(target, limits, archive.stat().st_size), name)
@@ -97,7 +97,9 @@ def unpack_samples(archive: Path, target: Path, limits: ArchiveLimits) -> list[s
         try:
             kind = recognize(archive)
         except ConversionError as problem:
-            raise _no_samples() if problem.code in ("unknown-model", "foreign-format", "keras-file") else problem from None
+            raise (
+                _no_samples() if problem.code in ("unknown-model", "foreign-format", "keras-file") else problem
+            ) from None
         if not kind.is_archive:
             raise _no_samples()
         if kind is ModelKind.ZIP and _is_npz(archive, limits):

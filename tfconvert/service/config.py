@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ class ServiceConfig(NamedTuple):
         patterns: Files of patterns for every job.
         composites: Files of composite functions for every job.
         op_defs: A file of the OpDefs of custom ops, or empty.
+        keras: Whether Keras' own files are accepted, whose loading may run code in them; it needs TensorFlow.
         require_token: Whether requests need a token; by default if other machines can reach the address.
         attempts: Maximum number of attempts at a job if servers die.
         grace: Grace period in seconds for running jobs when the server stops.
@@ -75,6 +77,7 @@ class ServiceConfig(NamedTuple):
     patterns: tuple[str, ...] = ()
     composites: tuple[str, ...] = ()
     op_defs: str = ""
+    keras: bool = False
     require_token: bool | None = None
     attempts: int = 3
     grace: float = 30.0
@@ -85,6 +88,11 @@ class ServiceConfig(NamedTuple):
     def limits(self) -> TaskLimits:
         """The limits of a job."""
         return TaskLimits(self.seconds, self.memory, self.files, self.output)
+
+    @property
+    def takes_keras(self) -> bool:
+        """Whether Keras' own files can be converted."""
+        return self.keras and find_spec("tensorflow") is not None
 
     @property
     def is_local(self) -> bool:
@@ -173,6 +181,7 @@ _BY_TYPE: Mapping[type, Callable[[Any], Any]] = {
     int: _whole,
     float: _number,
     tuple: _texts,
+    bool: _is_on,
     type(None): _is_on,
 }
 _TYPES: Mapping[str, Callable[[Any], Any]] = {

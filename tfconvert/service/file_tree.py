@@ -108,17 +108,21 @@ class ArchiveLimits(NamedTuple):
         entries: Files and directories.
         ratio: Maximum size of the files, relative to the archive.
         seconds: Wall time; 0 for no limit.
+        keras: Whether a model may be a file of Keras.
     """
 
     size: int = 8 << 30
     entries: int = 10_000
     ratio: int = 200
     seconds: float = 0.0
+    keras: bool = False
 
     @staticmethod
     def of(config: ServiceConfig) -> ArchiveLimits:
         """Returns the limits of a server."""
-        return ArchiveLimits(config.max_unpacked, config.max_entries, config.max_ratio, config.seconds)
+        return ArchiveLimits(
+            config.max_unpacked, config.max_entries, config.max_ratio, config.seconds, config.takes_keras
+        )
 
 
 class FileTree:

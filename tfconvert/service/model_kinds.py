@@ -34,6 +34,8 @@ class ModelKind(Enum):
     ARTIFACT = ".mlirbc"
     JAX_EXPORT = ".bin"
     LITERT = ".tflite"
+    KERAS = ".keras"
+    KERAS_HDF5 = ".h5"
 
     @property
     def is_archive(self) -> bool:
@@ -67,18 +69,21 @@ _META_GRAPH_FIELDS = {(number, _BYTES) for number in range(1, 8)}
 _BY_NAME = {".pb": ModelKind.GRAPH, ".meta": ModelKind.META_GRAPH}
 
 
-def recognize(path: Path, name: str = "") -> ModelKind:
+def recognize(path: Path, name: str = "", *, takes_keras: bool = False) -> ModelKind:
     """Returns the kind of a file.
 
     Args:
         path: The file.
         name: The name of the client's file.
+        takes_keras: Whether Keras' own files are accepted.
 
     Raises:
         ConversionError: Only Keras can read it (`keras-file`), it is an unsupported archive (`bad-archive`), a model of
             another format (`foreign-format`) or none (`unknown-model`), or it can't be read (`unreadable-file`).
     """
     head = _head(path, name)
+    if is_keras_file(head) and takes_keras:
+        return ModelKind.KERAS if archive_format(head) else ModelKind.KERAS_HDF5
     kind = _by_signature(head, name) or _by_text(head) or _by_message(head, name)
     if kind is None and is_stablehlo_file(path):
         return ModelKind.JAX_EXPORT
@@ -101,7 +106,8 @@ def keras_file(name: str) -> ConversionError:
     return error(
         "keras-file",
         f"{shown(name)} is a file of Keras, which only Keras can read",
-        hint='load it with Keras, call model.export("saved_model"), and send that directory, packed',
+        hint='load it with Keras, call model.export("saved_model"), and send that directory, packed; or ask whoever '
+        "runs the server to accept such files",
     )
 
 

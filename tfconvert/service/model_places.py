@@ -121,7 +121,7 @@ def _prepared(path: Path, target: Path, limits: ArchiveLimits) -> Path:
     """Returns the path for the converter: the same, or that of an unpacked or linked copy."""
     if is_folder(path):
         return path
-    kind = recognize(path, path.name)
+    kind = recognize(path, path.name, takes_keras=limits.keras)
     is_named = path.name == kind.value if kind.is_saved_model else path.suffix == kind.value
     if kind.is_archive or not is_named:
         return archives.unpack(path, target, limits, path.name)

@@ -42,7 +42,10 @@ _OPEN = ("/healthz", "/readyz")
 _STATE = {409: "The job's state doesn't allow that."}
 # Operation -> problems that only it has.
 _MORE: dict[str, dict[int, str]] = {
-    "submit_job": {415: "It isn't a form, or the file isn't a model that can be converted here."},
+    "submit_job": {
+        404: "The job whose model is to be used again is not known.",
+        415: "It isn't a form, or the file isn't a model that can be converted here.",
+    },
     "delete_job": _STATE,
     "cancel_job": _STATE,
     "retry_job": _STATE,

@@ -19,8 +19,8 @@ _FILES = ("model", "calibration")
 _TEXTS = {"options": 1 << 18, "place": 1 << 12, "job": 32}
 
 _MAX_HEADER = 1 << 13
-# Minimum number of bytes for a write: each one is a call in another thread.
-_BATCH = 1 << 21
+# Minimum number of bytes for a write.
+_BATCH = 1 << 20
 
 _MAX_NAME = 200
 

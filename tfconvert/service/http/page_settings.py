@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tfconvert.settings.data import SETTINGS
@@ -34,6 +34,7 @@ _LABELS: Mapping[str, str] = {
     "mlir_artifact": "Portable artifact",
     "mlir_state": "Variables that change",
     "mlir_weights": "Place of weights",
+    "mode": "Quantization",
     "names": "Names of tensors",
     "on": "Run on",
     "order": "Order of inputs and outputs",
@@ -62,7 +63,7 @@ def fields() -> Mapping[str, Any]:
     Fields are in groups; a group belongs to a target, or to a setting whose object the fields are in. Labels are by
     settings, and by the command's flags, which hints name.
     """
-    groups = (
+    groups: Sequence[tuple[str, Any, Mapping[str, str]]] = (
         ("Model", Selection, {}),
         ("LiteRT file", LiteRT, {"target": LiteRT.name}),
         ("StableHLO", StableHLO, {"target": StableHLO.name}),

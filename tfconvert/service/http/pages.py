@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.error_codes import all_codes
+from tfconvert.service.http.access import ServiceDep
 from tfconvert.service.http.page_settings import fields
 
 _OWN = "tfconvert.service.page"
@@ -91,9 +92,9 @@ def get_page() -> Response:
 
 
 @ROUTES.get("/page/settings.json")
-def get_settings() -> Mapping[str, Any]:
+async def get_settings(service: ServiceDep) -> Mapping[str, Any]:
     """Load what the form is made of."""
-    return fields()
+    return {**fields(), "takes_keras": service.config.takes_keras}
 
 
 @ROUTES.get("/page/{name}")

@@ -132,7 +132,11 @@ class JobView(BaseModel):
         """Returns the public part of a job."""
         known = job._asdict()
         return JobView.model_construct(
-            **{name: known[name] for name in JobView.model_fields if name in known and name not in ("problem", "settings")},
+            **{
+                name: known[name]
+                for name in JobView.model_fields
+                if name in known and name not in ("problem", "settings")
+            },
             has_samples=bool(job.calibration_sha256),
             settings=dict(job.settings),
             problem=None if job.problem is None else Findings.model_validate(job.problem),

@@ -105,7 +105,8 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
         kept = {field: await asyncio.to_thread(file.incoming.keep) for field, file in form.files.items()}
     name = form.files["model"].name if "model" in form.files else _last(place)
     if "model" in kept:
-        await asyncio.to_thread(recognize, service.folders.model(kept["model"].sha256), name)
+        path = service.folders.model(kept["model"].sha256)
+        await asyncio.to_thread(recognize, path, name, takes_keras=service.config.takes_keras)
     submission = Submission(
         caller.owner,
         settings,

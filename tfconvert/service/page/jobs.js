@@ -14,7 +14,7 @@ export function badge(job) {
   const { fidelity, max_absolute: difference } = job.summary || {};
   const is_low = fidelity && fidelity.is_low;
   if (!fidelity && difference === undefined) return [];
-  return [" ", el("span", { class: `state ${is_low ? "low" : ""}` }, is_low ? "low fidelity" : "verified")];
+  return [" ", el("span", { class: `state ${is_low ? "low" : "succeeded"}` }, is_low ? "low fidelity" : "verified")];
 }
 
 export class JobsView {

@@ -85,7 +85,8 @@ export class WrongField extends Error {
 export class SettingFields {
   // `common` and `rare` are where the fields go.
   async draw(common, rare) {
-    const { groups } = await table;
+    const { groups, takes_keras: takesKeras } = await table;
+    if (takesKeras) document.getElementById("keras").textContent = "A Keras file (.keras, .h5) is accepted, too.";
     this.groups = groups.map((group) => {
       const fields = group.fields.map((field) => this.made(group, field));
       const boxes = [[common, true], [rare, false]].map(([where, is]) => {
@@ -176,7 +177,7 @@ export async function summary(settings) {
   return found;
 }
 
-// Returns a text of a diagnostic with the labels of fields in place of the command's flags.
+// Returns the text of a diagnostic with the labels of fields in place of the command's flags.
 export async function inBrowser(text) {
   const { flags, labels } = await table;
   return String(text || "")
