@@ -34,6 +34,7 @@ from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _APPLIED = "cse"
 
@@ -78,25 +79,22 @@ def _merge(outermost: Block) -> int:
             key = (op.name, content, *op.operands, *[result.type for result in op.results])
             first = known.setdefault(key, op)
             if first is not op:
-                if _holds_state(op):
-                    continue
-                if not _holds_state(first):
-                    merged += 1
-                    replace_op(op, first.results)
-                    continue
-                known[key] = op
-            if is_inside:
+                merged += 1
+                replace_op(op, first.results)
+            elif is_inside:
                 added.append(key)
         else:
             stack.pop()
             for left in added:
-                known.pop(left, None)
+                del known[left]
     return merged
 
 
 def _is_unique(op: Operation) -> bool:
-    """Returns whether an op is more than a function of its operands: it has effects, or reads or changes a state."""
-    return _is_operator_unique(op.name) if isinstance(op, tfl.TFLOp) else not tf_effects.is_pure(op)
+    """Returns whether an op is more than a function of its operands: it has effects, reads or holds a state."""
+    if not isinstance(op, tfl.TFLOp):
+        return not tf_effects.is_pure(op)
+    return _is_operator_unique(op.name) or (not op.operands and _holds_state(op.results[0]))
 
 
 @cache
@@ -112,9 +110,9 @@ def _variables(name: str) -> Sequence[int]:
     return operator.variables if operator is not None else ()
 
 
-def _holds_state(op: Operation) -> bool:
-    """Returns whether an operator changes a constant in place, so that equal ones don't stay equal."""
-    use = None if op.operands else op.results[0].first_use
+def _holds_state(value: Value) -> bool:
+    """Returns whether an operator changes a value in place, so that equal states don't stay equal."""
+    use = value.first_use
     while use is not None:
         if use.index in _variables(use.operation.name):
             return True
