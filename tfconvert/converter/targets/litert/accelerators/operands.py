@@ -5,6 +5,7 @@
     sub(x, sum(y))           ->  sub(x, sum{keep_dims}(y))     where the sum is one number
     sub(x, x)                ->  mul(x, 0)                     of floats
     broadcast_to(x, s)       ->  mul(x, ones)                  of floats
+    fully_connected(reshape(x, [N, C]), w)  ->  fully_connected(x, w)   of [N, 1, ..., 1, C]
 
 The GPU's shaders read vectors of integers in rank 4 only.
 """
@@ -23,6 +24,7 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     Rewrite,
     like,
     option,
+    producer,
     shape_of,
     static_shape,
 )
@@ -106,6 +108,15 @@ def _broadcast(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.tfl("mul", (value, build.constant(np.ones(ones, np.float32))), like(value, result), NOT_FUSED)
 
 
+def _rows_of_ones(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A product of rows that a reshape makes by dropping dimensions of 1: without the reshape."""
+    value = producer(op.operands[0], "reshape").operands[0]
+    shape, rows = shape_of(value), shape_of(op.operands[0])
+    need(2 < len(shape) <= MAX_RANK and shape == (rows[0], *[1] * (len(shape) - 2), rows[-1]), "it is no such reshape")
+    need(len(rows) == 2 and not option(op, "keep_num_dims"), "the product has the operand's dimensions")
+    return build.again(op, (value, *op.operands[1:])).results[0]
+
+
 _NUMBERS = (types.F32, types.I32)
 _ANY = (types.F32, types.I8, types.I32, types.I1)
 
@@ -114,5 +125,6 @@ REWRITES = (
     Rewrite("choice-of-whole-constants", "select_v2", _constants_of_choice, 9, _ANY),
     *(Rewrite(f"{name}-of-number-in-dimensions", name, _number_in_dimensions, 8, _NUMBERS) for name in _ARITHMETIC),
     Rewrite("minus-itself-by-zero", "sub", _minus_itself, 7, (types.F32,)),
+    Rewrite("product-of-rows-of-ones", "fully_connected", _rows_of_ones, 9, (types.F32,)),
     Rewrite("broadcast-by-product", "broadcast_to", _broadcast, 2, (types.F32,)),
 )
