@@ -28,8 +28,8 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     shape_of,
     static_shape,
 )
+from tfconvert.converter.targets.litert.accelerators.pieces import in_full
 from tfconvert.schema.dialects import tensor_data, tfl, types
-from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.values import Value
 
 _COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
@@ -39,11 +39,6 @@ _REDUCTIONS = frozenset(("mean", "sum", "reduce_max", "reduce_min", "reduce_prod
 
 # The maximum number of elements of a constant that is written in full.
 _MAX_FULL = 4096
-
-
-def _in_full(build: AcceleratorBuilder, value: Value, shape: Shape) -> Value:
-    need(types.is_static(shape) and math.prod(shape) <= _MAX_FULL, "the constant would be large")
-    return build.mapped(value, lambda array: np.ascontiguousarray(np.broadcast_to(array, shape)))
 
 
 def _constant_of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -57,7 +52,7 @@ def _constant_of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     if len(result) == MAX_RANK:
         read = build.reshape(constant, (1,) * (MAX_RANK - len(shape)) + shape)
     else:
-        read = _in_full(build, constant, result)
+        read = in_full(build, constant, result, _MAX_FULL)
     return build.again(op, [read if value is constant else value for value in op.operands]).results[0]
 
 
@@ -69,7 +64,7 @@ def _constants_of_choice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
         mask = build.reshape(mask, (1,) * (len(result) - len(shape)) + shape)
     for index, value in enumerate(choices):
         if tensor_data.constant_of(value) is not None and shape_of(value) not in ((), result):
-            choices[index] = _in_full(build, value, result)
+            choices[index] = in_full(build, value, result, _MAX_FULL)
     need([mask, *choices] != list(op.operands), "no constant is broadcast")
     return build.again(op, [mask, *choices]).results[0]
 
