@@ -33,7 +33,7 @@ def gather(build: AcceleratorBuilder, table: Value, places: Value | Sequence[int
     """Inserts the choice of places along an axis."""
     vector = places if isinstance(places, Value) else build.ints(places)
     shape = shape_of(table)
-    kind = like(table, (*shape[:axis], *static_shape(vector), *shape[axis + 1 :]))
+    kind = like(table, (*shape[:axis], *shape_of(vector), *shape[axis + 1 :]))
     return build.tfl("gather", (table, vector), kind, {"axis": axis, "batch_dims": 0})
 
 

@@ -57,7 +57,7 @@ _MODULES = (
         "ranks",
         "reduce_max reduce_min transpose",
         "batch_matmul concatenation cumsum expand_dims fully_connected log_softmax mean pad padv2 reduce_all "
-        "reduce_any reduce_max reduce_min reduce_prod reshape reverse_v2 softmax split squeeze sum transpose",
+        "reduce_any reduce_max reduce_min reduce_prod reshape softmax split squeeze sum transpose",
     ),
     ("indexing", "", "dynamic_update_slice embedding_lookup gather gather_nd"),
     (
