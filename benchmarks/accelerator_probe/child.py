@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.kernel_probe.child import _pack, _unpack
 from benchmarks.kernel_probe.tensors import Array
+from tfconvert.converter.validation.runtimes_check import find_driver
 
 Run = Callable[[str, Sequence[Array], Sequence[Array]], list[Array]]
 
@@ -41,6 +42,7 @@ def _compiled(**settings: Any) -> Run:
 def _gpu() -> Run:
     from ai_edge_litert.hardware_accelerator import HardwareAccelerator
 
+    find_driver(os.environ["XDG_RUNTIME_DIR"])
     return _compiled(hardware_accel=HardwareAccelerator.GPU | HardwareAccelerator.CPU)
 
 

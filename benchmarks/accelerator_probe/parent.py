@@ -125,8 +125,6 @@ def environment(kind: str, python: str, folder: str) -> Mapping[str, str]:
     found = {"XDG_RUNTIME_DIR": folder, **os.environ}
     if not Path(found["XDG_RUNTIME_DIR"]).is_dir():
         found["XDG_RUNTIME_DIR"] = folder
-    if kind == "gpu":
-        found.setdefault("VK_ICD_FILENAMES", "/usr/lib/chromium/vk_swiftshader_icd.json")
     if kind == "intel":
         libraries = Path(python).parent.parent.glob("lib/python*/site-packages/openvino/libs")
         found["LD_LIBRARY_PATH"] = ":".join(map(str, libraries))

@@ -1,4 +1,4 @@
-"""Networks with `accelerator=["gpu"]`: whole on LiteRT's GPU accelerator, with the numbers of the CPU."""
+"""Networks on LiteRT's GPU accelerator, with the numbers of the CPU: whole with `accelerator=["gpu"]`, some without."""
 
 from __future__ import annotations
 
@@ -108,3 +108,28 @@ def test_whole_and_right(name: str, mode: Any) -> None:
     assert outcome.is_whole
     if mode in ("float32", "float16"):  # The CPU rounds activations where it multiplies integers.
         assert outcome.error < _TOLERANCE
+
+
+def _normalized() -> Any:
+    """Groups of channels, borders that mirror pixels, and pixels that are repeated."""
+    image = layers.Input((8, 8, 3))
+    x = layers.Conv2D(64, 3)(ops.pad(image[..., ::-1], ((0, 0), (1, 1), (1, 1), (0, 0)), mode="reflect"))
+    x = layers.GroupNormalization(16)(x)
+    return keras.Model(image, layers.Conv2D(3, 1)(layers.UpSampling2D()(x)))
+
+
+def _last_step() -> Any:
+    sequence = layers.Input((12, 4))
+    x = layers.Conv1D(8, 3, dilation_rate=2, padding="causal", activation="relu")(sequence)
+    return keras.Model(sequence, layers.Dense(3)(x[:, -1]))
+
+
+_BY_DEFAULT: dict[str, Callable[[], Any]] = {"last-step": _last_step, "normalized": _normalized, "windows": _windows}
+
+
+@pytest.mark.parametrize("name", _BY_DEFAULT)
+def test_whole_and_right_by_default(name: str) -> None:
+    keras.utils.set_random_seed(0)
+    (outcome,) = outcomes(bytes(tfconvert.convert(_BY_DEFAULT[name](), batch=1)), ["gpu"])
+    assert outcome.is_whole, outcome.refused or outcome.problem
+    assert outcome.error < _TOLERANCE

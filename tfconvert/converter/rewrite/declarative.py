@@ -13,6 +13,7 @@ A rule is checked when it is created and becomes an ordinary `Pattern`; a `Patte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from tfconvert.converter.rewrite import materialize
@@ -153,6 +154,7 @@ def rule(
     benefit: int | None = None,
     depth: int = 0,
     note: str = "",
+    is_checked: bool = True,
 ) -> Pattern[Match]:
     """Creates a declarative pattern.
 
@@ -168,6 +170,7 @@ def rule(
         benefit: The priority among patterns of one root, highest first; by default, the number of matched ops.
         depth: The distance above the root at which its functions look, if that is farther than the terms.
         note: A warning for the report where the pattern was applied, as a phrase; none by default.
+        is_checked: Whether to check it now.
 
     Returns:
         The pattern.
@@ -175,43 +178,20 @@ def rule(
     Raises:
         PatternError: The pattern can't work.
     """
-    made = _rule(name, root, to, where, also)
-    check_rule(made)
-    return made.pattern(benefit, depth, note)
-
-
-def own_rule(
-    name: str,
-    root: Op,
-    to: Replacement,
-    *,
-    where: Sequence[Check | Computed | Callable[..., Any]] = (),
-    also: Mapping[Op, TermLike | Sequence[TermLike]] | None = None,
-    benefit: int | None = None,
-    depth: int = 0,
-    note: str = "",
-) -> Pattern[Match]:
-    """Creates a pattern as `rule` does, without checking it.
-
-    Checking the patterns that every conversion uses takes 3 ms: a test checks them instead.
-    """
-    return _rule(name, root, to, where, also).pattern(benefit, depth, note)
-
-
-def _rule(
-    name: str,
-    root: Op,
-    to: Replacement,
-    where: Sequence[Check | Computed | Callable[..., Any]],
-    also: Mapping[Op, TermLike | Sequence[TermLike]] | None,
-) -> Rule:
     native = to if callable(to) and not isinstance(to, Term) else None
     wanted: dict[Any, Any] = {**(also or {}), **({} if native else {root: to})}
     conditions = tuple(
         each if isinstance(each, Check | Computed) else Check(each, f"{getattr(each, '__name__', each)} doesn't hold")
         for each in where
     )
-    return Rule(name, root, {op: _terms(terms) for op, terms in wanted.items()}, native, conditions)
+    made = Rule(name, root, {op: _terms(terms) for op, terms in wanted.items()}, native, conditions)
+    if is_checked:
+        check_rule(made)
+    return made.pattern(benefit, depth, note)
+
+
+own_rule = partial(rule, is_checked=False)
+"""`rule` for patterns of our own: checking all that a conversion uses takes 3 ms, so that a test does it instead."""
 
 
 def _terms(terms: Any) -> tuple[Term, ...]:

@@ -5,6 +5,7 @@ Each runs in a process of its own: one that crashes there, or hangs, is an outco
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import tempfile
@@ -61,6 +62,7 @@ _BROWSERS = (
 )
 _PLAYWRIGHT = "PLAYWRIGHT_BROWSERS_PATH"
 _DRIVER = "vk_swiftshader_icd.json"
+_LOADER = "libvulkan.so.1"
 _DRIVERS = "VK_ICD_FILENAMES"
 _RUNTIME_FOLDER = "XDG_RUNTIME_DIR"
 
@@ -213,7 +215,7 @@ def run(kind: str, content: bytes) -> tuple[float, str | None]:
     with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
         path = str(Path(folder, "model.tflite"))
         Path(path).write_bytes(content)
-        _prepare(folder)
+        find_driver(folder)
         largest = 0.0
         log: str | None = None
         interpreter: Any = runtime.interpreter_of(path, num_threads=1)
@@ -234,10 +236,16 @@ def run(kind: str, content: bytes) -> tuple[float, str | None]:
         return largest, log
 
 
-def _prepare(folder: str) -> None:
-    """Lets Vulkan find SwiftShader if nothing else is chosen."""
+def find_driver(folder: str) -> None:
+    """Lets Vulkan find SwiftShader, and the accelerator Vulkan itself, if nothing else is chosen.
+
+    Args:
+        folder: A folder for Vulkan's files, if the system names none.
+    """
     if not os.environ.get(_DRIVERS) and (found := swiftshader()):
         os.environ[_DRIVERS] = found
+        if (loader := Path(found).with_name(_LOADER)).exists():
+            ctypes.CDLL(str(loader))  # The accelerator opens it by its name, and then finds it open.
     if not Path(os.environ.get(_RUNTIME_FOLDER, "")).is_dir() or _RUNTIME_FOLDER not in os.environ:
         os.environ[_RUNTIME_FOLDER] = folder
 

@@ -316,6 +316,18 @@ def test_a_product_takes_the_row_of_a_slice(batch: int, run_tflite: RunTFLite) -
     np.testing.assert_allclose(graph.run(run_tflite, [x]), before, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(("shape", "count"), [((3, 1, 1, 8), 1), ((-1, 1, 8), 1), ((1, 4, 8), 2)])
+def test_a_product_takes_rows_with_dimensions_of_1(shape: Sequence[int], count: int, run_tflite: RunTFLite) -> None:
+    graph = Graph(shape)
+    batch = -1 if shape[0] < 0 else int(np.prod(shape[:-1]))
+    rows = graph.op("reshape", graph.inputs[0], [-1, 8], shape=(batch, 8), new_shape=(-1, 8))
+    graph.returns(graph.op("fully_connected", rows, random(5, 8), random(5), shape=(batch, 5), keep_num_dims=False))
+    x = random(*(3 if dim < 0 else dim for dim in shape))
+    before = graph.run(run_tflite, [x])
+    assert len(_kept(graph)) == count
+    np.testing.assert_allclose(graph.run(run_tflite, [x]), before, rtol=1e-6, atol=1e-6)
+
+
 def test_pixels_of_integers_are_repeated_at_any_size() -> None:
     graph = Graph((1, 3, 4, 6))
     graph.returns(_repeated(1, 2)(graph, graph.inputs[0]))

@@ -10,6 +10,7 @@ from tests.converter.targets.litert.optimize.graph import Graph, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.accelerator_check import check
 from tfconvert.converter.targets.litert.accelerators import rewrites
+from tfconvert.converter.targets.litert.accelerators.builder import Rewrite
 from tfconvert.converter.targets.litert.passes.portable_forms import PortableForms
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
@@ -18,7 +19,7 @@ from tfconvert.schema.ir.values import Value
 _TABLE = {name: (default, roots) for name, default, roots in rewrites._MODULES}
 
 
-def _rows(name: str) -> tuple[rewrites.Rewrite, ...]:
+def _rows(name: str) -> tuple[Rewrite, ...]:
     rows = import_module(f"{rewrites.__package__}.{name}").REWRITES
     assert isinstance(rows, tuple)
     return rows

@@ -9,7 +9,7 @@ from typing import ClassVar
 from tfconvert.converter.ir import edit
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.rewrite.rewriter import is_unused
-from tfconvert.converter.targets.litert.accelerators.builder import AcceleratorBuilder, Rewrite, source_of
+from tfconvert.converter.targets.litert.accelerators.builder import RESHAPES, AcceleratorBuilder, Rewrite, source_of
 from tfconvert.converter.targets.litert.accelerators.trial import Trial
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.locations import error_at
@@ -62,6 +62,8 @@ def rewrite(
 def _merge(block: Block, made: Container[int]) -> None:
     """Merges casts and reshapes of one value to one type that rewrites have inserted, and reshapes of reshapes.
 
+    Copies stay: they are reshapes to the operand's type.
+
     Args:
         block: The block.
         made: The ids of the ops that were inserted or changed.
@@ -71,16 +73,24 @@ def _merge(block: Block, made: Container[int]) -> None:
         name = op.name.removeprefix(tfl.PREFIX)
         if name not in _REPEATED or id(op) not in made:
             continue
-        if name == "reshape" and (source := source_of(op.operands[0])) is not op.operands[0]:
-            skipped = op.operands[0].owner
+        value, kind = op.operands[0], op.results[0].type
+        if name == "reshape" and value.type != kind and (source := source_of(value)) is not value:
             op.set_operand(0, source)
-            while isinstance(skipped, tfl.TFLOp) and is_unused(skipped):
-                (value, *_), erased = skipped.operands, skipped
-                erased.erase()
-                skipped = value.owner
-        before = first.setdefault((op.name, op.operands[0], op.results[0].type), op)
+            _erase_unused(value.owner)
+            if source.type == kind:
+                edit.replace_op(op, source)
+                continue
+        before = first.setdefault((op.name, op.operands[0], kind), op)
         if before is not op:
             edit.replace_op(op, before.results[0])
+
+
+def _erase_unused(owner: object) -> None:
+    """Erases a chain of reshapes, up to the first one that is used."""
+    while isinstance(owner, tfl.TFLOp) and owner.op_name in RESHAPES and is_unused(owner):
+        before = owner.operands[0].owner
+        owner.erase()
+        owner = before
 
 
 class Candidate:

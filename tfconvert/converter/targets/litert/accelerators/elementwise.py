@@ -10,7 +10,6 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.accelerators.builder import (
     MAX_RANK,
-    MAX_READ,
     AcceleratorBuilder,
     Rewrite,
     array_of,
@@ -19,8 +18,9 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     static_shape,
     stored_constant,
 )
+from tfconvert.converter.targets.litert.accelerators.pieces import in_full
 from tfconvert.converter.targets.litert.fitting.fit import ANY, groups_of, merged
-from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.values import Value
 
@@ -82,13 +82,8 @@ def _full(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """As `_grouped`, with constants in the full shape of the result."""
     new, low = _operands_in_rank_4(op, build)
     for index, value in enumerate(new):
-        constant = stored_constant(value)
-        if constant is not None and static_shape(value) != low:
-            need(math.prod(low) <= MAX_READ, "it is large")
-            whole = np.broadcast_to(tensor_data.to_array(constant), low)
-            kind = types.tensor(types.element_of(value.type), low)
-            stored = tensor_data.of_array(np.ascontiguousarray(whole), types.element_of(constant.type))
-            new[index] = build.insert(tfl.constant(stored, result_type=kind)).results[0]
+        if stored_constant(value) is not None and static_shape(value) != low:
+            new[index] = in_full(build, value, low)
     return _emitted(op, build, new)
 
 

@@ -5,6 +5,7 @@
     sub(x, sum(y))           ->  sub(x, sum{keep_dims}(y))     where the sum is one number
     sub(x, x)                ->  mul(x, 0)                     of floats
     broadcast_to(x, s)       ->  mul(x, ones)                  of floats
+    fully_connected(reshape(x, [N, C]), w)  ->  fully_connected(x, w)   of [N, 1, ..., 1, C]
 
 The GPU's shaders read vectors of integers in rank 4 only.
 """
@@ -23,11 +24,12 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     Rewrite,
     like,
     option,
+    producer,
     shape_of,
     static_shape,
 )
+from tfconvert.converter.targets.litert.accelerators.pieces import in_full
 from tfconvert.schema.dialects import tensor_data, tfl, types
-from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.values import Value
 
 _COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
@@ -37,11 +39,6 @@ _REDUCTIONS = frozenset(("mean", "sum", "reduce_max", "reduce_min", "reduce_prod
 
 # The maximum number of elements of a constant that is written in full.
 _MAX_FULL = 4096
-
-
-def _in_full(build: AcceleratorBuilder, value: Value, shape: Shape) -> Value:
-    need(types.is_static(shape) and math.prod(shape) <= _MAX_FULL, "the constant would be large")
-    return build.mapped(value, lambda array: np.ascontiguousarray(np.broadcast_to(array, shape)))
 
 
 def _constant_of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
@@ -55,7 +52,7 @@ def _constant_of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     if len(result) == MAX_RANK:
         read = build.reshape(constant, (1,) * (MAX_RANK - len(shape)) + shape)
     else:
-        read = _in_full(build, constant, result)
+        read = in_full(build, constant, result, _MAX_FULL)
     return build.again(op, [read if value is constant else value for value in op.operands]).results[0]
 
 
@@ -67,7 +64,7 @@ def _constants_of_choice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
         mask = build.reshape(mask, (1,) * (len(result) - len(shape)) + shape)
     for index, value in enumerate(choices):
         if tensor_data.constant_of(value) is not None and shape_of(value) not in ((), result):
-            choices[index] = _in_full(build, value, result)
+            choices[index] = in_full(build, value, result, _MAX_FULL)
     need([mask, *choices] != list(op.operands), "no constant is broadcast")
     return build.again(op, [mask, *choices]).results[0]
 
@@ -106,6 +103,15 @@ def _broadcast(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.tfl("mul", (value, build.constant(np.ones(ones, np.float32))), like(value, result), NOT_FUSED)
 
 
+def _rows_of_ones(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """A product of rows that a reshape makes by dropping dimensions of 1: without the reshape."""
+    value = producer(op.operands[0], "reshape").operands[0]
+    shape, rows = shape_of(value), shape_of(op.operands[0])
+    need(2 < len(shape) <= MAX_RANK and shape == (rows[0], *[1] * (len(shape) - 2), rows[-1]), "it is no such reshape")
+    need(len(rows) == 2 and not option(op, "keep_num_dims"), "the product has the operand's dimensions")
+    return build.again(op, (value, *op.operands[1:])).results[0]
+
+
 _NUMBERS = (types.F32, types.I32)
 _ANY = (types.F32, types.I8, types.I32, types.I1)
 
@@ -114,5 +120,6 @@ REWRITES = (
     Rewrite("choice-of-whole-constants", "select_v2", _constants_of_choice, 9, _ANY),
     *(Rewrite(f"{name}-of-number-in-dimensions", name, _number_in_dimensions, 8, _NUMBERS) for name in _ARITHMETIC),
     Rewrite("minus-itself-by-zero", "sub", _minus_itself, 7, (types.F32,)),
+    Rewrite("product-of-rows-of-ones", "fully_connected", _rows_of_ones, 9, (types.F32,)),
     Rewrite("broadcast-by-product", "broadcast_to", _broadcast, 2, (types.F32,)),
 )

@@ -20,6 +20,7 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
 )
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
+from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.values import Value
 
 
@@ -32,7 +33,7 @@ def gather(build: AcceleratorBuilder, table: Value, places: Value | Sequence[int
     """Inserts the choice of places along an axis."""
     vector = places if isinstance(places, Value) else build.ints(places)
     shape = shape_of(table)
-    kind = like(table, (*shape[:axis], *static_shape(vector), *shape[axis + 1 :]))
+    kind = like(table, (*shape[:axis], *shape_of(vector), *shape[axis + 1 :]))
     return build.tfl("gather", (table, vector), kind, {"axis": axis, "batch_dims": 0})
 
 
@@ -69,6 +70,12 @@ def part(build: AcceleratorBuilder, value: Value, axis: int, begin: int, size: i
         return value
     begins = [begin if at == axis else 0 for at in range(len(shape))]
     return build.slice(value, begins, [size if at == axis else dim for at, dim in enumerate(shape)])
+
+
+def in_full(build: AcceleratorBuilder, value: Value, shape: Shape, limit: int = MAX_READ) -> Value:
+    """Inserts a constant, broadcast to a shape; declines if that has more elements than a limit."""
+    need(types.is_static(shape) and math.prod(shape) <= limit, "it is large")
+    return build.mapped(value, lambda array: np.ascontiguousarray(np.broadcast_to(array, shape)))
 
 
 def activated(build: AcceleratorBuilder, op: tfl.TFLOp, value: Value) -> Value:

@@ -182,5 +182,5 @@ REWRITES = (
     Rewrite("dense-in-fewer-dimensions", "fully_connected", _by(fit.dense)),
     Rewrite("matrices-in-fewer-dimensions", "batch_matmul", _by(fit.matrices)),
     *(Rewrite(f"{name}-of-rows", name, _softmax) for name in ("log_softmax", "softmax")),
-    *(Rewrite(f"{name}-in-fewer-dimensions", name, _along) for name in ("cumsum", "reverse_v2")),
+    Rewrite("cumsum-in-fewer-dimensions", "cumsum", _along),
 )

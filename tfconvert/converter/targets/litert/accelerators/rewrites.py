@@ -22,17 +22,16 @@ NARROWED = (
 )
 """The operators of integers of 64 bits that are computed in 32."""
 
+_WITH_CONSTANTS = (
+    "add broadcast_to div equal floor_div floor_mod fully_connected greater greater_equal less less_equal logical_and "
+    "logical_or maximum minimum mul not_equal select_v2 sub"
+)
+
 # A module, the operators with which there may be something to rewrite by default, and those at which its rewrites
 # start: in the order in which rewrites of one operator and one benefit are tried.
 _MODULES = (
     ("numbers", "", NARROWED),
-    (
-        "operands",
-        "add broadcast_to div equal floor_div floor_mod greater greater_equal less less_equal logical_and "
-        "logical_or maximum minimum mul not_equal select_v2 sub",
-        "add broadcast_to div equal floor_div floor_mod greater greater_equal less less_equal logical_and "
-        "logical_or maximum minimum mul not_equal select_v2 sub",
-    ),
+    ("operands", _WITH_CONSTANTS, _WITH_CONSTANTS),
     (
         "slices",
         "split split_v strided_slice",
@@ -58,7 +57,7 @@ _MODULES = (
         "ranks",
         "reduce_max reduce_min transpose",
         "batch_matmul concatenation cumsum expand_dims fully_connected log_softmax mean pad padv2 reduce_all "
-        "reduce_any reduce_max reduce_min reduce_prod reshape reverse_v2 softmax split squeeze sum transpose",
+        "reduce_any reduce_max reduce_min reduce_prod reshape softmax split squeeze sum transpose",
     ),
     ("indexing", "", "dynamic_update_slice embedding_lookup gather gather_nd"),
     (

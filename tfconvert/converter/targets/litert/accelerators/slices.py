@@ -89,7 +89,7 @@ def _in_order(build: AcceleratorBuilder, value: Value, ranges: Sequence[range]) 
 def _strided_slice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A strided slice: without masks, and forwards; axes that are whole are merged if there are many."""
     value, ranges = op.operands[0], ranges_of(op)
-    if any(each is None for each in ranges):
+    if not types.is_static(shape_of(value)):
         return _of_open_sizes(op, build, ranges)
     known = [each for each in ranges if each is not None]
     turned = [axis for axis, each in enumerate(known) if each.step < 0 and len(each) > 1]

@@ -15,6 +15,7 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     option,
     static_shape,
 )
+from tfconvert.converter.targets.litert.accelerators.pieces import part
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.ir.values import Value
@@ -161,17 +162,10 @@ def _reduce_prod(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     for axis in sorted({axis % rank for axis in ints_of(op.operands[1])}):
         while (size := static_shape(value)[axis]) > 1:
             half = size // 2
-            first, second = (_part(value, axis, start, half, build) for start in (0, half))
-            rest = [_part(value, axis, size - 1, 1, build)] if size % 2 else []
+            first, second = (part(build, value, axis, start, half) for start in (0, half))
+            rest = [part(build, value, axis, size - 1, 1)] if size % 2 else []
             value = build.concatenation([build.binary("mul", first, second), *rest], axis)
     return build.reshape(value, static_shape(op.results[0]))
-
-
-def _part(value: Value, axis: int, start: int, size: int, build: AcceleratorBuilder) -> Value:
-    shape = static_shape(value)
-    begin, sizes = [0] * len(shape), list(shape)
-    begin[axis], sizes[axis] = start, size
-    return build.slice(value, begin, sizes)
 
 
 def _mean_by_rows(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
