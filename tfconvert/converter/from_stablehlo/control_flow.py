@@ -24,6 +24,9 @@ HANDLED = frozenset({"case", "if", "while"})
 CONDITIONALS = frozenset({"stablehlo.case", "stablehlo.if"})
 """Those that choose a region."""
 
+# Branches up to which as many comparisons choose one; more are a tree over their index.
+_MAX_COMPARED = 8
+
 Raised = tuple[Sequence[EmittedTensor], Sequence[Block]]
 
 
@@ -86,7 +89,42 @@ def _case(view: RaisedOp) -> Raised:
     owner = index.value.owner
     if len(regions) == 2 and isinstance(owner, Operation) and owner.name == "tf.Cast" and _is_flag(owner.operands[0]):
         return _conditional(view, "IfRegion", owner.operands[0], regions[::-1])
+    number = _clamped(view, index, len(regions) - 1)
+    if number is not None and len(regions) <= _MAX_COMPARED:
+        return _compared(view, number, regions)
     return _conditional(view, "CaseRegion", index.value, regions)
+
+
+def _compared(view: RaisedOp, number: EmittedTensor, regions: Sequence[Region]) -> Raised:
+    """Chooses by comparisons, for which a number need not be limited: smaller ones are below the first branch's."""
+    conditions = [number.op("Less", number, view.constant(at, number.dtype)).value for at in range(1, len(regions))]
+    half = len(regions) // 2
+    halves = [_half(view, conditions[: half - 1], regions[:half]), _half(view, conditions[half:], regions[half:])]
+    made = _insert(view, "IfRegion", [conditions[half - 1]], halves, {})
+    return [view.tensor(result) for result in made.results], [region.block for region in regions]
+
+
+def _half(view: RaisedOp, conditions: Sequence[Value], regions: Sequence[Region]) -> Region:
+    """Returns the region that chooses one of several."""
+    if len(regions) == 1:
+        return regions[0]
+    half = len(regions) // 2
+    inner = [_half(view, conditions[: half - 1], regions[:half]), _half(view, conditions[half:], regions[half:])]
+    op = _built(view, "IfRegion", [conditions[half - 1]], inner, {})
+    return Region([Block(ops=[op, tf.build("Yield", op.results)])])
+
+
+def _clamped(view: RaisedOp, index: EmittedTensor, last: int) -> EmittedTensor | None:
+    """Returns the number that an index is, limited to those of branches, `None` if it isn't."""
+    for name, limit in (("tf.Minimum", last), ("tf.Maximum", 0)):
+        owner = index.value.owner
+        if not isinstance(owner, Operation) or owner.name != name:
+            return None
+        index, other = map(view.tensor, owner.operands)
+        known = view.known(other)
+        if known is None or known != limit:
+            return None
+    return index
 
 
 def _is_flag(value: Value) -> bool:
@@ -128,13 +166,17 @@ def _taken(op: Operation) -> Sequence[Region]:
 def _insert(
     view: RaisedOp, name: str, operands: Sequence[Value], regions: Sequence[Region], properties: dict[str, int]
 ) -> Operation:
-    op = view.op
-    made = tf.build(
+    return OpBuilder(view.op).insert(_built(view, name, operands, regions, properties))
+
+
+def _built(
+    view: RaisedOp, name: str, operands: Sequence[Value], regions: Sequence[Region], properties: dict[str, int]
+) -> Operation:
+    return tf.build(
         name,
         operands=operands,
-        result_types=op.result_types,
+        result_types=view.op.result_types,
         properties={"is_stateless": True, **properties},
         regions=regions,
-        location=op.location,
+        location=view.op.location,
     )
-    return OpBuilder(op).insert(made)

@@ -27,7 +27,7 @@ from tfconvert.converter.from_stablehlo.shaping import padded
 from tfconvert.converter.ir.symbol_table import named
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
-from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects import dims, tf
 from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.block import Block
@@ -43,8 +43,14 @@ _MAX_PAIRED = 128
 # Sizes of windows up to which each of their elements is a slice.
 _MAX_TAPS = 8
 
-# The most dimensions of a tensor that LiteRT transposes.
-_MAX_TRANSPOSED = 6
+# The most dimensions of a tensor that LiteRT transposes, and that XNNPACK reduces.
+_MAX_RANK = 6
+
+# How many copies of each element windows may have that overlap, on average.
+_MAX_COPIES = 4
+
+# The rank of a volume, which is pooled in steps.
+_DEEP = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +193,7 @@ def _reduced(raised: RaisedOp, name: str, x: EmittedTensor, init: EmittedTensor,
     return _pooled(raised, name, x, windows)
 
 
+_REDUCTIONS = {"add": "Sum", "and": "All", "maximum": "Max", "minimum": "Min", "multiply": "Prod", "or": "Any"}
 _RUNNING = {"add": "Cumsum", "multiply": "Cumprod"}
 
 
@@ -195,7 +202,12 @@ def _running(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_revers
     size = raised.sizes(x)[axis]
     dtype = x.dtype
     wide = x.cast(wide_type(name, dtype))
-    if name in _RUNNING and dtype != np.bool_ and (name == "add" or size >= 0):
+    if name in ("maximum", "minimum") and 0 <= size <= _MAX_TAPS:
+        # Elements that are compared once more change nothing.
+        places = np.arange(size, dtype=np.int32)
+        places = (np.maximum if is_reversed else np.minimum)(places[:, None], places)
+        return x.op("GatherV2", wide, places, axis).reduce(_REDUCTIONS[name], [axis + 1]).cast(dtype)  # type: ignore[no-any-return]
+    if name in _RUNNING and dtype != np.bool_ and (name == "add" or size > _MAX_TAPS):
         found: EmittedTensor = x.op(_RUNNING[name], wide, axis, exclusive=False, reverse=is_reversed)
         return found.cast(dtype)
     if size > _MAX_PAIRED and name != "log_add_exp":
@@ -210,9 +222,8 @@ def _running(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_revers
         lowest = float(np.finfo(np.float32).min)
         top = terms.reduce("Max", [axis + 1]).maximum(lowest)
         return (terms - top.expand_dims(axis + 1)).exp().sum([axis + 1]).log() + top
-    reduction = {"and": "All", "maximum": "Max", "minimum": "Min", "multiply": "Prod", "or": "Any"}.get(name)
-    need(reduction is not None, "TensorFlow has no such running reduction")
-    return terms.reduce(str(reduction), [axis + 1]).cast(dtype)
+    need(name in _REDUCTIONS, "TensorFlow has no such running reduction")
+    return terms.reduce(_REDUCTIONS[name], [axis + 1]).cast(dtype)
 
 
 def _by_doubling(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_reversed: bool) -> EmittedTensor:
@@ -234,8 +245,10 @@ def _pooled(raised: RaisedOp, name: str, x: EmittedTensor, windows: _Windows) ->
     count = prod(windows.sizes)
     largest = np.iinfo(dtype).max + 1 if dtype.kind in "iu" else 0
     is_exact = largest * (count if name == "add" else 1) <= _EXACT
-    if order is None or max(windows.rates) > 1 or not is_exact or name not in ("add", "maximum", "minimum"):
-        return _by_slices(raised, name, x.cast(wide_type(name, dtype)), windows).cast(dtype)
+    is_pooling = order is not None and max(windows.rates) == 1 and is_exact and name in ("add", "maximum", "minimum")
+    is_plain = is_pooling and name != "minimum" and x.rank < _DEEP
+    if order is None or not is_pooling or (not is_plain and _are_tiles(raised.sizes(x), windows)):
+        return _by_parts(raised, name, x.cast(wide_type(name, dtype)), windows).cast(dtype)
     x = x.cast(np.float32) if dtype.kind in "iu" else x
     image = _ordered(raised, x, order)
     windows = windows.in_order(order)
@@ -382,6 +395,81 @@ def _counts(each: Sequence[tuple[int, int, int, tuple[int, int]]]) -> Any:
     return found
 
 
+def _by_parts(raised: RaisedOp, name: str, x: EmittedTensor, windows: _Windows) -> EmittedTensor:
+    """Returns the reduction of windows as one of further dimensions, those of the elements of each window."""
+    sizes, reduction = raised.sizes(x), _REDUCTIONS.get(name)
+    if reduction is None or (name in ("and", "or")) != (x.dtype == np.bool_):
+        return _by_slices(raised, name, x, windows)
+    if _are_tiles(sizes, windows):
+        return _by_tiles(raised, reduction, x, windows)
+    copies = prod(size / stride for size, stride in zip(windows.sizes, windows.strides, strict=True))
+    is_known = min(sizes[axis] for axis in windows.axes) >= 0
+    if not is_known or copies > _MAX_COPIES or x.rank + len(windows.axes) > _MAX_RANK:
+        return _by_slices(raised, name, x, windows)
+    if any(map(any, windows.pads)):
+        fill = raised.constant(neutral(name, x.dtype), x.dtype)
+        x = padded(raised, x, fill, *([pad[side] for pad in windows.pads] for side in (0, 1)))
+    added: list[int] = []
+    for axis in windows.axes:
+        at, size, rate = axis + len(added), windows.sizes[axis], windows.rates[axis]
+        begins = np.arange(0, raised.sizes(x)[at] - (size - 1) * rate, windows.strides[axis])
+        x = x.op("GatherV2", x, (begins[:, None] + np.arange(size) * rate).astype(np.int32), at)
+        added.append(at + 1)
+    return x.reduce(reduction, added)
+
+
+def _by_tiles(raised: RaisedOp, reduction: str, x: EmittedTensor, windows: _Windows) -> EmittedTensor:
+    """Reduces windows that are side by side, in two steps where there are too many dimensions for one."""
+    *first, last = windows.axes
+    if x.rank + len(windows.axes) > _MAX_RANK and first:
+        (rows, added), sizes = _tiled(raised, x, windows, first, merges=True), list(raised.sizes(x))
+        for axis in first:
+            sizes[axis] //= windows.sizes[axis]
+        x = raised.reshaped(rows.reduce(reduction, added), _split(sizes, windows, [last])[0])
+        return x.reduce(reduction, [last + 1])
+    rows, added = _tiled(raised, x, windows, windows.axes)
+    return rows.reduce(reduction, added)
+
+
+def _tiled(
+    raised: RaisedOp, x: EmittedTensor, windows: _Windows, axes: Sequence[int], *, merges: bool = False
+) -> tuple[EmittedTensor, list[int]]:
+    """Returns a tensor with a further dimension behind each of some, of the elements of a window; and which these are.
+
+    Args:
+        raised: The op.
+        x: The tensor.
+        windows: The windows.
+        axes: The dimensions.
+        merges: Whether the others become as few as possible.
+    """
+    shape, added = _split(raised.sizes(x), windows, axes)
+    if merges:
+        merged: list[int] = []
+        places = []
+        for axis, size in enumerate(shape):
+            if axis in added:
+                places.append(len(merged))
+            if merged and axis not in added and axis - 1 not in added:
+                merged[-1] = dims.multiply(merged[-1], size)
+            else:
+                merged.append(size)
+        shape, added = merged, places
+    return raised.reshaped(x, shape), added
+
+
+def _split(sizes: Sequence[int], windows: _Windows, axes: Sequence[int]) -> tuple[list[int], list[int]]:
+    shape: list[int] = []
+    added = []
+    for axis, size in enumerate(sizes):
+        if axis in axes:
+            added.append(len(shape) + 1)
+            shape += [size // windows.sizes[axis], windows.sizes[axis]]
+        else:
+            shape.append(size)
+    return shape, added
+
+
 def _by_slices(raised: RaisedOp, name: str, x: EmittedTensor, windows: _Windows) -> EmittedTensor:
     """Returns the reduction of windows by combining the slices of their elements, one dimension after the other."""
     combine = combine_by(name)
@@ -448,7 +536,7 @@ def _select_and_scatter(raised: RaisedOp) -> EmittedTensor:
         return source
     if name == "minimum":
         x = -x
-    if _are_tiles(raised.sizes(x), windows):
+    if _are_tiles(raised.sizes(x), windows) and x.rank + len(windows.axes) <= _MAX_RANK:
         return _into_tiles(raised, x, source, windows, is_last=is_last)
     fill = raised.constant(-np.inf, x.dtype)
     x = padded(raised, x, fill, *([pad[side] for pad in windows.pads] for side in (0, 1)))
@@ -516,9 +604,9 @@ def _are_tiles(sizes: Sequence[int], windows: _Windows) -> bool:
     """Returns whether windows neither overlap nor leave anything out."""
     return (
         windows.sizes == windows.strides
+        and max(windows.rates) == 1
         and not any(map(any, windows.pads))
         and all(sizes[axis] >= 0 and sizes[axis] % windows.sizes[axis] == 0 for axis in windows.axes)
-        and len(sizes) + len(windows.axes) <= _MAX_TRANSPOSED
     )
 
 
