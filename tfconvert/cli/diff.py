@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
 
 from tfconvert.cli.options import CONTEXT, json_option, show
 from tfconvert.schema.diagnostics import ConversionError
-
-if TYPE_CHECKING:
-    from tfconvert.tools.diff import Diff
-
-_MAX = 20
 
 _EXAMPLES = """
 \b
@@ -56,41 +49,5 @@ def diff(first: str, second: str, data: tuple[str, ...], latency: bool, as_json:
 
         click.echo(json.dumps({"files": [first, second], **found.to_dict()}, indent=2))
     else:
-        click.echo("\n".join(_lines(first, second, found)))
+        click.echo(found.to_text())
     sys.exit(0 if found.is_same else 1)
-
-
-def _lines(first: str, second: str, found: Diff) -> Iterator[str]:
-    yield f"{first}: {found.sizes[0]} bytes; {second}: {found.sizes[1]} bytes"
-    for section in dict.fromkeys(change.section for change in found.structure):
-        yield f"  {section}:"
-        own = [change for change in found.structure if change.section == section]
-        yield from _few([f"{each.what}: {each.first or 'none'} -> {each.second or 'none'}" for each in own])
-    if found.weights:
-        yield "  weights:"
-        yield from _few(
-            [
-                f"{each.name} {list(each.shape)}: {each.first or 'none'} -> {each.second or 'none'}"
-                + (f", {each.numbers} numbers differ, by up to {each.absolute:.3g}" if each.numbers else "")
-                for each in found.weights
-            ]
-        )
-    if found.outputs:
-        yield "  outputs:"
-        yield from _few(
-            [
-                f"{each.signature}/{each.output} {each.what or 'agrees'} (largest error {each.max_absolute:.2e}, "
-                f"{each.max_relative:.1e} of the largest value)"
-                for each in found.outputs
-            ]
-        )
-    yield from (f"  note: {note}" for note in found.notes)
-    if found.latency is not None:
-        one, other = found.latency
-        yield f"  latency: {one:.3f} ms -> {other:.3f} ms, {other / one:.2f} times" if one else "  latency: none"
-    yield "  the same" if found.is_same else "  different"
-
-
-def _few(lines: list[str]) -> list[str]:
-    more = [f"    ... and {len(lines) - _MAX} more (--json has all)"] if len(lines) > _MAX else []
-    return [f"    {line}" for line in lines[:_MAX]] + more

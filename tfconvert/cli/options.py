@@ -248,7 +248,7 @@ def _option(row: Setting, group: str, section: str) -> Function:
     if row.name in _SYNTAX:
         settings["type"] = _SYNTAX[row.name]
     elif choices is not None:
-        settings["type"] = click.Choice([str(each) for each in choices])
+        settings["type"] = click.Choice([str(each) for each in choices], case_sensitive=False)
     elif kind == "integer":
         settings["type"] = click.IntRange(row.schema.get("minimum"))
     elif kind == "number":

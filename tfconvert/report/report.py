@@ -206,7 +206,12 @@ class Report(NamedTuple):
         return self.to_text()
 
     def __repr__(self) -> str:
-        return f"<tfconvert report on {self.source}: {self.size} bytes>"
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        from tfconvert.report.summary import report_summary
+
+        return report_summary(self)
 
     def _first(self) -> tuple[Diagnostic, ...]:
         """Returns the notes that come before all else: that a quantized model differs too much from the float model."""

@@ -17,7 +17,7 @@ from tfconvert.converter.validation.comparison import compare
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
 from tfconvert.ops.call import Array
-from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of
@@ -244,6 +244,7 @@ class Diff(NamedTuple):
         outputs: The outputs of both on the same inputs.
         notes: Notes about outputs that could not be compared.
         latency: The median time of each, in milliseconds; `None` unless measured.
+        names: The names of the files.
     """
 
     sizes: tuple[int, int]
@@ -252,6 +253,7 @@ class Diff(NamedTuple):
     outputs: tuple[OutputChange, ...] = ()
     notes: tuple[str, ...] = ()
     latency: tuple[float, float] | None = None
+    names: tuple[str, str] = ("first", "second")
 
     @property
     def is_same(self) -> bool:
@@ -270,6 +272,56 @@ class Diff(NamedTuple):
             **({"latency": list(self.latency)} if self.latency is not None else {}),
         }
 
+    def to_text(self) -> str:
+        """Returns the first differences of each kind as text."""
+        return "\n".join(map(printable, self._lines()))
+
+    def _lines(self) -> Iterator[str]:
+        sizes = [f"{name}: {size} bytes" for name, size in zip(self.names, self.sizes, strict=True)]
+        yield "; ".join(sizes)
+        for section in dict.fromkeys(change.section for change in self.structure):
+            yield f"  {section}:"
+            own = [change for change in self.structure if change.section == section]
+            yield from _few([f"{each.what}: {each.first or 'none'} -> {each.second or 'none'}" for each in own])
+        if self.weights:
+            yield "  weights:"
+            yield from _few(
+                [
+                    f"{each.name} {list(each.shape)}: {each.first or 'none'} -> {each.second or 'none'}"
+                    + (f", {each.numbers} numbers differ, by up to {each.absolute:.3g}" if each.numbers else "")
+                    for each in self.weights
+                ]
+            )
+        if self.outputs:
+            yield "  outputs:"
+            yield from _few(
+                [
+                    f"{each.signature}/{each.output} {each.what or 'agrees'} (largest error {each.max_absolute:.2e}, "
+                    f"{each.max_relative:.1e} of the largest value)"
+                    for each in self.outputs
+                ]
+            )
+        yield from (f"  note: {note}" for note in self.notes)
+        if self.latency is not None:
+            one, other = self.latency
+            yield f"  latency: {one:.3f} ms -> {other:.3f} ms, {other / one:.2f} times" if one else "  latency: none"
+        yield "  the same" if self.is_same else "  different"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+
+# Maximum number of lines of a section of the text.
+_MAX_LINES = 20
+
+
+def _few(lines: list[str]) -> list[str]:
+    more = [f"    ... and {len(lines) - _MAX_LINES} more (--json has all)"] if len(lines) > _MAX_LINES else []
+    return [f"    {line}" for line in lines[:_MAX_LINES]] + more
+
 
 def diff(
     first: str | os.PathLike[str], second: str | os.PathLike[str], data: Any = None, *, latency: bool = False
@@ -286,14 +338,16 @@ def diff(
     contents = [read_file(path) for path in (first, second)]
     outlines = [outline(content) for content in contents]
     modules = [import_tflite(content) for content in contents]
-    outputs, notes = _outputs(contents, outlines, data)
+    found: list[Diagnostic] = []
+    outputs, notes = _outputs(contents, outlines, data, found)
     return Diff(
         (len(contents[0]), len(contents[1])),
         (*changes(*outlines), *changed_attributes(*modules)),
         tuple(changed_weights(*modules)),
         tuple(outputs),
-        tuple(notes),
+        (*notes, *map(str, found)),
         _latency(first, second) if latency else None,
+        (os.fspath(first), os.fspath(second)),
     )
 
 
@@ -305,7 +359,9 @@ def _latency(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> t
     return min(each[0] for each in rounds), min(each[1] for each in rounds)
 
 
-def _outputs(contents: Sequence[bytes], outlines: Sequence[Outline], data: Any) -> tuple[list[OutputChange], list[str]]:
+def _outputs(
+    contents: Sequence[bytes], outlines: Sequence[Outline], data: Any, read_notes: list[Diagnostic]
+) -> tuple[list[OutputChange], list[str]]:
     found, notes = list[OutputChange](), list[str]()
     others = {each.key: each for each in outlines[1].signatures}
     distinct = list({each.subgraph: each for each in reversed(outlines[0].signatures)}.values())[::-1]
@@ -322,7 +378,7 @@ def _outputs(contents: Sequence[bytes], outlines: Sequence[Outline], data: Any) 
                 notes.append(f"the outputs of {label!r} were not compared: the inputs differ")
                 continue
             pair = _Pair(litert, contents, (one, other), label)
-            draws = list(_given(entries, number, data)) if data is not None else _drawn(one.inputs)
+            draws = list(_given(entries, number, data, read_notes)) if data is not None else drawn(one.inputs)
             ran = [pair.run(values) for values in draws]
             found += pair.found.values()
             if not any(ran):
@@ -385,12 +441,13 @@ def _entry(signature: Signature, signatures: Sequence[Signature]) -> Entry:
     return Entry(signature.key, inputs, aliases)
 
 
-def _given(entries: Sequence[Entry], number: int, data: Any) -> Iterator[Sequence[Array]]:
+def _given(entries: Sequence[Entry], number: int, data: Any, notes: list[Diagnostic]) -> Iterator[Sequence[Array]]:
     """Yields the user's inputs for a signature."""
-    yield from islice((each.values for each in read(data, entries, finite=False) if each.entry == number), _MAX_INPUTS)
+    found = read(data, entries, finite=False, notes=notes)
+    yield from islice((each.values for each in found if each.entry == number), _MAX_INPUTS)
 
 
-def _drawn(tensors: Sequence[Tensor]) -> Iterator[list[Array]]:
+def drawn(tensors: Sequence[Tensor]) -> Iterator[list[Array]]:
     """Yields random inputs: first with zeros for integers, which every table accepts, then with small integers."""
     for most in (1, 8):
         yield [_value(tensor, most) for tensor in tensors]
