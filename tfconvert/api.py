@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.targets.target import ConvertedFile
     from tfconvert.converter.validation.result_check import Verification
     from tfconvert.tools.bench import Measurement
-    from tfconvert.tools.comparison import Comparison
+    from tfconvert.tools.model_comparison import Comparison
     from tfconvert.tools.diff import Diff
     from tfconvert.tools.inspection import Inspection
     from tfconvert.tools.programs import Program
@@ -285,7 +285,7 @@ def compare(model: object, other: object, data: Any = None, *, layers: bool = Fa
         data: The inputs, in any form that samples have; by default a few random ones.
         layers: Whether to compare layer by layer, too.
     """
-    from tfconvert.tools.comparison import compare as compared
+    from tfconvert.tools.model_comparison import compare as compared
 
     def run() -> Comparison:
         second = other if isinstance(other, Model | Source) or _is_file(other) else Source(other)
@@ -413,7 +413,9 @@ def _is_file(model: object) -> bool:
 
 
 def _name(model: object) -> str:
-    return model.report.source if isinstance(model, Model) else str(model)
+    if not isinstance(model, Model):
+        return str(model)
+    return f"{model.report.source}, {'converted' if model.report.quantization is None else 'quantized'}"
 
 
 def _path(model: object, end: ExitStack) -> str:

@@ -149,10 +149,7 @@ class Report(NamedTuple):
             slowest = sorted(self.stages, key=lambda stage: -stage.seconds)[:5]
             lines.append("  time: " + ", ".join(f"{s.name} {s.seconds * 1000:.0f} ms" for s in slowest))
         for each in self.verification:
-            lines.append(
-                f"  verified {each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
-                f"({each.max_relative:.1e} of the largest value)"
-            )
+            lines.append(f"  {self._verified_text(each)}")
         if self.quantization is not None:
             lines += [f"  {line}" for line in self.quantization.lines(most)]
         lines += [f"  {note.severity}: {note}" for note in (*self.notes, *self.input_notes) if note not in first]
@@ -209,9 +206,18 @@ class Report(NamedTuple):
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        from tfconvert.report.summary import report_summary
+        from tfconvert.report.summary import Table, interface_tables, summary
 
-        return report_summary(self)
+        fidelity = self.quantization.fidelity if self.quantization is not None else None
+        lines = [
+            f"{size_text(self.size)}, {sum(self.operators.values())} operators, converted in {self.seconds:.2f} s",
+            *([fidelity.head()] if fidelity is not None else []),
+            *([self.runtime] if self.runtime else []),
+            *(self._verified_text(each) for each in self.verification),
+            *(f"{note.severity}: {note}" for note in (*self.notes, *self.input_notes)),
+        ]
+        operators = Table("operators", ("name", "number and weights"), self._operator_rows())
+        return summary(self.source, lines, [*interface_tables(self.interfaces), operators])
 
     def _first(self) -> tuple[Diagnostic, ...]:
         """Returns the notes that come before all else: that a quantized model differs too much from the float model."""
@@ -220,6 +226,12 @@ class Report(NamedTuple):
         from tfconvert.schema.fidelity import LOW
 
         return tuple(note for note in self.notes if note.code == LOW)
+
+    def _verified_text(self, error: OutputError) -> str:
+        return (
+            f"verified {error.signature}/{error.output}: largest error {error.max_absolute:.2e} "
+            f"({error.max_relative:.1e} of the largest value)"
+        )
 
     def _arena_text(self, arena: int) -> str:
         is_open = any(None in (each.shape or ()) for interface in self.interfaces for each in interface.inputs)

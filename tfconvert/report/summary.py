@@ -7,7 +7,6 @@ from html import escape
 from typing import NamedTuple
 
 from tfconvert.converter.ir.interface import Interface
-from tfconvert.report.report import Report, size_text
 from tfconvert.schema.diagnostics import printable
 
 # Maximum number of rows of a table.
@@ -54,30 +53,6 @@ def interface_tables(interfaces: Sequence[Interface]) -> list[Table]:
         )
         for each in interfaces
     ]
-
-
-def report_summary(report: Report) -> str:
-    """Returns the summary of a conversion as HTML."""
-    fidelity = report.quantization.fidelity if report.quantization is not None else None
-    count = sum(report.operators.values())
-    lines = [
-        f"{size_text(report.size)}, {count} operators, converted in {report.seconds:.2f} s",
-        *([fidelity.head()] if fidelity is not None else []),
-        *([report.runtime] if report.runtime else []),
-        *(
-            f"verified {each.signature}/{each.output}: largest error {each.max_absolute:.2e}"
-            for each in report.verification
-        ),
-        *(f"{note.severity}: {note}" for note in (*report.notes, *report.input_notes)),
-    ]
-    operators = [
-        (name, str(number), size_text(report.bytes_by_operator[name]))
-        for name, number in sorted(
-            report.operators.items(), key=lambda item: (-report.bytes_by_operator[item[0]], item)
-        )
-    ]
-    tables = [*interface_tables(report.interfaces), Table("operators", ("name", "number", "weights"), operators)]
-    return summary(report.source, lines, tables)
 
 
 def _table(table: Table) -> str:

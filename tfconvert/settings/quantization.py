@@ -142,8 +142,9 @@ class Quantize:
     """Called with the number of samples that were run, and how many there are (`None` if that is unknown)."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.mode, str) and not self.mode.islower():
-            object.__setattr__(self, "mode", self.mode.lower())
+        mode: object = self.mode
+        if isinstance(mode, str) and not mode.islower():
+            object.__setattr__(self, "mode", mode.lower())
 
     @property
     def is_static(self) -> bool:
@@ -234,9 +235,7 @@ def to_quantize(quantize: object, samples: object = None) -> Quantize:
     if isinstance(quantize, str):
         return Quantize(quantize, samples=samples)  # type: ignore[arg-type]  # Checked with the other settings.
     if not isinstance(quantize, Quantize):
-        hint = (
-            'pass a mode, or a `Quantize`, as in quantize="dynamic" or quantize=tfconvert.Quantize("int8", samples=x)'
-        )
+        hint = 'pass a mode, or a `Quantize`, as in "dynamic" or tfconvert.Quantize("int8", samples=x)'
         raise _wrong(f"it can't be {shown(quantize)}", hint)
     if samples is None:
         return quantize

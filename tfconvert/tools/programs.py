@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from io import BytesIO
@@ -159,9 +161,8 @@ class Program:
 
     def _interface(self, signature: str) -> Interface:
         for each in self.interfaces:
-            if signature in (each.function, *each.keys, *each.other_keys) or (
-                not signature and len(self.interfaces) == 1
-            ):
+            known = (each.function, *each.keys, *each.other_keys)
+            if signature in known or (not signature and len(self.interfaces) == 1):
                 return each
         names = [key for each in self.interfaces for key in (each.keys or (each.function,))]
         message = f"there is no signature {signature!r}" if signature else "there are several signatures"
@@ -273,16 +274,12 @@ class _InIree:
         path: The `.vmfb`.
         parameters: The file of its weights; by default the `.safetensors` of its name beside it.
         driver: The driver of IREE's runtime; by default that of the program's backend.
-        folder: A directory that is kept as long as the program.
     """
 
-    def __init__(
-        self, path: str, parameters: str | os.PathLike[str] | None = None, driver: str = "", folder: object = None
-    ) -> None:
+    def __init__(self, path: str, parameters: str | os.PathLike[str] | None = None, driver: str = "") -> None:
         from tfconvert.converter.targets.iree.runtime import IreeProgram
 
         self._program = IreeProgram(path, parameters, driver)
-        self._folder = folder
         self.interfaces = self._program.interfaces
 
     def run(self, interface: Interface, values: Sequence[Array]) -> list[Array]:
@@ -309,26 +306,27 @@ def load(
 
     Raises:
         ConversionError: The runtime is not installed (`litert-missing`, `iree-missing`), there is no such file
-            (`model-not-found`), or it is damaged or is something else (`malformed-tflite`, `bad-program`).
+            (`model-not-found`), or it is damaged (`malformed-tflite`, `bad-program`) or is something else
+            (`unknown-format`).
     """
     return diagnosed(lambda: _loaded(os.fspath(path), parameters, driver, threads))
 
 
 def _loaded(path: str, parameters: str | os.PathLike[str] | None, driver: str, threads: int) -> Program:
-    if not path.endswith(".vmfb") and not is_file(path):
-        is_model = Path(path).exists()
-        hint = f"convert it: tfconvert.convert({path!r}) can be called, too" if is_model else "check the path"
-        message = f"{path} is not a converted model" if is_model else f"{path} doesn't exist"
-        raise error("model-not-found", message, hint=hint)
-    if not path.endswith(".vmfb") and (path.endswith(".tflite") or _is_tflite(path)):
-        interfaces = read_file(path).signatures
-        return Program(path, interfaces, _InLiteRT(path, threads=threads))
-    program = _InIree(path, parameters, driver)
-    return Program(path, program.interfaces, program)
+    if path.endswith(".vmfb"):
+        program = _InIree(path, parameters, driver)
+        return Program(path, program.interfaces, program)
+    if not Path(path).exists():
+        raise error("model-not-found", f"{path} doesn't exist", hint="check the path")
+    if not is_file(path) or not (path.endswith(".tflite") or _is_tflite(path)):
+        message = f"{path} is neither a .tflite file nor a program of IREE (.vmfb)"
+        hint = f"if it is a model, tfconvert.convert({path!r}) converts it, and its result runs as it is"
+        raise error("unknown-format", message, hint=hint)
+    return Program(path, read_file(path).signatures, _InLiteRT(path, threads=threads))
 
 
 def _is_tflite(path: str) -> bool:
-    with open(path, "rb") as stream:
+    with Path(path).open("rb") as stream:
         return stream.read(8)[4:] == _IDENTIFIER
 
 
@@ -349,10 +347,14 @@ def load_converted(target: str, parts: Parts, report: Report) -> Program:
         only_part(parts)(stream)
         return Program(report.source, report.interfaces, _InLiteRT(None, stream.getvalue()))
     if target == "iree":
-        folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
-        path = os.path.join(folder.name, "model.vmfb")
-        write_parts(path, parts)
-        program = _InIree(path, folder=folder)
+        folder = Path(tempfile.mkdtemp(prefix="tfconvert-"))
+        try:
+            write_parts(folder / "model.vmfb", parts)
+            program = _InIree(str(folder / "model.vmfb"))
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        weakref.finalize(program, shutil.rmtree, folder, ignore_errors=True)
         return Program(report.source, program.interfaces, program)
     hint = 'convert with target="iree", or to LiteRT, to run it here'
     raise error("wrong-option", "StableHLO text is for compilers: it can't be run", hint=hint)

@@ -59,7 +59,7 @@ class Comparison(NamedTuple):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What can be done about a loss; empty if there is little."""
+        """Sentences on where accuracy is lost and how to keep it; empty if little is lost."""
         return tuple(_advice(self.fidelity))
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,8 +109,9 @@ _OUTPUT_HEADS = ("output", "SNR", "same largest element")
 
 
 def _output_rows(fidelity: Fidelity) -> Iterator[tuple[str, ...]]:
+    has_several = len({each.signature for each in fidelity.outputs}) > 1
     for each in fidelity.outputs:
-        name = f"{each.signature}/{each.name}" if each.signature else each.name
+        name = f"{each.signature}/{each.name}" if has_several else each.name
         snr = "" if np.isnan(each.snr) else decibels_text(each.snr)
         yield name, snr, "" if np.isnan(each.agreement) else f"{each.agreement:.1%}"
 
@@ -118,13 +119,7 @@ def _output_rows(fidelity: Fidelity) -> Iterator[tuple[str, ...]]:
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Returns rows as lines, the first column to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if at else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
 def _advice(fidelity: Fidelity) -> Iterator[str]:
@@ -233,10 +228,10 @@ def _tensors(file: Outline, signature: Signature) -> list[Any]:
 
 def _random(signature: Signature, ranges: dict[int, tuple[float, float]]) -> Iterator[Sample]:
     for draw, values in enumerate(drawn(signature.inputs)):
-        fitting: list[Array] = [
-            np.random.default_rng([place, draw]).uniform(*ranges[place], value.shape).astype(value.dtype)
-            if place in ranges and value.dtype.kind == "f"
-            else value
-            for place, value in enumerate(values)
-        ]
+        fitting = list[Array](values)
+        for place, (low, high) in ranges.items():
+            value = values[place]
+            if value.dtype.kind == "f":
+                numbers = np.random.default_rng([place, draw]).uniform(low, high, value.shape)
+                fitting[place] = np.asarray(numbers, value.dtype)
         yield Sample(0, fitting)
