@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import tfconvert
 from tfconvert.cli.main import main
+from tfconvert.report.report import size_text
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def test_inspect_prints_what_the_command_prints(digits_model: Path, pair: Any, p
     found = tfconvert.inspect(pair[0])
     assert found.litert is not None
     assert found.litert.size == pair[0].size
-    assert str(found).startswith(f"{digits_model}, converted: LiteRT")
+    assert str(found).startswith(f"{digits_model} ({size_text(pair[0].size)}): LiteRT")
     accepted = tfconvert.inspect(pair[0], accelerator=["gpu"]).acceptances
     assert [each.accelerator for each in accepted] == ["gpu"]
 
@@ -71,7 +72,7 @@ def test_bench_prints_its_measurements(digits_model: Path, pair: Any, paths: lis
     text = str(found)
     assert text == repr(found)
     assert text.startswith(
-        f"{digits_model}, converted: {pair[0].size} bytes, 1 thread, 2 runs on pixels float32[1,8,8,1]"
+        f"{digits_model} ({size_text(pair[0].size)}): {pair[0].size} bytes, 1 thread, 2 runs on pixels float32[1,8,8,1]"
     )
     assert {each.operator for each in found.operators} >= {"CONV_2D", "FULLY_CONNECTED"}
     assert "each measured alone" in text

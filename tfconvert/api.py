@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from tfconvert.converter.process.interpreter import with_room
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.exporters.output_file import Parts, is_c_source, only_part, places_of, write_parts
 from tfconvert.importers.source import Source
-from tfconvert.report.report import Report, StageTime
+from tfconvert.report.report import Report, StageTime, size_text
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.limits import Limits, limited
 from tfconvert.settings.options import Options
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
     from tfconvert.converter.targets.target import ConvertedFile
     from tfconvert.converter.validation.result_check import Verification
     from tfconvert.tools.bench import Measurement
-    from tfconvert.tools.model_comparison import Comparison
     from tfconvert.tools.diff import Diff
     from tfconvert.tools.inspection import Inspection
+    from tfconvert.tools.model_comparison import Comparison
     from tfconvert.tools.programs import Program
 
 
@@ -413,9 +412,7 @@ def _is_file(model: object) -> bool:
 
 
 def _name(model: object) -> str:
-    if not isinstance(model, Model):
-        return str(model)
-    return f"{model.report.source}, {'converted' if model.report.quantization is None else 'quantized'}"
+    return f"{model.report.source} ({size_text(model.size)})" if isinstance(model, Model) else str(model)
 
 
 def _path(model: object, end: ExitStack) -> str:
@@ -425,6 +422,8 @@ def _path(model: object, end: ExitStack) -> str:
         ConversionError: It is neither, or for another target (`wrong-option`).
     """
     if isinstance(model, Model):
+        import tempfile
+
         path = Path(end.enter_context(tempfile.TemporaryDirectory(prefix="tfconvert-"))) / "model.tflite"
         model.save(path)
         return os.fspath(path)

@@ -12,6 +12,7 @@ import pytest
 
 import tfconvert
 from tests.support import outlier
+from tfconvert.report.report import size_text
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def test_a_model_agrees_with_its_source(digits_model: Path, pair: Any, pixels: n
     assert output.agreement == 1
     assert found.advice == ()
     assert found.fidelity.samples == 32, "the reference is slow"
-    assert f"{digits_model}, converted compared with {digits_model} on 32 samples:" in str(found)
+    assert f"{digits_model} ({size_text(pair[0].size)}) compared with {digits_model} on 32 samples:" in str(found)
 
 
 def test_a_quantized_model_loses_little(digits_model: Path, pair: Any, pixels: np.ndarray[Any, Any]) -> None:
@@ -84,6 +85,16 @@ def test_it_shows_where_accuracy_is_lost(outlier_model: Path) -> None:
         assert "exclude=['widened', 'narrowed']" in last
     better = tfconvert.Quantize("int8", samples=images, exclude=outlier.CULPRITS)
     assert not tfconvert.convert(outlier_model, quantize=better).compare(floats, images).is_low
+
+
+@pytest.mark.parametrize(("factor", "kind"), [(16, "larger"), (1 / 16, "smaller")])
+def test_samples_of_another_scale_are_noticed(
+    factor: float, kind: str, digits_model: Path, pair: Any, pixels: np.ndarray[Any, Any]
+) -> None:
+    inputs = pixels / 16
+    quantized = tfconvert.convert(digits_model, quantize="int8", samples=inputs * factor)
+    (found,) = quantized.compare(pair[0], inputs, layers=True).advice
+    assert f"the samples of the quantization had {kind} numbers than these inputs" in found
 
 
 def test_it_prints_as_tables(pair: Any, pixels: np.ndarray[Any, Any]) -> None:

@@ -88,6 +88,7 @@ class LayerFidelity(NamedTuple):
         high: The maximum.
         used: The share of this range that the typical channel uses; small where few channels are far larger.
         lost: The share of the channels' signal that is lost at this layer rather than before it.
+        filled: The share of the range that the numbers of all channels need; above 1 if they exceed it.
     """
 
     node: str
@@ -98,6 +99,7 @@ class LayerFidelity(NamedTuple):
     high: float
     used: float
     lost: float
+    filled: float = 1.0
 
 
 class Exclusions(NamedTuple):

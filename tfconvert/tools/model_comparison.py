@@ -30,6 +30,12 @@ _MIN_LOST = 0.01
 # A typical channel that uses a smaller share of the range has too few steps.
 _MIN_USED = 0.05
 
+# If the numbers of the typical layer need a smaller share of its range, the range was measured on larger numbers.
+_MIN_FILLED = 0.25
+
+# If they need more, they exceed the range.
+_MAX_FILLED = 1.25
+
 # Maximum number of layers in the advice.
 _FEW = 3
 
@@ -129,6 +135,14 @@ def _advice(fidelity: Fidelity) -> Iterator[str]:
         return
     if not fidelity.layers:
         yield "layers=True shows where accuracy is lost"
+        return
+    typical = float(np.median([each.filled for each in fidelity.layers]))
+    if not _MIN_FILLED <= typical <= _MAX_FILLED:
+        kind = "larger" if typical < 1 else "smaller"
+        yield (
+            f"the numbers of the typical layer need {typical:.1%} of its range: the samples of the quantization had "
+            f"{kind} numbers than these inputs; scale both as the model was trained, and quantize again"
+        )
         return
     worst = [each for each in fidelity.layers if each.lost >= _MIN_LOST and each.node][:_FEW]
     for each in worst:
