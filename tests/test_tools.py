@@ -127,7 +127,7 @@ def test_samples_go_with_the_mode(digits_model: Path) -> None:
         {"quantize": tfconvert.Quantize("int8"), "samples": {"pixels": pixels}},
         {"target": tfconvert.LiteRT(quantize=tfconvert.Quantize("int8")), "samples": pixels},
     ):
-        assert bytes(tfconvert.convert(digits_model, **given)) == expected  # type: ignore[arg-type]
+        assert bytes(tfconvert.convert(digits_model, **given)) == expected
     for wrong, message in (
         ({"samples": pixels}, 'add quantize="int8"'),
         ({"quantize": "dynamic", "samples": pixels}, "takes no samples"),

@@ -232,6 +232,8 @@ def to_quantize(quantize: object, samples: object = None) -> Quantize:
     Raises:
         ConversionError: It is neither, or has samples already (`wrong-option`).
     """
+    if quantize is None:
+        raise error("wrong-option", "samples are given, but nothing is to be quantized", hint='add quantize="int8"')
     if isinstance(quantize, str):
         return Quantize(quantize, samples=samples)  # type: ignore[arg-type]  # Checked with the other settings.
     if not isinstance(quantize, Quantize):

@@ -336,8 +336,6 @@ def target_of(target: object, quantize: object = None, samples: object = None) -
         return target
     if not isinstance(target, LiteRT):
         raise not_of(target, "samples" if quantize is None else "quantize", LiteRT)
-    if quantize is None and target.quantize is None:
-        raise error("wrong-option", "samples are given, but nothing is to be quantized", hint='add quantize="int8"')
     if quantize is not None and target.quantize is not None:
         raise error("wrong-option", "target.quantize and quantize are both given", hint="leave one of them out")
     return replace(target, quantize=to_quantize(target.quantize if quantize is None else quantize, samples))

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -348,12 +349,11 @@ def load_converted(target: str, parts: Parts, report: Report) -> Program:
         return Program(report.source, report.interfaces, _InLiteRT(None, stream.getvalue()))
     if target == "iree":
         folder = Path(tempfile.mkdtemp(prefix="tfconvert-"))
-        try:
+        with ExitStack() as undo:
+            undo.callback(shutil.rmtree, folder)
             write_parts(folder / "model.vmfb", parts)
             program = _InIree(str(folder / "model.vmfb"))
-        except BaseException:
-            shutil.rmtree(folder)
-            raise
+            undo.pop_all()
         weakref.finalize(program, shutil.rmtree, folder, ignore_errors=True)
         return Program(report.source, program.interfaces, program)
     hint = 'convert with target="iree", or to LiteRT, to run it here'
