@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 from pathlib import Path
 from typing import Any
@@ -100,13 +101,13 @@ def test_other_things_are_refused(call: Any, root: Path, monkeypatch: pytest.Mon
 
 
 def test_models_and_reports_have_a_summary(pair: Any) -> None:
-    html = pair[1]._repr_html_()
-    assert html == pair[1].report._repr_html_()
+    summary = pair[1]._repr_html_()
+    assert summary == pair[1].report._repr_html_()
     for expected in ("pixels", "output_0", "CONV_2D", "runs in TensorFlow Lite"):
-        assert expected in html
+        assert expected in summary
     for forbidden in ("<script", "http", "src=", "<style"):
-        assert forbidden not in html
-    assert len(html) < 20_000
+        assert forbidden not in summary
+    assert len(summary) < 20_000
     assert repr(pair[1].report) == str(pair[1].report)
 
 
@@ -154,3 +155,16 @@ def test_limits_are_limits(digits_model: Path) -> None:
     with pytest.raises(tfconvert.ConversionError, match=r"limits can't be \{'constant_bytes': 3\}") as refused:
         tfconvert.convert(digits_model, limits={"constant_bytes": 3})  # type: ignore[arg-type]
     assert "tfconvert.Limits(constant_bytes=1 << 33)" in refused.value.diagnostics[0].hint
+
+
+def test_view_returns_a_page(digits_model: Path, pair: Any, paths: list[str], tmp_path: Path) -> None:
+    for model in (pair[0], paths[0], digits_model):
+        page = tfconvert.view(model)
+        page.save(tmp_path / "page.html")
+        text = (tmp_path / "page.html").read_text("utf-8")
+        assert text == page.to_html()
+        assert "pixels" in text
+        assert len(repr(page)) < 300
+    assert {tfconvert.view(pair[0]).kind, page.kind, tfconvert.view(*pair).kind} == {"file", "conversion", "comparison"}
+    assert html.unescape(page._repr_html_().partition('srcdoc="')[2].partition('" style')[0]) == text
+    assert tfconvert.view(digits_model, outputs=["nothing"]).failure is not None

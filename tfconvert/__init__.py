@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import tfconvert.composites as composites
     import tfconvert.experimental as experimental
     import tfconvert.patterns as patterns
-    from tfconvert.api import Model, bench, compare, convert, diff, inspect, verify
+    from tfconvert.api import Model, bench, compare, convert, diff, inspect, verify, view
     from tfconvert.client.client import AsyncClient, Client
     from tfconvert.compat.converter import RepresentativeDataset, TargetSpec
     from tfconvert.compat.enumerators import OpsSet, Optimize
@@ -70,11 +70,12 @@ __all__ = [
     "patterns",
     "supported_ops",
     "verify",
+    "view",
 ]
 
 # The public names of each module.
 _NAMES = {
-    "tfconvert.api": ("Model", "bench", "compare", "convert", "diff", "inspect", "verify"),
+    "tfconvert.api": ("Model", "bench", "compare", "convert", "diff", "inspect", "verify", "view"),
     "tfconvert.client.client": ("AsyncClient", "Client"),
     "tfconvert.compat.converter": ("RepresentativeDataset", "TargetSpec"),
     "tfconvert.compat.enumerators": ("OpsSet", "Optimize"),

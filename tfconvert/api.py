@@ -16,7 +16,7 @@ from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.exporters.output_file import Parts, is_c_source, only_part, places_of, write_parts
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report, StageTime, size_text
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.limits import Limits, limited
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Mode, Quantize, Samples
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tfconvert.tools.inspection import Inspection
     from tfconvert.tools.model_comparison import Comparison
     from tfconvert.tools.programs import Program
+    from tfconvert.tools.view import View
 
 
 class Model:
@@ -267,7 +268,11 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
         file, report = conversion.run(source, options, on_stage)
         if options.verify is not None:
             on_stage("verify")
-            report = verified(source, options, file, report, on_stage)
+            try:
+                report = verified(source, options, file, report, on_stage)
+            except ConversionError as problem:
+                problem.report = report._replace(failure=problem) if options.keep_graphs else None
+                raise
         undo.pop_all()
     if source is not original:
         stage, notes = source.preparation
@@ -403,6 +408,36 @@ def bench(
             path = _path(model, end)
             found = measure(path, runs=runs, threads=threads, shapes=input_shapes, by_operator=by_operator)
         return found._replace(file=_name(model))
+
+    return diagnosed(run)
+
+
+def view(model: object, other: object = None, *, bench: bool = False, **settings: Any) -> View:
+    """Returns the page of a model, which a notebook shows: its graph, tensors and weights, and what accelerators take.
+
+    Args:
+        model: A converted model, the path of a `.tflite` file, or any model that `convert` accepts: then the page has
+            the graph before and after a conversion, or what the conversion fails on.
+        other: Another one to show beside it, with the differences marked.
+        bench: Whether to measure each operator in LiteRT, to colour the graph by latency.
+        settings: Arguments of `convert`.
+
+    Returns:
+        The page; `save("model.html")` writes it.
+    """
+    from tfconvert.settings.data import from_data
+    from tfconvert.tools.view import view as viewed
+
+    def shown_as(each: object, selection: Mapping[str, Any], end: ExitStack) -> object:
+        if isinstance(each, Model):
+            return Path(_path(each, end)).read_bytes()
+        return each if each is None or isinstance(each, Source) or _is_file(each) else Source(each, **selection)
+
+    def run() -> View:
+        selection, options = from_data(settings)
+        with ExitStack() as end:
+            pair = [shown_as(each, selection, end) for each in (model, other)]
+        return viewed(*pair, options=options, bench=bench)
 
     return diagnosed(run)
 

@@ -180,8 +180,11 @@ def _run(
             if done.name == _CUT:
                 begin()  # What is cut off is not looked at.
     except ConversionError as problem:
-        explained = _explained(problem, [*recorder.notes, *budget().notes()])
-        raise _with_cuts(explained, source) from problem.__cause__
+        explained = _with_cuts(_explained(problem, [*recorder.notes, *budget().notes()]), source)
+        if keep is not None:
+            graphs = keep.graphs_of_failure(module, explained)
+            explained.report = recorder.report(source.name)._replace(graphs=graphs, failure=explained)
+        raise explained from problem.__cause__
     imported = Imported(source, recorder.operations)
     file = timed("export", lambda: target.export(module, imported))
     for name, finish in target.finish(file).items():

@@ -22,7 +22,7 @@ from tfconvert.exporters.output_file import (
 )
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report, StageTime
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
@@ -52,9 +52,14 @@ class ConvertCommand(NamedTuple):
         """Converts the model and writes the files."""
         array = self._array()
         self._check_output(array)
-        report = self._made(array)
+        try:
+            report = self._made(array)
+        except ConversionError as problem:
+            self._show_failure(problem)
+            raise
         if isinstance(report, Report) and self.server is None:
             self._show(report)
+        self._open()
         if self.output.depfile is not None:
             write_depfile(self.output.depfile, self.output.file, self.inputs())
         return report
@@ -84,9 +89,28 @@ class ConvertCommand(NamedTuple):
     def _show(self, report: Report) -> None:
         """Writes the pages that show the report."""
         if self.output.page is not None:
-            report.save(self.output.page)
+            report.save(self.output.page, self._latency() if self.output.bench else None)
         if self.output.explorer is not None:
             report.save_model_explorer(self.output.explorer)
+
+    def _show_failure(self, problem: ConversionError) -> None:
+        """Writes the page of a conversion that failed, with what it failed on."""
+        if self.output.page is not None:
+            report: Report = problem.report or Report(self.source.name, failure=problem)
+            report.save(self.output.page)
+            self._open()
+
+    def _latency(self) -> list[float | None]:
+        """Returns the time of each operator of the file that was written."""
+        from tfconvert.tools.bench import measure
+
+        return [each.milliseconds for each in measure(self.output.file).operators]
+
+    def _open(self) -> None:
+        if self.output.opens and self.output.page is not None:
+            from tfconvert.cli.browser import open_page
+
+            open_page(self.output.page)
 
     def _convert(self, array: CArray | None) -> Report:
         return self._save(convert_source(self.source, self.options, self.on_stage), array)
@@ -132,6 +156,8 @@ class ConvertCommand(NamedTuple):
                 f"won't write a model to a terminal ({self.output.name})",
                 hint="send it to a file or to another program, or name a file with -o",
             )
+        if self.output.bench and (descriptor is not None or array is not None or self.server is not None):
+            raise error("wrong-option", "--bench measures a .tflite file here", hint="name one with -o")
         if self.output.depfile is not None and descriptor is not None:
             raise error("wrong-option", "--depfile names the output, which is not a file", hint="name a file with -o")
         files = [self.output.file] if array is None else list(array.files)

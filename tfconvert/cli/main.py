@@ -70,7 +70,20 @@ A model whose name is a command's is passed with its directory: ./opt
 
 
 # The command `bench` is the object of that name in the module of that name beside this one.
-_NAMES = ("batch", "bench", "build", "completion", "diff", "explain", "inspect", "ops", "opt", "serve", "verify")
+_NAMES = (
+    "batch",
+    "bench",
+    "build",
+    "completion",
+    "diff",
+    "explain",
+    "inspect",
+    "ops",
+    "opt",
+    "serve",
+    "verify",
+    "view",
+)
 
 
 class Commands(MutableMapping[str, click.Command]):

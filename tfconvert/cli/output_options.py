@@ -52,6 +52,14 @@ output_options = adding(
         help="Write the report as a page to look at (HTML).",
     ),
     flag(
+        "--open",
+        "opens",
+        section="Output",
+        is_flag=True,
+        help="Open the report in the browser: that of --report, or a temporary file.",
+    ),
+    flag("--bench", section="Output", is_flag=True, help="Measure each operator in LiteRT, for the report's page."),
+    flag(
         "--model-explorer",
         "explorer",
         section="Output",
@@ -77,7 +85,17 @@ output_options = adding(
 
 _WRITTEN = frozenset({"file", "depfile", "page", "explorer"})
 
-OUTPUT_SETTINGS = ("output_file", "array_name", "depfile", "cache_dir", "page", "explorer", "through_links")
+OUTPUT_SETTINGS = (
+    "output_file",
+    "array_name",
+    "depfile",
+    "cache_dir",
+    "page",
+    "explorer",
+    "through_links",
+    "opens",
+    "bench",
+)
 """The parameters that `output_options` adds to a command."""
 
 
@@ -91,6 +109,8 @@ class Output(NamedTuple):
         cache_dir: The directory of cached results, if any.
         page: The file to write the report to as a page, if any.
         explorer: The file to write the graphs to for Model Explorer, if any.
+        opens: Whether the page is opened in the browser.
+        bench: Whether operators are measured for the page.
     """
 
     file: str
@@ -99,6 +119,8 @@ class Output(NamedTuple):
     cache_dir: str | None = None
     page: str | None = None
     explorer: str | None = None
+    opens: bool = False
+    bench: bool = False
 
     @property
     def needs_graphs(self) -> bool:
@@ -117,13 +139,24 @@ class Output(NamedTuple):
 
 
 def to_output(values: Mapping[str, Any]) -> Output:
-    """Returns where the result goes according to the parameters `OUTPUT_SETTINGS`."""
-    paths = {name: values[name] for name in OUTPUT_SETTINGS if name != "through_links"}
+    """Returns where the result goes according to the parameters `OUTPUT_SETTINGS`.
+
+    Raises:
+        UsageError: Operators are to be measured for no page.
+    """
+    flags = {name: bool(values.get(name)) for name in ("opens", "bench")}
+    paths = {name: values[name] for name in OUTPUT_SETTINGS if name not in ("through_links", *flags)}
     file = paths.pop("output_file")
     paths["file"] = STANDARD_OUTPUT if file == "-" else file
     if values["through_links"]:
         paths |= {name: _target(path) for name, path in paths.items() if name in _WRITTEN and path is not None}
-    return Output(**paths)
+    if flags["opens"] and paths["page"] is None:
+        from tfconvert.cli.browser import temporary_page
+
+        paths["page"] = temporary_page(paths["file"])
+    if flags["bench"] and paths["page"] is None:
+        raise click.UsageError("--bench goes with --report or --open")
+    return Output(**paths, opens=flags["opens"], bench=flags["bench"])
 
 
 def _target(path: str) -> str:

@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.converter.pipeline.pass_registry import pass_class
 from tfconvert.converter.pipeline.stage import Instrument, Stage
-from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.report.histograms import add_histograms
+from tfconvert.report.macs import macs
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.call_interfaces import may_refer, symbols
 from tfconvert.schema.dialects.func import FuncOp, functions_of
@@ -66,7 +68,11 @@ class Node:
         folded: Where its constants come from.
         calls: Names of the functions that it runs.
         bytes: Bytes of the constants that it is the first to read.
+        macs: Multiplications with additions of one run; dynamic dimensions count as 1.
         names: The names of all graph nodes that it comes from.
+        problems: The errors that it causes, as indices.
+        change: How it differs from the other graph of a comparison: `added`, `removed` or `changed`.
+        changes: The differences in words.
     """
 
     op: str
@@ -80,7 +86,11 @@ class Node:
     folded: list[Location] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     bytes: int = 0
+    macs: int = 0
     names: list[str] = field(default_factory=list)
+    problems: list[int] = field(default_factory=list)
+    change: str = ""
+    changes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the node as plain data, without empty fields."""
@@ -91,6 +101,10 @@ class Node:
             "sources": self.sources,
             "calls": self.calls,
             "bytes": self.bytes,
+            "macs": self.macs,
+            "problems": self.problems,
+            "change": self.change,
+            "changes": self.changes,
             "names": self.names if self.names != [self.name] else [],
             "scope": self.scope if self.scope != self.name else "",
         }
@@ -123,6 +137,8 @@ class _Collector:
     """Turns functions into nodes; remembers which constants were counted."""
 
     def __init__(self) -> None:
+        # The operands that are constants with values, with these values, each once.
+        self.constants: list[tuple[dict[str, Any], Attribute]] = []
         self._counted: set[object] = set()
         # A graph repeats few types many times.
         self._type_text = cache(type_text)
@@ -171,6 +187,7 @@ class _Collector:
         node = Node(_label(op), last, first, origins=origins, names=names)
         node.sources = unique(place.source for place in found if place.source)
         node.types = [self._type_text(result.type) for result in op.results]
+        node.macs = macs(op)
         for operand in op.operands:
             self._read(node, operand, places)
         for key, value in (*op.properties.items(), *op.attributes.items()):
@@ -198,6 +215,8 @@ class _Collector:
         elif isinstance(constant, DenseElementsAttr | TensorData):
             node.folded += parts(op.location)
             operand |= _value_text(constant_of(value))
+            if constant not in self._counted:
+                self.constants.append((operand, constant))
             self._count(node, operand, constant, self._type_bytes(value.type))
         elif op.name in _CONSTANTS:
             operand["value"] = "none" if op.name == _ABSENT else ""
@@ -211,8 +230,13 @@ class _Collector:
             node.bytes += size
 
 
-def function_graphs(module: ModuleOp) -> list[Function]:
-    """Returns a module's functions as graphs: those that are exported, then those that these run."""
+def function_graphs(module: ModuleOp, *, with_histograms: bool = False) -> list[Function]:
+    """Returns a module's functions as graphs: those that are exported, then those that these run.
+
+    Args:
+        module: The module.
+        with_histograms: Whether the largest constants are read for histograms of their values.
+    """
     symbols_of = functions_of(module)
     collector = _Collector()
     pending = [function.sym_name for function in entry_functions(module)]
@@ -225,6 +249,8 @@ def function_graphs(module: ModuleOp) -> list[Function]:
             if callee in symbols_of and callee not in known:
                 known.add(callee)
                 pending.append(callee)
+    if with_histograms:
+        add_histograms(collector.constants)
     return found
 
 
@@ -326,11 +352,6 @@ def _value_text(constant: Constant | None) -> dict[str, str]:
     return {"value": f"[{text}]" if constant.shape else text}
 
 
-if TYPE_CHECKING:
-    from tfconvert.schema.ir.builtin import ModuleOp
-    from tfconvert.schema.ir.locations import Location
-
-
 @dataclass(slots=True)
 class KeepGraphs(Instrument):
     """Keeps the graph after import, once only ops of the model are in it, and the number of ops after each pass.
@@ -360,7 +381,7 @@ class KeepGraphs(Instrument):
         Args:
             result: The module at the end.
         """
-        after = function_graphs(result)
+        after = function_graphs(result, with_histograms=True)
         links = _links(self._before, after)
         for function, found in zip(after, links, strict=True):
             for index, each in found.items():
@@ -371,10 +392,47 @@ class KeepGraphs(Instrument):
             "stages": [{"name": name, "ops": count} for name, count in self.stages],
         }
 
+    def graphs_of_failure(self, module: ModuleOp, problem: ConversionError) -> dict[str, Any] | None:
+        """Returns the graph before a conversion that failed, with the nodes that failed; `None` without a graph.
+
+        Args:
+            module: The module when it failed.
+            problem: The failure.
+        """
+        if not self._before and not any(isinstance(op, GraphOp) for op in module.walk()):
+            self._before = function_graphs(module)
+        mark_problems(self._before, problem.diagnostics)
+        graphs = {"before": [function.to_dict() for function in self._before], "after": [], "stages": []}
+        return graphs if self._before else None
+
     def _layer(self, places: Sequence[Sequence[int]]) -> str:
         """Returns the name of the node with the largest weights: a fused operator is in the layer that has these."""
         nodes = [self._before[number].nodes[index] for number, index in places]
         return max(nodes, key=lambda node: node.bytes).name if any(node.bytes for node in nodes) else ""
+
+
+def mark_problems(functions: Sequence[Function], problems: Sequence[Diagnostic]) -> None:
+    """Gives each node the numbers of the errors that name it, by its kind and a name, or else by one of these.
+
+    Args:
+        functions: The graphs.
+        problems: The errors.
+    """
+    of_kind: dict[str, list[Node]] = {}
+    of_name: dict[str, list[Node]] = {}
+    for node in (node for function in functions for node in function.nodes if node.op not in (INPUT, OUTPUT)):
+        of_kind.setdefault(node.op.lower(), []).append(node)
+        for name in {node.name, *node.names}:
+            of_name.setdefault(name, []).append(node)
+    for number, problem in enumerate(problems):
+        kind = problem.op.removeprefix("tf.").removeprefix(PREFIX).lower()
+        named = of_name.get(problem.node, []) if problem.node else of_kind.get(kind, [])
+        both = [node for node in named if node.op.lower() == kind]
+        if both:  # The message lists the others that fail alike.
+            words = set(re.split(r"[\s,]+", problem.message))
+            both += [node for node in of_kind[kind] if node.name in words and node.name != problem.node]
+        for node in both or named:
+            node.problems.append(number)
 
 
 def _links(before: Sequence[Function], after: Sequence[Function]) -> list[dict[str, dict[str, list[list[int]]]]]:

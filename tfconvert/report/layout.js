@@ -1,20 +1,23 @@
 // Layered layout, from top to bottom. The inside of each group is laid out separately, as one box in its parent group.
 
-const OP = { width: 208, height: 46 };
-const EDGE = { width: 190, height: 40 };
-const GROUP = { width: 216, height: 50 };
+const WIDTH = 236;
+const TITLE = 26; // The height of the title of a box.
+const LINE = 15; // The height of a line of text below it.
+const PORT = { width: 212, height: 42 };
+const GROUP = { width: 236, height: 52 };
 const HEADER = 30;
 const PADDING = 18;
-const LAYER_GAP = 34;
-const GAP = 22;
+const LAYER_GAP = 44;
+const GAP = 24;
 const BEND = 10; // The width of an edge where it passes a layer.
 const MAX_BENDS = 4000;
 
 function sizeOf(item) {
-  if (item.kind === "op") return item.node.op === "Input" || item.node.op === "Output" ? EDGE : OP;
+  if (item.isPort) return PORT;
+  if (item.kind === "op") return { width: WIDTH, height: TITLE + 7 + LINE * linesOf(item.node).length };
   if (!item.expanded) return GROUP;
   const inside = place(item);
-  return { width: inside.width + 2 * PADDING, height: inside.height + HEADER + 2 * PADDING };
+  return { width: Math.max(inside.width + 2 * PADDING, 160), height: inside.height + HEADER + 2 * PADDING };
 }
 
 // Returns the positions of a group's children, relative to its inside, and the bends of its edges.
@@ -24,7 +27,7 @@ function place(group) {
   const boxOf = new Map(boxes.map((box) => [box.item, box]));
   const edges = [];
   for (const [from, targets] of group.edges) {
-    for (const [to, tensors] of targets) edges.push({ from: boxOf.get(from), to: boxOf.get(to), tensors, bends: [] });
+    for (const [to, { tensors, type }] of targets) edges.push({ from: boxOf.get(from), to: boxOf.get(to), tensors, type, bends: [] });
   }
   rank(boxes, edges);
   const layers = intoLayers(boxes, edges);
@@ -166,18 +169,15 @@ function measured(boxes, edges, layers) {
   return { boxes, edges, width: right - left, height: Math.max(0, y - LAYER_GAP) };
 }
 
-// Returns a smooth line, straight past boxes and bent between layers.
-function lineOf(points) {
-  let text = `M${points[0][0].toFixed(1)} ${points[0][1].toFixed(1)}`;
+// Draws a smooth line, straight past boxes and bent between layers, by the calls of a canvas.
+function trace(path, points) {
+  path.moveTo(...points[0]);
   for (let index = 1; index < points.length; index++) {
     const [[x0, y0], [x1, y1]] = [points[index - 1], points[index]];
-    if (Math.abs(x0 - x1) < 0.5) text += `L${x1.toFixed(1)} ${y1.toFixed(1)}`;
-    else {
-      const middle = (y0 + y1) / 2;
-      text += `C${x0.toFixed(1)} ${middle.toFixed(1)} ${x1.toFixed(1)} ${middle.toFixed(1)} ${x1.toFixed(1)} ${y1.toFixed(1)}`;
-    }
+    const middle = (y0 + y1) / 2;
+    if (Math.abs(x0 - x1) < 0.5) path.lineTo(x1, y1);
+    else path.bezierCurveTo(x0, middle, x1, middle, x1, y1);
   }
-  return text;
 }
 
 function pointsOf(edge, dx, dy) {

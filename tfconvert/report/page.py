@@ -11,30 +11,42 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
 PACKAGE = "tfconvert.report"
 STYLES = ("colours.css", "page.css")
-SCRIPTS = ("text.js", "tree.js", "layout.js", "view.js", "details.js", "charts.js", "main.js")
+SCRIPTS = (
+    "text.js",
+    "tree.js",
+    "layout.js",
+    "pens.js",
+    "colours.js",
+    "view.js",
+    "graphs.js",
+    "details.js",
+    "charts.js",
+    "sections.js",
+    "main.js",
+)
 """The parts of the script, in order: each uses what those before it define."""
+
+Latency = Mapping[str, float] | Sequence[float | None]
 
 _PLACES = re.compile(r"\{\{(\w+)\}\}")
 _IN_MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 _TIMES = ("seconds", "stages")
 
 
-def render(
-    report: Mapping[str, Any], graphs: Mapping[str, Any] | None = None, latency: Mapping[str, float] | None = None
-) -> str:
+def render(report: Mapping[str, Any], graphs: Mapping[str, Any] | None = None, latency: Latency | None = None) -> str:
     """Returns the page of a report.
 
     Args:
         report: The report as plain data, also of an older version.
         graphs: The graphs before and after, as `Report.graphs` has them.
-        latency: The time of operators in milliseconds, by the names of their nodes.
+        latency: The time of operators in milliseconds: by the names of their nodes, or of each in the main graph.
     """
     style, script, policy = _fixed()
     data = {key: value for key, value in report.items() if key not in _TIMES}

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from tfconvert.schema.diagnostics import Diagnostic, printable
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
     from tfconvert.converter.pipeline.pass_result import LayerReport, PassResult, QuantizationReport
     from tfconvert.converter.targets.litert.accelerator_check import Acceptance
+    from tfconvert.report.page import Latency
     from tfconvert.schema.fidelity import OutputError
 
 # How many entries a section of the short text has.
@@ -56,6 +57,7 @@ class Report(NamedTuple):
         acceptances: What the accelerators take that the result is for.
         arena: Bytes that the runtime plans for the tensors of the main graph, with open sizes as stored; `None` if
             unknown.
+        failure: The error of a conversion that failed.
     """
 
     source: str
@@ -78,6 +80,7 @@ class Report(NamedTuple):
     custom_operators: Mapping[str, int] = _NOTHING
     acceptances: tuple[Acceptance, ...] = ()
     arena: int | None = None
+    failure: ConversionError | None = None
 
     @property
     def seconds(self) -> float:
@@ -113,6 +116,7 @@ class Report(NamedTuple):
             "notes": [note.to_dict() for note in (*self.notes, *self.input_notes)],
             **({"accelerators": [each.to_dict() for each in self.acceptances]} if self.acceptances else {}),
             **({"quantization": self.quantization.to_dict()} if self.quantization is not None else {}),
+            **({"failure": self.failure.to_dict()} if self.failure is not None else {}),
         }
 
     def to_text(self, output_file: str = "", *, verbose: bool = False) -> str:
@@ -155,11 +159,12 @@ class Report(NamedTuple):
         lines += [f"  {note.severity}: {note}" for note in (*self.notes, *self.input_notes) if note not in first]
         return "\n".join(map(printable, lines))
 
-    def to_html(self, latency: Mapping[str, float] | None = None) -> str:
+    def to_html(self, latency: Latency | None = None) -> str:
         """Returns the report as a page that needs nothing but a browser.
 
         Args:
-            latency: How long operators take, in milliseconds, by the names of their nodes.
+            latency: How long operators take, in milliseconds: by the names of their nodes, or a list of the main
+                graph's, in order.
         """
         from tfconvert.report.page import render
 
@@ -175,17 +180,18 @@ class Report(NamedTuple):
 
         return to_json(self.source, self.graphs)
 
-    def save(self, path: str | os.PathLike[str], latency: Mapping[str, float] | None = None) -> None:
+    def save(self, path: str | os.PathLike[str], latency: Latency | None = None) -> None:
         """Writes the page; it appears whole or not at all.
 
         Args:
             path: The path of the file.
-            latency: How long operators take, in milliseconds, by the names of their nodes.
+            latency: How long operators take, in milliseconds: by the names of their nodes, or a list of the main
+                graph's, in order.
 
         Raises:
             ConversionError: It can't be written there (`output-not-writable`).
         """
-        _write(path, self.to_html(latency))
+        write_page(path, self.to_html(latency))
 
     def save_model_explorer(self, path: str | os.PathLike[str]) -> None:
         """Writes the graphs for Google's Model Explorer; the file appears whole or not at all.
@@ -197,7 +203,7 @@ class Report(NamedTuple):
             ConversionError: The graphs were not kept (`wrong-option`), or it can't be written there
                 (`output-not-writable`).
         """
-        _write(path, self.to_model_explorer())
+        write_page(path, self.to_model_explorer())
 
     def __str__(self) -> str:
         return self.to_text()
@@ -301,7 +307,8 @@ def ranked(counter: Counter[str]) -> dict[str, int]:
     return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _write(path: str | os.PathLike[str], text: str) -> None:
+def write_page(path: str | os.PathLike[str], text: str) -> None:
+    """Writes text to a file, which appears whole or not at all."""
     from tfconvert.exporters.output_file import write_whole
 
     content = text.encode("utf-8", "backslashreplace")

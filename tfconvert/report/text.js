@@ -36,6 +36,7 @@ function bytes(size) {
 
 function duration(seconds) {
   const ms = seconds * 1000;
+  if (ms < 0.1) return `${(ms * 1000).toFixed(1)} µs`;
   if (ms >= 1000) return `${seconds.toFixed(2)} s`;
   return `${ms >= 100 ? ms.toFixed(0) : ms >= 10 ? ms.toFixed(1) : ms.toFixed(2)} ms`;
 }
@@ -59,4 +60,57 @@ function say(text) {
 
 function data(id) {
   return JSON.parse(document.getElementById(id).textContent);
+}
+
+// A type as the report writes it, `i8[1,?,8] * 0.02`, in parts.
+function typeParts(type) {
+  const found = /^([^[\]]*)\[([^\]]*)\](.*)$/.exec(type || "");
+  if (!found) return { element: type || "", dims: [], scale: "" };
+  return { element: found[1], dims: found[2] ? found[2].split(",") : [], scale: found[3].replace(/^ \* /, "") };
+}
+
+// The shape of a type as graphs show it: `1×?×8`; `scalar` without dimensions.
+function shapeText(type) {
+  const { dims } = typeParts(type);
+  return dims.length ? dims.join("×") : /\[\]/.test(type) ? "scalar" : plain(type);
+}
+
+// The elements of a tensor; dynamic dimensions count as 1.
+const elements = (type) => typeParts(type).dims.reduce((product, dim) => product * (Number(dim) > 0 ? Number(dim) : 1), 1);
+
+const BITS = /(\d+)/;
+const bytesOf = (type) => Math.ceil((elements(type) * Number((BITS.exec(typeParts(type).element) || [0, 0])[1])) / 8);
+
+// What constants are to the operators that have them, by the place of the operand.
+const ROLES = {
+  CONV_2D: ["", "filter", "bias"], DEPTHWISE_CONV_2D: ["", "filter", "bias"], CONV_3D: ["", "filter", "bias"],
+  FULLY_CONNECTED: ["", "weights", "bias"], TRANSPOSE_CONV: ["", "filter", "", "bias"], RESHAPE: ["", "shape"],
+  BATCH_MATMUL: ["", "weights"], GATHER: ["table", "indices"], EMBEDDING_LOOKUP: ["", "table"], TRANSPOSE: ["", "order"],
+  MEAN: ["", "axes"], SUM: ["", "axes"], PAD: ["", "padding"], PRELU: ["", "alpha"], STRIDED_SLICE: ["", "begin", "end", "strides"],
+  Conv2D: ["", "filter"], Conv3D: ["", "filter"], DepthwiseConv2dNative: ["", "filter"], MatMul: ["", "weights"], BiasAdd: ["", "bias"],
+  BatchMatMulV2: ["", "weights"], GatherV2: ["table", "indices", "axis"], Reshape: ["", "shape"], Transpose: ["", "order"], Mean: ["", "axes"], Sum: ["", "axes"], Pad: ["", "padding"],
+};
+const roleOf = (node, place) => (ROLES[node.op] || [])[place] || (place === 1 && node.op === "Conv2DBackpropInput" ? "filter" : "");
+
+const MAX_LINES = 4;
+
+// The lines below the title of a node: its name, and its constants.
+function linesOf(node) {
+  if (node.lines) return node.lines;
+  const constants = (node.operands || []).flatMap((operand, place) => {
+    if (Array.isArray(operand) || operand.value === "none" || operand.value === "") return [];
+    const role = roleOf(node, place);
+    const { element } = typeParts(operand.type);
+    const value = operand.value !== undefined ? operand.value : `${shapeText(operand.type)} ${element}`;
+    return [{ role: role || (operand.bytes > 64 ? "constant" : "value"), words: value }];
+  });
+  const name = (node.scope || node.name || "").split("/").slice(-2).join("/");
+  Object.defineProperty(node, "lines", { value: [{ words: name, isName: true }, ...constants].slice(0, MAX_LINES) });
+  return node.lines;
+}
+
+// The activation that is fused into an operator, or nothing.
+function fusedInto(node) {
+  const name = (node.attributes || {}).fused_activation_function;
+  return name && name !== "NONE" ? name.replace(/^RELU/, "ReLU").replace("ReLU_N1_TO_1", "ReLU −1…1").replace("TANH", "tanh") : "";
 }

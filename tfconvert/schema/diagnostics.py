@@ -107,7 +107,10 @@ class ConversionError(Exception):
     Attributes:
         diagnostics: The findings, at least one: causes first, then their consequences.
         advice: Sentences on what the user can do about several of them.
+        report: The report up to the failure, a `tfconvert.report.report.Report`, if its graphs were to be kept.
     """
+
+    report: Any = None
 
     def __init__(self, diagnostics: Iterable[Diagnostic], advice: Iterable[str] = ()) -> None:
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
