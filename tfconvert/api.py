@@ -296,7 +296,8 @@ def compare(model: object, other: object, data: Any = None, *, layers: bool = Fa
         with ExitStack() as end:
             path = _path(model, end)
             if isinstance(second, Source):
-                return compared(path, second.importable(), data, layers=layers, names=(_name(model), second.name))
+                source = second.importable()
+                return compared(path, source, data, layers=layers, names=(_name(model), source.name))
             return compared(path, _path(second, end), data, layers=layers, names=(_name(model), _name(second)))
 
     return diagnosed(run)

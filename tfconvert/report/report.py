@@ -222,8 +222,11 @@ class Report(NamedTuple):
             *(self._verified_text(each) for each in self.verification),
             *(f"{note.severity}: {note}" for note in (*self.notes, *self.input_notes)),
         ]
-        operators = Table("operators", ("name", "number and weights"), self._operator_rows())
-        return summary(self.source, lines, [*interface_tables(self.interfaces), operators])
+        operators = [
+            (name, str(self.operators[name]), size_text(self.bytes_by_operator[name])) for name in self._ranking()
+        ]
+        tables = [*interface_tables(self.interfaces), Table("operators", ("name", "number", "weights"), operators)]
+        return summary(self.source, lines, tables)
 
     def _first(self) -> tuple[Diagnostic, ...]:
         """Returns the notes that come before all else: that a quantized model differs too much from the float model."""
@@ -243,9 +246,15 @@ class Report(NamedTuple):
         is_open = any(None in (each.shape or ()) for interface in self.interfaces for each in interface.inputs)
         return f"arena of the main graph: {size_text(arena)}{', with open sizes as stored' if is_open else ''}"
 
+    def _ranking(self) -> list[str]:
+        """Returns the operators, those with the largest weights first."""
+        return sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
+
     def _operator_rows(self) -> list[tuple[str, str]]:
-        ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
-        return [(name, f"{self.operators[name]:>4}  {size_text(self.bytes_by_operator[name]):>10}") for name in ranking]
+        return [
+            (name, f"{self.operators[name]:>4}  {size_text(self.bytes_by_operator[name]):>10}")
+            for name in self._ranking()
+        ]
 
 
 class Recorder:

@@ -15,7 +15,7 @@ _MAX_ROWS = 30
 _TITLE = "font-weight:600;margin:0.4em 0"
 _TABLE = "border-collapse:collapse;margin:0.4em 0"
 _CAPTION = "text-align:left;font-weight:600;padding:0.2em 0"
-_CELL = "text-align:left;padding:0.1em 0.8em 0.1em 0;border-bottom:1px solid #8884;vertical-align:top"
+_CELL = "text-align:left;padding:0.1em 0.8em 0.1em 0;border-bottom:1px solid #8884;white-space:nowrap"
 
 
 class Table(NamedTuple):

@@ -325,6 +325,8 @@ def test_labels_are_left_out_with_a_note() -> None:
         (np.zeros((5, 72)), "x.reshape(-1, 4, 6, 3)"),
         ([np.zeros((4, 6))], "image[None]"),
         (np.zeros((5, 8, 8, 3)), "input_shapes (--input-shape)"),
+        ([np.zeros((8, 8, 3))], "resize the samples"),
+        (np.zeros((3, 2, 5, 4, 6, 3)), "resize the samples"),
         (np.full((5, 4, 6, 3), 1j), ".astype('float32')"),
         (5, "pass an array"),
     ],

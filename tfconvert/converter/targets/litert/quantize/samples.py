@@ -471,11 +471,12 @@ def _unlike(what: str, value: Array, shape: tuple[int, ...]) -> ConversionError:
     size = math.prod(inner)
     if len(own) <= 2 < len(shape) and min(inner) > 0 and value.size and value.size % size == 0:
         return _sample_error(message, f"reshape it: x.reshape(-1, {', '.join(map(str, inner))})")
-    if len(own) < len(shape):
+    if len(own) < len(shape) - 1:
         return _sample_error(message, "the first dimension is the batch: pass image[None] for a single image")
-    if len(own) == len(shape):
-        axis = next(axis for axis, dim in enumerate(shape) if dim not in (-1, own[axis]))
-        message += f": dimension {axis} has to be {shape[axis]}"
+    batch = len(shape) - len(own)
+    if batch in (0, 1):
+        axis = next(axis for axis, dim in enumerate(own) if shape[axis + batch] not in (-1, dim))
+        message += f": dimension {axis} has to be {shape[axis + batch]}"
     return _sample_error(message, "resize the samples, or set other sizes with input_shapes (--input-shape)")
 
 
