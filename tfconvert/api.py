@@ -17,6 +17,7 @@ from tfconvert.exporters.output_file import Parts, is_c_source, only_part, place
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report, StageTime, size_text
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import read_file
 from tfconvert.schema.limits import Limits, limited
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Mode, Quantize, Samples
@@ -431,7 +432,7 @@ def view(model: object, other: object = None, *, bench: bool = False, **settings
 
     def shown_as(each: object, selection: Mapping[str, Any], end: ExitStack) -> object:
         if isinstance(each, Model):
-            return Path(_path(each, end)).read_bytes()
+            return read_file(_path(each, end))
         return each if each is None or isinstance(each, Source) or _is_file(each) else Source(each, **selection)
 
     def run() -> View:

@@ -18,10 +18,11 @@ from tfconvert.report.summary import Table, summary
 from tfconvert.schema.diagnostics import Diagnostic, error, printable
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.fidelity import HEADS, Fidelity, LayerFidelity, Limits, cells, decibels_text, table
-from tfconvert.tools import litert_file
+from tfconvert.schema.tflite.reader import Allowance, read_model
 from tfconvert.tools.against import Matching, ranges_of
 from tfconvert.tools.diff import drawn
 from tfconvert.tools.layers import layer_table, nodes_of
+from tfconvert.tools.litert_file import describe
 from tfconvert.tools.programs import entry_of
 
 # Layers that lose a smaller share of their channels' signal need no advice.
@@ -206,8 +207,9 @@ def _with_model(path: str, source: Source, data: Any, layers: bool, names: tuple
 
 
 def _with_file(path: str, reference: str, data: Any, layers: bool, names: tuple[str, str]) -> Comparison:
-    file, known = outline(read_file(path)), outline(read_file(reference))
-    interfaces = litert_file.read_file(reference).signatures
+    content = read_file(reference)
+    file, known = outline(read_file(path)), outline(content)
+    interfaces = describe(read_model(memoryview(content), Allowance(len(content))), len(content)).signatures
     wiring = Matching(file)
     first = interfaces[0]
     one, other = _signature(known, first), wiring.signature(first)
