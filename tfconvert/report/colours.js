@@ -1,9 +1,9 @@
 // The colours of the graph: those of the theme, and what they tell: the kind of an op, its bytes, its error, ...
 
 const KINDS = [
-  ["math", /conv|matmul|fullyconnected|einsum|lstm|rnn|gru|svdf|embedding|attention/, "Products"],
-  ["pool", /pool|mean|sum|reduce|argm|topk|softmax|norm|l2/, "Reductions"],
-  ["act", /relu|sigmoid|tanh|gelu|elu|swish|logistic|prelu|^exp$|erf|silu/, "Activations"],
+  ["math", /conv|matmul|fullyconnected|einsum|lstm|rnn|gru|svdf|embedding|attention/, "Convolution, matmul"],
+  ["pool", /pool|mean|sum|reduce|argm|topk|softmax|norm|l2/, "Pooling, reduction"],
+  ["act", /relu|sigmoid|tanh|gelu|elu|swish|logistic|prelu|^exp$|erf|silu/, "Activation"],
   ["quant", /quant/, "Quantization"],
   ["flow", /^if$|while|call|case|^cond|loop|switch|merge/, "Control flow"],
   ["move", /reshape|transpose|concat|slice|pad|pack|gather|split|squeeze|expanddims|shape|tile|broadcast|identity|cast|space|depth|resize|fill|range|scatter|select|where|reverse/, "Data movement"],

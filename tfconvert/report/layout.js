@@ -10,6 +10,7 @@ const PADDING = 18;
 const LAYER_GAP = 44;
 const GAP = 24;
 const BEND = 10; // The width of an edge where it passes a layer.
+const END_STEP = 16; // Between the ends of edges at a box.
 const MAX_BENDS = 4000;
 
 function sizeOf(item) {
@@ -166,7 +167,32 @@ function measured(boxes, edges, layers) {
   }
   if (left === Infinity) [left, right] = [0, 0];
   for (const layer of layers) for (const box of layer) box.x -= left;
+  spreadEnds(edges);
   return { boxes, edges, width: right - left, height: Math.max(0, y - LAYER_GAP) };
+}
+
+// Edges that leave or reach a box straight do so in its middle, the others beside it, each in a place of its own.
+function spreadEnds(edges) {
+  const ends = new Map();
+  const add = (box, edge, name, toward) => {
+    if (!ends.has(box)) ends.set(box, { leave: [], reach: [] });
+    ends.get(box)[name].push([edge, toward - box.x]);
+  };
+  for (const edge of edges) {
+    const [upper, lower] = edge.turned ? [edge.to, edge.from] : [edge.from, edge.to];
+    add(upper, edge, "leave", (edge.bends[0] || lower).x);
+    add(lower, edge, "reach", (edge.bends[edge.bends.length - 1] || upper).x);
+  }
+  for (const [box, both] of ends) {
+    for (const [name, list] of Object.entries(both)) {
+      for (const sign of [-1, 1]) {
+        const aside = list.filter(([, dx]) => dx * sign > 0.5).sort((one, other) => (one[1] - other[1]) * sign);
+        const isAlone = list.length === aside.length && name === "leave" && aside.length === 1;
+        const step = Math.min(END_STEP, (box.width / 2 - END_STEP) / Math.max(aside.length, 1));
+        aside.forEach(([edge], index) => (edge[name] = isAlone ? 0 : sign * step * (index + 1)));
+      }
+    }
+  }
 }
 
 // Draws a smooth line, straight past boxes and bent between layers, by the calls of a canvas.
@@ -182,10 +208,11 @@ function trace(path, points) {
 
 function pointsOf(edge, dx, dy) {
   const [upper, lower] = edge.turned ? [edge.to, edge.from] : [edge.from, edge.to];
-  const points = [[upper.x + dx, upper.y + upper.height + dy]];
-  if (upper.band[1] > upper.y + upper.height + 1) points.push([upper.x + dx, upper.band[1] + dy]);
+  const [start, end] = [upper.x + (edge.leave || 0) + dx, lower.x + (edge.reach || 0) + dx];
+  const points = [[start, upper.y + upper.height + dy]];
+  if (upper.band[1] > upper.y + upper.height + 1) points.push([start, upper.band[1] + dy]);
   for (const bend of edge.bends) points.push([bend.x + dx, bend.band[0] + dy], [bend.x + dx, bend.band[1] + dy]);
-  if (lower.band[0] < lower.y - 1) points.push([lower.x + dx, lower.band[0] + dy]);
-  points.push([lower.x + dx, lower.y + dy]);
+  if (lower.band[0] < lower.y - 1) points.push([end, lower.band[0] + dy]);
+  points.push([end, lower.y + dy]);
   return points;
 }

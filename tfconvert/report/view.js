@@ -151,15 +151,16 @@ class GraphView {
 
   // Writes the shapes of tensors below the boxes that compute them, each once.
   drawShapes(pen, lines) {
-    const known = new Set();
+    const known = new Map();
     for (const { edge, points } of lines) {
       if (!edge.type || edge.isStub || edge.turned || edge.from.item.isPort) continue;
       const words = edge.tensors > 1 && !edge.type ? many(edge.tensors, "tensor") : shapeText(edge.type);
-      const key = `${points[0]} ${words}`;
-      if (known.has(key)) continue;
-      known.add(key);
+      const where = known.get(edge.from);
+      if (where && where.has(words)) continue;
+      known.set(edge.from, (where || new Set()).add(words));
       const [[x, y], [, bottom]] = points;
-      pen.text(words, x + 6, Math.min(y + 17, (y + bottom) / 2 + 8), { size: 10.5, fill: theme.dim, halo: theme.page });
+      const isLeft = edge.leave < 0 || (!edge.leave && lines.some((line) => line.edge.from === edge.from && line.edge.leave > 0));
+      pen.text(words, x + (isLeft ? -6 : 6), Math.min(y + 17, (y + bottom) / 2 + 8), { size: 10.5, fill: theme.dim, halo: theme.page, anchor: isLeft ? "end" : "start" });
     }
   }
 
