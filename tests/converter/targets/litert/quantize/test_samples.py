@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import UserDict
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -348,3 +349,17 @@ def test_the_recipe_for_images_works(tmp_path: Path) -> None:
     recipe = caught.value.diagnostics[0].hint.partition("pass that: ")[2]
     made = eval(recipe, {"np": np, "PIL": __import__("PIL"), "pathlib": __import__("pathlib")})  # noqa: S307
     assert _shapes(made, PHOTO) == [[(1, 4, 6, 3)]] * 3
+
+
+def test_data_sets_of_tensorflow(tf: ModuleType) -> None:
+    photos, labels = np.zeros((5, 4, 6, 3), np.float32), np.arange(5)
+    data = tf.data.Dataset.from_tensor_slices((photos, labels))
+    one = [[(1, 4, 6, 3)]]
+    assert _shapes(data, PHOTO) == _shapes(data.batch(1), PHOTO) == _shapes(lambda: data, PHOTO) == one * 5
+    assert _shapes(data.batch(2), PHOTO) == [[(2, 4, 6, 3)], [(2, 4, 6, 3)], [(1, 4, 6, 3)]]
+    assert _shapes(data.map(lambda photo, label: {"input_layer": photo}), PHOTO) == one * 5
+    assert _shapes(tf.constant(photos), PHOTO) == one * 5
+    pairs = tf.data.Dataset.from_tensor_slices(({"a": photos[:, 0, 0, :2], "b": labels}, labels))
+    assert [values[1] for _, values in _read(pairs, PAIR)] == [0, 1, 2, 3, 4]
+    with pytest.raises(ConversionError, match=r"has no end\n.*take\(100\)"):
+        _shapes(data.repeat(), PHOTO)

@@ -34,6 +34,9 @@ _MOVES = ((1, 2, 0), (2, 0, 1))
 
 _FORMS = "pass an array, arrays by input name, an iterable or a function that returns one, or .npz and .npy files"
 
+# The cardinality of data sets of TensorFlow that repeat forever.
+_INFINITE = -1
+
 ADAPTED = "samples-adapted"
 """Code of the note on names that were guessed, and values that were left out."""
 
@@ -403,6 +406,9 @@ def _order(name: str) -> int:
 
 def _iterated(items: Any) -> Iterable[Any]:
     """Returns samples one by one, of what has an iterator or, as data sets of Keras and Torch, a length and indices."""
+    cardinality = getattr(items, "cardinality", None)
+    if callable(cardinality) and int(cardinality()) == _INFINITE:
+        raise _sample_error("the data set has no end", "take some of it: samples.take(100)")
     if hasattr(items, "__iter__") or not hasattr(items, "__getitem__"):
         found: Iterable[Any] = iter(items)
         return found
