@@ -4,6 +4,7 @@
 
     model = tfconvert.convert("saved_model_dir")
     model.save("model.tflite")
+    scores = model(image)
 
 Names are loaded when they are first used, so that importing the package costs next to nothing.
 """
@@ -18,13 +19,12 @@ if TYPE_CHECKING:
     import tfconvert.composites as composites
     import tfconvert.experimental as experimental
     import tfconvert.patterns as patterns
-    from tfconvert.api import Model, convert
+    from tfconvert.api import Model, bench, compare, convert, diff, inspect, verify, view
     from tfconvert.client.client import AsyncClient, Client
     from tfconvert.compat.converter import RepresentativeDataset, TargetSpec
     from tfconvert.compat.enumerators import OpsSet, Optimize
     from tfconvert.compat.interpreter import Interpreter
     from tfconvert.compat.tflite_converter import TFLiteConverter
-    from tfconvert.converter.targets.iree.runtime import Program, load
     from tfconvert.importers.source import Source
     from tfconvert.schema.diagnostics import ConversionError, Diagnostic
     from tfconvert.schema.limits import Limits
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tfconvert.settings.targets import Iree, LiteRT, StableHLO
     from tfconvert.settings.verify_options import Verify
     from tfconvert.tools.op_support import supported_ops
+    from tfconvert.tools.programs import Program, load
 
 __version__ = "0.1.0"
 
@@ -56,25 +57,30 @@ __all__ = [
     "TargetSpec",
     "Verify",
     "__version__",
+    "bench",
     "client",
+    "compare",
     "compat",
     "composites",
     "convert",
+    "diff",
     "experimental",
+    "inspect",
     "load",
     "patterns",
     "supported_ops",
+    "verify",
+    "view",
 ]
 
 # The public names of each module.
 _NAMES = {
-    "tfconvert.api": ("Model", "convert"),
+    "tfconvert.api": ("Model", "bench", "compare", "convert", "diff", "inspect", "verify", "view"),
     "tfconvert.client.client": ("AsyncClient", "Client"),
     "tfconvert.compat.converter": ("RepresentativeDataset", "TargetSpec"),
     "tfconvert.compat.enumerators": ("OpsSet", "Optimize"),
     "tfconvert.compat.interpreter": ("Interpreter",),
     "tfconvert.compat.tflite_converter": ("TFLiteConverter",),
-    "tfconvert.converter.targets.iree.runtime": ("Program", "load"),
     "tfconvert.importers.source": ("Source",),
     "tfconvert.schema.diagnostics": ("ConversionError", "Diagnostic"),
     "tfconvert.schema.limits": ("Limits",),
@@ -82,6 +88,7 @@ _NAMES = {
     "tfconvert.settings.targets": ("Iree", "LiteRT", "StableHLO"),
     "tfconvert.settings.verify_options": ("Verify",),
     "tfconvert.tools.op_support": ("supported_ops",),
+    "tfconvert.tools.programs": ("Program", "load"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _MODULES = ("client", "compat", "composites", "experimental", "patterns")

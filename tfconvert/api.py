@@ -1,4 +1,4 @@
-"""`convert` and its result: what `import tfconvert` provides."""
+"""`convert` and its result, and the tools for both: what `import tfconvert` provides."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from tfconvert.converter.process.guard import diagnosed
@@ -14,21 +15,34 @@ from tfconvert.converter.process.interpreter import with_room
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.exporters.output_file import Parts, is_c_source, only_part, places_of, write_parts
 from tfconvert.importers.source import Source
-from tfconvert.report.report import Report, StageTime
-from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.report.report import Report, StageTime, size_text
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import read_file
 from tfconvert.schema.limits import Limits, limited
 from tfconvert.settings.options import Options
-from tfconvert.settings.quantization import Mode, Quantize
+from tfconvert.settings.quantization import Mode, Quantize, Samples
+from tfconvert.settings.setting import shown
 from tfconvert.settings.targets import AnyTarget, target_of
 from tfconvert.settings.verify_options import Verify, to_verify
 
 if TYPE_CHECKING:
+    from tfconvert.converter.ir.interface import Tensor
     from tfconvert.converter.rewrite.pattern import Pattern
     from tfconvert.converter.targets.target import ConvertedFile
+    from tfconvert.converter.validation.result_check import Verification
+    from tfconvert.tools.bench import Measurement
+    from tfconvert.tools.diff import Diff
+    from tfconvert.tools.inspection import Inspection
+    from tfconvert.tools.model_comparison import Comparison
+    from tfconvert.tools.programs import Program
+    from tfconvert.tools.view import View
 
 
 class Model:
     """A converted model; it doesn't change any more.
+
+        model.save("model.tflite")
+        scores = model(image)
 
     Weights are still where they were, in the source's files or in variables' memory: saving copies them straight to the
     new file. A model in memory that had to be saved is in a temporary directory, which is removed when this object is
@@ -39,11 +53,12 @@ class Model:
     """
 
     # The source last, so that mapped files are closed before a temporary directory is removed.
-    __slots__ = ("_file", "_form", "_report", "_source")
+    __slots__ = ("_file", "_form", "_program", "_report", "_source")
 
     def __init__(self, file: ConvertedFile, report: Report, source: Source, form: Form) -> None:
         self._file = file
         self._form = form
+        self._program: Program | None = None
         self._report = report
         self._source = source
 
@@ -51,6 +66,50 @@ class Model:
     def report(self) -> Report:
         """The report of the conversion."""
         return self._report
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file, and of those beside it."""
+        return self._file.size
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The inputs of its first signature: names, types and shapes."""
+        return self.report.interfaces[0].inputs if self.report.interfaces else ()
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """The outputs of its first signature."""
+        return self.report.interfaces[0].outputs if self.report.interfaces else ()
+
+    def __call__(self, *values: Any, signature: str = "", **named: Any) -> Any:
+        """Runs the model; see `Program.__call__`."""
+        return self._running()(*values, signature=signature, **named)
+
+    def predict(self, data: Any, *, batch_size: int = 32, signature: str = "") -> Any:
+        """Runs the model on many samples, batch by batch; see `Program.predict`."""
+        return self._running().predict(data, batch_size=batch_size, signature=signature)
+
+    def compare(self, other: object, data: Any = None, *, layers: bool = False) -> Comparison:
+        """Compares its results with those of another model on the same inputs.
+
+        Args:
+            other: The model that it was converted from, or any that `convert` accepts; or another converted model, or
+                the path of a `.tflite` file.
+            data: The inputs, in any form that samples have; by default a few random ones.
+            layers: Whether to compare layer by layer, too: where accuracy was lost, and what to do.
+
+        Returns:
+            The comparison, which prints as a table.
+        """
+        return compare(self, other, data, layers=layers)
+
+    def _running(self) -> Program:
+        if self._program is None:
+            from tfconvert.tools.programs import load_converted
+
+            self._program = load_converted(self._form.target, self.parts, self.report)
+        return self._program
 
     @property
     def parts(self) -> Parts:
@@ -101,60 +160,56 @@ class Model:
     def __repr__(self) -> str:
         return f"<tfconvert.Model of {self.report.source}: {self.report.size} bytes>"
 
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
 
 def convert(
     model: object,
     *,
-    args: Sequence[Any] | None = None,
-    target: Literal["litert", "stablehlo", "iree"] | AnyTarget = "litert",
+    quantize: Quantize | Mode | None = None,
+    samples: Samples | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+    verify: bool | Verify = False,
+    batch: int | None = None,
+    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     signatures: str | Sequence[str] | None = None,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
-    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
-    batch: int | None = None,
     rename: Mapping[str, str] | None = None,
-    quantize: Quantize | Mode | None = None,
+    target: Literal["litert", "stablehlo", "iree"] | AnyTarget = "litert",
+    args: Sequence[Any] | None = None,
     patterns: Sequence[Pattern[Any] | str | os.PathLike[str]] = (),
-    verify: bool | Verify = False,
     check_passes: bool = False,
     keep_graphs: bool = False,
-    limits: Limits = Limits(),  # noqa: B008  # It is a tuple.
+    limits: Limits | None = None,
 ) -> Model:
     """Converts a model of TensorFlow or JAX to LiteRT, to StableHLO, or to a program of IREE.
 
+        tfconvert.convert("saved_model").save("model.tflite")
+        tfconvert.convert(keras_model, quantize="int8", samples=images, verify=True)
+
     Args:
-        model: A SavedModel directory, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), a
-            Keras file (`.keras`, `.h5`), a file of `jax.export`, a StableHLO artifact, or MLIR text (`.mlir`); or, in
-            memory, a Keras model, TensorFlow functions, a `tf.Module`, what `tf.saved_model.load` returned, a
-            SavedModel or GraphDef message, or an exported or lowered function of JAX. A `tfconvert.Source` of any of
-            them says more about what to import: tags, the order of inputs, ...
-        args: For a function of JAX: examples of its arguments, arrays or `jax.ShapeDtypeStruct`s, with which
-            `jax.export` exports it; symbolic dimensions stay dynamic.
-        target: What the model becomes: a file of LiteRT, StableHLO text (`.mlir`), or a program that IREE has compiled
-            (`.vmfb`; needs the extra `iree`). A `tfconvert.LiteRT`, `tfconvert.StableHLO` or `tfconvert.Iree` has the
-            settings that only this target has.
-        signatures: SavedModels: the signature or signatures to convert; by default all of them.
-        inputs: The tensors to feed, `x` or `x:0`: what computes them is cut off (docs/interface.md), and the result
-            keeps their order. By default a signature's inputs, or a GraphDef's placeholders that the outputs need; one
-            with a default is fed only if it is named.
-        outputs: The tensors to fetch, in the result's order; what uses them is cut off. By default a signature's
-            outputs, or a GraphDef's unused results.
-        input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
+        model: A path (SavedModel, `.pb`, `.pbtxt`, `.meta`, `.keras`, `.h5`, `jax.export`, StableHLO, `.mlir`), or in
+            memory: a Keras model, TensorFlow functions, a `tf.Module`, a SavedModel or GraphDef message, a function of
+            JAX. A `tfconvert.Source` of any of them says more about what to import.
+        quantize: `"dynamic"`, `"float16"`, `"int8"`, `"int16"`, `"weights"`, or a `tfconvert.Quantize`.
+        samples: Typical inputs for `"int8"` and `"int16"`: an array, arrays by input name, a data set, a list, a
+            function that returns one, or files (docs/quantization.md).
+        verify: Whether to run the result and compare it with the model, on the samples or on random inputs; a
+            `tfconvert.Verify` says how.
         batch: The size that replaces the unknown first dimension of every input.
+        input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
+        signatures: SavedModels: the signatures to convert; by default all.
+        inputs: The tensors to feed, `x` or `x:0`, in this order; what computes them is cut off.
+        outputs: The tensors to fetch, in this order; what uses them is cut off.
         rename: New names of inputs and outputs, by the names that the model has.
-        quantize: LiteRT: how to quantize: a mode (`"dynamic"`, `"float16"`, ...) or a `tfconvert.Quantize`; by default,
-            not at all.
-        patterns: Rewrites of your own, from `tfconvert.patterns`: those that start at `tf` ops run before ops are
-            chosen for LiteRT, the others with the converter's own. A path (`"rules.py"`) takes those in a Python file,
-            any other string those of the entry point of that name.
-        verify: Whether to run the result in LiteRT (needs `ai-edge-litert`), or a program in IREE, and compare it with
-            the reference executor, on random inputs that suit the model; the differences, and what can't be compared,
-            are in the report. A quantized model is compared with itself without quantization, on the samples if there
-            are any: a warning tells if they differ too much. The reference executor runs StableHLO itself. A
-            `tfconvert.Verify` says more: inputs, limits, whether to compare layers.
+        target: `"litert"`, `"stablehlo"` or `"iree"`; or a `tfconvert.LiteRT`, `tfconvert.StableHLO` or
+            `tfconvert.Iree` with the settings that only this target has.
+        args: For a function of JAX: examples of its arguments, arrays or `jax.ShapeDtypeStruct`s.
+        patterns: Rewrites of your own, from `tfconvert.patterns`, or the Python files or entry points with them.
         check_passes: Whether to run the model before and after each pass on the same random inputs and compare.
         keep_graphs: Whether the report keeps the graphs before and after, for its page (`report.save("report.html")`).
-        limits: How much the conversion may make out of the model: `Limits(constant_bytes=1 << 33)`.
+        limits: How much the conversion may make out of the model: `tfconvert.Limits(constant_bytes=1 << 33)`.
 
     Returns:
         The model, not yet written to anywhere.
@@ -174,12 +229,12 @@ def convert(
         rename=rename,
     )
     options = Options(
-        target=target_of(target, quantize),
+        target=target_of(target, quantize, samples),
         patterns=patterns,
         verify=to_verify(verify),
         check_passes=check_passes,
         keep_graphs=keep_graphs,
-        limits=limits,
+        limits=Limits() if limits is None else limits,
     )
     return convert_source(source, options)
 
@@ -224,3 +279,192 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
         stage, notes = source.preparation
         report = report._replace(stages=(StageTime(stage, preparation), *report.stages), notes=(*notes, *report.notes))
     return Model(file, report, source, Form.of(options.target))
+
+
+def compare(model: object, other: object, data: Any = None, *, layers: bool = False) -> Comparison:
+    """Compares the results of two models on the same inputs; see `Model.compare`.
+
+    Args:
+        model: A converted model, or the path of a `.tflite` file.
+        other: The same, or any model that `convert` accepts.
+        data: The inputs, in any form that samples have; by default a few random ones.
+        layers: Whether to compare layer by layer, too.
+    """
+    from tfconvert.tools.model_comparison import compare as compared
+
+    def run() -> Comparison:
+        second = other if isinstance(other, Model | Source) or _is_file(other) else Source(other)
+        with ExitStack() as end:
+            path = _path(model, end)
+            if isinstance(second, Source):
+                source = second.importable()
+                return compared(path, source, data, layers=layers, names=(_name(model), source.name))
+            return compared(path, _path(second, end), data, layers=layers, names=(_name(model), _name(second)))
+
+    return diagnosed(run)
+
+
+def inspect(model: object, **settings: Any) -> Inspection:
+    """Describes a model: its contents, whether it will convert, and the result.
+
+    Args:
+        model: A converted model, a path, or any model that `convert` accepts.
+        settings: Arguments of `convert`; `accelerator=["gpu"]` tells what accelerators take of it.
+
+    Returns:
+        The findings, which print as text.
+    """
+    from tfconvert.settings.data import from_data
+    from tfconvert.tools.inspection import inspect as inspected
+
+    def run() -> Inspection:
+        selection, options = from_data(settings)
+        with ExitStack() as end:
+            if isinstance(model, Model):
+                return inspected(Source(_path(model, end), **selection), options)._replace(source=_name(model))
+            return inspected(Source(model, **selection) if not isinstance(model, Source) else model, options)
+
+    return diagnosed(run)
+
+
+def verify(
+    file: object,
+    against: object,
+    data: Any = None,
+    *,
+    min_snr: float | None = None,
+    min_agreement: float | None = None,
+    compare_layers: bool = False,
+) -> Verification:
+    """Compares a `.tflite` file of any converter with its model, in LiteRT and in the reference executor.
+
+    Args:
+        file: Its path, or a converted model.
+        against: Any model that `convert` accepts.
+        data: The inputs, in any form that samples have; by default random ones that suit the model.
+        min_snr: Quantized files: the minimum signal-to-noise ratio, in dB.
+        min_agreement: Quantized files: the minimum share (0 to 1) of rows with the same largest element.
+        compare_layers: Whether to find the first operator that differs; of quantized files, to list the layers.
+
+    Returns:
+        The outcome, which prints as text; `agrees` tells whether all is well.
+    """
+    from tfconvert.tools.against import check
+
+    def run() -> Verification:
+        wanted = Verify(data, min_snr, min_agreement, compare_layers=compare_layers)
+        wanted.check()
+        source = against if isinstance(against, Source) else Source(against)
+        with ExitStack() as end:
+            return check(source.importable(), _path(file, end), wanted)
+
+    return diagnosed(run)
+
+
+def diff(first: object, second: object, data: Any = None, *, latency: bool = False) -> Diff:
+    """Returns how two `.tflite` files differ: structure, weights, outputs on the same inputs.
+
+    Args:
+        first: A converted model, or the path of a file.
+        second: The same.
+        data: The inputs, in any form that samples have; by default random ones.
+        latency: Whether to measure both.
+
+    Returns:
+        The differences, which print as text.
+    """
+    from tfconvert.tools.diff import diff as differences
+
+    def run() -> Diff:
+        with ExitStack() as end:
+            found = differences(_path(first, end), _path(second, end), data, latency=latency)
+        return found._replace(names=(_name(first), _name(second)))
+
+    return diagnosed(run)
+
+
+def bench(
+    model: object,
+    *,
+    runs: int = 50,
+    threads: int = 1,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    by_operator: bool = True,
+) -> Measurement:
+    """Measures a `.tflite` file in LiteRT on random inputs: latency, memory, and the time of each operator.
+
+    Args:
+        model: A converted model, or the path of a file.
+        runs: The number of measured runs.
+        threads: The number of threads.
+        input_shapes: The shapes of inputs by name; by default the file's, 1 where a size is dynamic.
+        by_operator: Whether to measure each operator, too.
+
+    Returns:
+        The measurements, which print as text.
+    """
+    from tfconvert.tools.bench import measure
+
+    def run() -> Measurement:
+        with ExitStack() as end:
+            path = _path(model, end)
+            found = measure(path, runs=runs, threads=threads, shapes=input_shapes, by_operator=by_operator)
+        return found._replace(file=_name(model))
+
+    return diagnosed(run)
+
+
+def view(model: object, other: object = None, *, bench: bool = False, **settings: Any) -> View:
+    """Returns the page of a model, which a notebook shows: its graph, tensors and weights, and what accelerators take.
+
+    Args:
+        model: A converted model, the path of a `.tflite` file, or any model that `convert` accepts: then the page has
+            the graph before and after a conversion, or what the conversion fails on.
+        other: Another one to show beside it, with the differences marked.
+        bench: Whether to measure each operator in LiteRT, to colour the graph by latency.
+        settings: Arguments of `convert`.
+
+    Returns:
+        The page; `save("model.html")` writes it.
+    """
+    from tfconvert.settings.data import from_data
+    from tfconvert.tools.view import view as viewed
+
+    def shown_as(each: object, selection: Mapping[str, Any], end: ExitStack) -> object:
+        if isinstance(each, Model):
+            return read_file(_path(each, end))
+        return each if each is None or isinstance(each, Source) or _is_file(each) else Source(each, **selection)
+
+    def run() -> View:
+        selection, options = from_data(settings)
+        with ExitStack() as end:
+            pair = [shown_as(each, selection, end) for each in (model, other)]
+        return viewed(*pair, options=options, bench=bench)
+
+    return diagnosed(run)
+
+
+def _is_file(model: object) -> bool:
+    return isinstance(model, str | os.PathLike) and os.fspath(model).endswith(".tflite")
+
+
+def _name(model: object) -> str:
+    return f"{model.report.source} ({size_text(model.size)})" if isinstance(model, Model) else str(model)
+
+
+def _path(model: object, end: ExitStack) -> str:
+    """Returns the path of a file; that of a converted model is temporary.
+
+    Raises:
+        ConversionError: It is neither, or for another target (`wrong-option`).
+    """
+    if isinstance(model, Model):
+        import tempfile
+
+        path = Path(end.enter_context(tempfile.TemporaryDirectory(prefix="tfconvert-"))) / "model.tflite"
+        model.save(path)
+        return os.fspath(path)
+    if isinstance(model, str | os.PathLike):
+        return os.fspath(model)
+    hint = "pass what `tfconvert.convert` has returned for LiteRT, or the path of a .tflite file"
+    raise error("wrong-option", f"{shown(model)} is not a converted model", hint=hint)

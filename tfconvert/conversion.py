@@ -314,17 +314,18 @@ def input_files(source: Source, options: Options) -> list[Path]:
 
             files += metadata_files(target.metadata)
     files += [Path(name) for name in rules if name.endswith(".py")]
-    files += _arrays(verify.data) if verify is not None else []
+    files += _sample_files(verify.data) if verify is not None else []
     if quantize is not None:
-        files += _arrays(quantize.samples)
+        files += _sample_files(quantize.samples)
         if quantize.calibration is not None and Path(quantize.calibration).is_file():
             files.append(Path(quantize.calibration))
     return files
 
 
-def _arrays(samples: object) -> list[Path]:
+def _sample_files(samples: object) -> list[Path]:
     """Returns the files of samples that are named by their paths."""
-    files: list[Path] = []
-    for path in (Path(each) for each in samples if isinstance(each, str)) if isinstance(samples, list | tuple) else ():
-        files += sorted(path.glob("*.np[yz]")) if path.is_dir() else [path]
-    return files
+    if samples is None:
+        return []
+    from tfconvert.converter.targets.litert.quantize.samples import paths_of
+
+    return paths_of(samples)

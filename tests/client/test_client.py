@@ -103,6 +103,9 @@ def test_what_can_not_be_sent_is_refused_before_it_is(client: Client, server: Ru
         ({"quantize": tfconvert.Quantize("int8", samples=[{"x": 1}])}, "wrong-option"),
         ({"quantize": tfconvert.Quantize("int8", samples=["gone.npz"])}, "model-not-found"),
         ({"quantize": {"mode": "int8", "samples": "gone.npz"}}, "model-not-found"),
+        ({"quantize": "INT8", "samples": "gone.npz"}, "model-not-found"),
+        ({"quantize": "DYNAMIC"}, "model-not-found"),
+        ({"samples": "gone.npz"}, "wrong-option"),
         ({"metadata": {"outputs": {"y": {"labels": "gone.txt"}}}}, "bad-metadata"),
         ({"metadata": {"outputs": {"y": {"name": {1}}}}}, "wrong-option"),
         ({"metadata": "labels.txt"}, "wrong-option"),
@@ -123,7 +126,8 @@ def test_settings_and_samples_arrive(
     np.savez(tmp_path / "samples.npz", pixels=draw.random((8, 8, 8, 1), np.float32))
     (tmp_path / "labels.txt").write_text("\n".join("abcdefghij"))
     settings: dict[str, Any] = {
-        "quantize": tfconvert.Quantize("int8", samples=str(tmp_path / "samples.npz"), io="int8"),
+        "quantize": tfconvert.Quantize("int8", io="int8"),
+        "samples": str(tmp_path / "samples.npz"),
         "metadata": {"outputs": {"output_0": {"labels": tmp_path / "labels.txt"}}},
         "limits": tfconvert.Limits(constant_bytes=1 << 30),
         "batch": 1,

@@ -81,6 +81,7 @@ _ALLOWED = {
     ("converter.composites.fusion_registry", "point.load"): _OPENS_NO_FILE,
     ("conversion", "source.open"): _OPENS_NO_FILE,
     ("tools.view", "path.read_bytes"): "the result of the conversion, in a directory of its own",
+    ("tools.programs", "Path(path).open"): _NAMED_BY_THE_USER,
     ("tools.litert_child", "_STATM.read_text"): "what the system reports of the process",
     ("converter.process.child_process", "os.fdopen"): "the child's own output",
     ("converter.targets.litert.flex.conversion", "_LIST.read_text"): _OURS,

@@ -121,6 +121,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.schema.dialects.tf",
     "tfconvert.schema.dialects.types",
     "tfconvert.settings.data",
+    "tfconvert.tools.programs",
     "tfconvert",
     "tfconvert.__main__",
 }

@@ -223,9 +223,9 @@ def test_every_setting_has_a_row() -> None:
     internal = {"model", "args", "prepared", "is_functional", "is_raw", "results", "tensors", "verify_each", "target"}
     found = {field.name for cls in (tfconvert.Source, Options) for field in fields(cls)}
     assert set(ROWS) == found - internal
-    assert set(PARAMETERS) - {"args", "target", "quantize"} <= set(ROWS)
+    assert set(PARAMETERS) - {"args", "target", "quantize", "samples"} <= set(ROWS)
     assert set(settings_of(Options)) <= set(PARAMETERS), "a setting of Options is an argument of tfconvert.convert, too"
-    assert len(PARAMETERS) <= 14
+    assert len(PARAMETERS) <= 15
     for cls in CLASSES.values():
         assert list(map(str, _rows(cls))) == [field.name for field in fields(cls)]
     check_fields(Source("model"), cls=Selection)

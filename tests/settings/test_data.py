@@ -96,7 +96,7 @@ def test_they_are_all_of_the_classes() -> None:
     rows = [row.data for cls, row in ROWS if cls is not Iree]
     assert len(rows) == len(set(rows))
     assert set(rows) == {*SETTINGS, *REFUSED} - SHORT
-    assert set(inspect.signature(tfconvert.convert).parameters) - {"model", "args"} <= set(SETTINGS)
+    assert set(inspect.signature(tfconvert.convert).parameters) - {"model", "args", "samples"} <= set(SETTINGS)
     assert set(SETTINGS["quantize"].schema["oneOf"][1]["properties"]) == set(settings_of(tfconvert.Quantize))
     assert {field.name for field in fields(tfconvert.Quantize)} - set(settings_of(tfconvert.Quantize)) == {"progress"}
     assert set(SETTINGS["iree"].schema["properties"]) == {field.name for field in fields(tfconvert.Iree)}

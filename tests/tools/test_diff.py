@@ -110,10 +110,14 @@ def test_both_files_run_on_the_given_data(right: Path, wrong: Path, tmp_path: Pa
     np.savez(tmp_path / "data.npz", pixels=pixels)
     (output,) = _data(right, wrong, "--data", tmp_path / "data.npz")["outputs"]
     assert output["what"]
-    np.savez(tmp_path / "other.npz", voxels=np.zeros((2, 8, 8, 1), np.float32))
+    np.savez(tmp_path / "other.npz", voxels=np.zeros((2, 8, 8, 1), np.float32), labels=np.zeros(2))
     run = _diff(right, wrong, "--data", tmp_path / "other.npz")
     assert run.exit_code == 2
     assert "the inputs are 'pixels'" in run.output
+    np.savez(tmp_path / "only.npz", voxels=pixels)
+    found = _data(right, wrong, "--data", tmp_path / "only.npz")
+    assert found["outputs"] == [output]
+    assert found["notes"] == ["'voxels' of the samples is used for the input 'pixels'"]
 
 
 def test_other_models_differ_in_everything(right: Path, tf: ModuleType, tmp_path: Path) -> None:

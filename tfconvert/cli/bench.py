@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from tfconvert.cli.options import CONTEXT, SHAPE, json_option, show
 from tfconvert.schema.diagnostics import ConversionError
-
-if TYPE_CHECKING:
-    from tfconvert.tools.bench import Measurement
-
-_MAX = 20
 
 _EXAMPLES = """
 \b
@@ -80,35 +74,4 @@ def bench(
 
         click.echo(json.dumps({"file": file, **found.to_dict()}, indent=2))
     else:
-        _print(file, found)
-
-
-def _print(file: str, found: Measurement) -> None:
-    times = found.latency
-    click.echo(
-        f"{file}: {found.size} bytes, {found.threads} thread{'s' if found.threads > 1 else ''}, "
-        f"{found.runs} runs on {', '.join(found.inputs) or 'no inputs'}"
-    )
-    click.echo(
-        f"  latency: median {times.median:.3f} ms, mean {times.mean:.3f}, least {times.least:.3f}, "
-        f"90% within {times.p90:.3f}, 99% within {times.p99:.3f}"
-    )
-    click.echo(f"  loading: {found.loading:.1f} ms; memory: {found.memory / 1e6:.1f} MB")
-    measured = sorted(
-        (each for each in found.operators if each.milliseconds is not None), key=lambda each: -(each.milliseconds or 0)
-    )
-    if not measured:
-        return
-    total = sum(each.milliseconds or 0 for each in measured)
-    click.echo(f"  operators, each measured alone (sum {total:.3f} ms):")
-    width = max(len(each.operator) for each in measured)
-    for each in measured[:_MAX]:
-        share = (each.milliseconds or 0) / total if total else 0
-        click.echo(
-            f"    {each.operator:<{width}}  {each.milliseconds:9.4f} ms  {share:6.1%}  {each.node.partition(';')[0]}"
-        )
-    if len(measured) > _MAX:
-        click.echo(f"    ... and {len(measured) - _MAX} more (--json has all)")
-    alone = [each.operator for each in found.operators if each.milliseconds is None]
-    if alone:
-        click.echo(f"  not measured, as they work on variables or tables: {', '.join(dict.fromkeys(alone))}")
+        click.echo(found.to_text())

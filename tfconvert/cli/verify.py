@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
 from tfconvert.cli.keras_files import imports_option
 from tfconvert.cli.options import CONTEXT, json_option, options_of, show, to_source
-from tfconvert.schema.diagnostics import ERROR, ConversionError, printable
+from tfconvert.schema.diagnostics import ERROR, ConversionError
 from tfconvert.schema.files import read_input
 from tfconvert.schema.limits import limited
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
 from tfconvert.settings.verify_options import Runtime, Verify
-
-if TYPE_CHECKING:
-    from tfconvert.converter.validation.result_check import Verification
 
 _EXAMPLES = """
 \b
@@ -103,8 +100,8 @@ def verify(
         sys.exit(1 if problem.code in ("runtime-error", "litert-timeout", "run-timeout") else 2)
     if as_json:
         _print_json(found.to_dict())
-    else:
-        _print(found)
+    elif text := found.to_text():
+        click.echo(text)
     show((*found.notes, *found.problems))
     sys.exit(1 if found.problems else 0 if found.agrees else 2)
 
@@ -122,16 +119,6 @@ def _run_on(file: str, kinds: tuple[str, ...], *, as_json: bool) -> None:
     show(found)
     if any(each.severity == ERROR for each in found):
         sys.exit(1)
-
-
-def _print(found: Verification) -> None:
-    for each in found.errors:
-        click.echo(
-            f"{each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
-            f"({each.max_relative:.1e} of the largest value)"
-        )
-    for line in found.fidelity.lines(None) if found.fidelity is not None else ():
-        click.echo(printable(line.removeprefix("  ")))
 
 
 def _print_json(data: Any) -> None:

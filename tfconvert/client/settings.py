@@ -10,7 +10,7 @@ from typing import Any
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.settings.data import check_data, plain, target_data
-from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.quantization import Quantize, to_quantize
 from tfconvert.settings.targets import LiteRT
 
 
@@ -31,12 +31,16 @@ def to_request(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str |
     given |= {"target": target} if isinstance(target, str) else target_data(target)
     samples: tuple[str | os.PathLike[str], ...] = ()
     quantize = given.get("quantize")
+    if "samples" in given and not isinstance(quantize, Mapping):
+        quantize = to_quantize(quantize, given.pop("samples"))
     if isinstance(quantize, Quantize):
         samples = _samples(quantize.samples)
         given["quantize"] = replace(quantize, samples=None)
     elif isinstance(quantize, Mapping) and "samples" in quantize:
         samples = _samples(quantize["samples"])
         given["quantize"] = {name: value for name, value in quantize.items() if name != "samples"}
+    elif isinstance(quantize, str):
+        given["quantize"] = quantize.lower()
     if isinstance(given.get("signatures"), str):
         given["signatures"] = [given["signatures"]]
     if "metadata" in given:

@@ -157,10 +157,7 @@ class Report(NamedTuple):
             lines += _section(f"{self.operations_kind}s", _counter_rows(self.operations_before), most)
             lines += _section("stages", [(s.name, f"{s.seconds * 1000:.1f} ms") for s in self.stages], most)
         for each in self.verification:
-            lines.append(
-                f"  verified {each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
-                f"({each.max_relative:.1e} of the largest value)"
-            )
+            lines.append(f"  {self._verified_text(each)}")
         if self.quantization is not None:
             lines += [f"  {line}" for line in self.quantization.lines(most)]
         lines += [f"  {note.severity}: {note}" for note in (*self.notes, *self.input_notes) if note not in first]
@@ -216,7 +213,24 @@ class Report(NamedTuple):
         return self.to_text()
 
     def __repr__(self) -> str:
-        return f"<tfconvert report on {self.source}: {self.size} bytes>"
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        from tfconvert.report.summary import Table, interface_tables, summary
+
+        fidelity = self.quantization.fidelity if self.quantization is not None else None
+        lines = [
+            f"{size_text(self.size)}, {sum(self.operators.values())} operators, converted in {self.seconds:.2f} s",
+            *([fidelity.head()] if fidelity is not None else []),
+            *([self.runtime] if self.runtime else []),
+            *(self._verified_text(each) for each in self.verification),
+            *(f"{note.severity}: {note}" for note in (*self.notes, *self.input_notes)),
+        ]
+        operators = [
+            (name, str(self.operators[name]), size_text(self.bytes_by_operator[name])) for name in self._ranking()
+        ]
+        tables = [*interface_tables(self.interfaces), Table("operators", ("name", "number", "weights"), operators)]
+        return summary(self.source, lines, tables)
 
     def _first(self) -> tuple[Diagnostic, ...]:
         """Returns the notes that come before all else: that a quantized model differs too much from the float model."""
@@ -226,13 +240,25 @@ class Report(NamedTuple):
 
         return tuple(note for note in self.notes if note.code == LOW)
 
+    def _verified_text(self, error: OutputError) -> str:
+        return (
+            f"verified {error.signature}/{error.output}: largest error {error.max_absolute:.2e} "
+            f"({error.max_relative:.1e} of the largest value)"
+        )
+
     def _arena_text(self, arena: int) -> str:
         is_open = any(None in (each.shape or ()) for interface in self.interfaces for each in interface.inputs)
         return f"arena of the main graph: {size_text(arena)}{', with dynamic sizes as stored' if is_open else ''}"
 
+    def _ranking(self) -> list[str]:
+        """Returns the operators, those with the largest weights first."""
+        return sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
+
     def _operator_rows(self) -> list[tuple[str, str]]:
-        ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
-        return [(name, f"{self.operators[name]:>4}  {size_text(self.bytes_by_operator[name]):>10}") for name in ranking]
+        return [
+            (name, f"{self.operators[name]:>4}  {size_text(self.bytes_by_operator[name]):>10}")
+            for name in self._ranking()
+        ]
 
     def _origin(self) -> str:
         return f" from {_many(self.operations_before, self.operations_kind)}" if self.operations_before else ""

@@ -88,6 +88,7 @@ class LayerFidelity(NamedTuple):
         high: The maximum.
         used: The share of this range that the typical channel uses; small where few channels are far larger.
         lost: The share of the channels' signal that is lost at this layer rather than before it.
+        filled: The share of the range that the numbers of all channels need; above 1 if they exceed it.
     """
 
     node: str
@@ -98,6 +99,7 @@ class LayerFidelity(NamedTuple):
     high: float
     used: float
     lost: float
+    filled: float = 1.0
 
 
 class Exclusions(NamedTuple):
@@ -259,7 +261,8 @@ _FEW = 3
 # Maximum number of layers in a message.
 _SHOWN = 5
 
-_HEADS = ("layer", "operator", "SNR", "worst channel", "range", "range used", "lost here")
+HEADS = ("layer", "operator", "SNR", "worst channel", "range", "range used", "lost here")
+"""The columns of the table of layers."""
 
 
 def table(layers: Sequence[LayerFidelity], most: int | None) -> list[str]:
@@ -269,8 +272,8 @@ def table(layers: Sequence[LayerFidelity], most: int | None) -> list[str]:
         layers: The layers.
         most: The maximum number shown, `None` for all.
     """
-    rows = [_HEADS, *(_cells(each) for each in layers[:most])]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    rows = [HEADS, *(cells(each) for each in layers[:most])]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
     lines = [
         "    "
         + "  ".join(
@@ -284,12 +287,13 @@ def table(layers: Sequence[LayerFidelity], most: int | None) -> list[str]:
     return lines
 
 
-def _cells(layer: LayerFidelity) -> tuple[str, ...]:
+def cells(layer: LayerFidelity) -> tuple[str, ...]:
+    """Returns a row of the table of layers."""
     return (
         layer.node,
         layer.op,
-        _decibels(layer.snr),
-        _decibels(layer.channel_snr),
+        decibels_text(layer.snr),
+        decibels_text(layer.channel_snr),
         f"{layer.low:.4g} to {layer.high:.4g}",
         f"{layer.used:.2%}",
         f"{layer.lost:.2%}",
@@ -311,14 +315,15 @@ def some(lines: Iterable[str], most: int | None) -> list[str]:
     return [*found[:most], f"    ... and {len(found) - most} more (-v shows all)"]
 
 
-def _decibels(value: float) -> str:
+def decibels_text(value: float) -> str:
+    """Returns an SNR as text."""
     return "exact" if value == math.inf else f"{value:.1f} dB"
 
 
 def _figures(snr: float, agreement: float) -> str:
     if math.isnan(snr):
         return "nothing to compare" if math.isnan(agreement) else f"equal in {agreement:.1%}"
-    ratio = "the same numbers" if snr == math.inf else _decibels(snr)
+    ratio = "the same numbers" if snr == math.inf else decibels_text(snr)
     return ratio if math.isnan(agreement) else f"{ratio}, the same largest element in {agreement:.1%}"
 
 

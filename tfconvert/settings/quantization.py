@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
 from typing import Any, Literal, get_args
 
 from tfconvert.schema.diagnostics import error
@@ -54,8 +54,8 @@ class Quantize:
     )
     samples: Samples | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = setting(
         None,
-        "int8, int16: typical inputs; or paths of .npz files (arrays by input name, the first axis counts the "
-        "samples), of .npy files, or of directories of them.",
+        "int8, int16: typical inputs: an array, or arrays by input name, whose first axis counts the samples; a data "
+        "set, a list or a function that returns one; or .npz and .npy files, or directories of them.",
         metavar="PATH",
         schema=_PATHS,
         accepts=lambda value: True,
@@ -141,6 +141,11 @@ class Quantize:
     progress: Callable[[int, int | None], None] | None = None
     """Called with the number of samples that were run, and how many there are (`None` if that is unknown)."""
 
+    def __post_init__(self) -> None:
+        mode: object = self.mode
+        if isinstance(mode, str) and not mode.islower():
+            object.__setattr__(self, "mode", mode.lower())
+
     @property
     def is_static(self) -> bool:
         """Whether activations are integers, too."""
@@ -217,20 +222,28 @@ INT8 = Quantize("int8")
 """Integers throughout, with every other setting as it is by default."""
 
 
-def to_quantize(quantize: object) -> Quantize:
-    """Returns the record that the argument `quantize` of a conversion stands for.
+def to_quantize(quantize: object, samples: object = None) -> Quantize:
+    """Returns the record that the arguments `quantize` and `samples` of a conversion stand for.
 
     Args:
         quantize: A mode, or a `Quantize`.
+        samples: Its samples; `None` for those that it has.
 
     Raises:
-        ConversionError: It is neither (`wrong-option`).
+        ConversionError: It is neither, or has samples already (`wrong-option`).
     """
+    if quantize is None:
+        raise error("wrong-option", "samples are given, but nothing is to be quantized", hint='add quantize="int8"')
     if isinstance(quantize, str):
-        return Quantize(quantize)  # type: ignore[arg-type]  # It is checked with the other settings.
+        return Quantize(quantize, samples=samples)  # type: ignore[arg-type]  # Checked with the other settings.
     if not isinstance(quantize, Quantize):
-        raise _wrong(f"it can't be {shown(quantize)}", 'pass a mode, or a `Quantize`, as in quantize="dynamic"')
-    return quantize
+        hint = 'pass a mode, or a `Quantize`, as in "dynamic" or tfconvert.Quantize("int8", samples=x)'
+        raise _wrong(f"it can't be {shown(quantize)}", hint)
+    if samples is None:
+        return quantize
+    if quantize.samples is not None:
+        raise error("wrong-option", "samples are given twice", hint="leave them out here, or in the `Quantize`")
+    return replace(quantize, samples=samples)  # type: ignore[arg-type]  # What samples can be is found out later.
 
 
 def _wrong(message: str, hint: str) -> Exception:

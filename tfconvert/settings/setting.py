@@ -280,7 +280,7 @@ def check_fields(given: Any, prefix: str = "", cls: Any = None) -> None:
             continue
         if isinstance(value, Limits):
             _check_limits(value)
-        elif not row.fits(value):
+        elif isinstance(row.default, Limits) or not row.fits(value):
             raise wrong_value(f"{prefix}{name}", value, row)
 
 
@@ -300,9 +300,23 @@ def _wrong(name: str, value: object, expected: str, example: str) -> ConversionE
     return error("wrong-option", f"{name} can't be {shown(value)}", hint=f"expected is {expected}{more}")
 
 
+class _Shown(reprlib.Repr):
+    """Short texts of values, which don't have the numbers of arrays."""
+
+    def repr1(self, x: Any, level: int) -> str:
+        shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+        if shape is None or dtype is None or isinstance(x, type):
+            return super().repr1(x, level)
+        sizes = ", ".join(map(str, shape))
+        return f"<{type(x).__name__} of {getattr(dtype, 'name', dtype)} [{sizes}]>"
+
+
+_SHOWN = _Shown()
+
+
 def shown(value: object) -> str:
-    """Returns a value as messages show it: in one line, and cut off."""
-    return " ".join(reprlib.repr(value).split())[:_MAX_SHOWN]
+    """Returns a value as messages show it: in one line, cut off, and arrays by their types and shapes."""
+    return " ".join(_SHOWN.repr(value).split())[:_MAX_SHOWN]
 
 
 def documented(cls: type[T]) -> type[T]:

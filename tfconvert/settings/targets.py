@@ -320,12 +320,13 @@ CLASSES: Mapping[str, type[AnyTarget]] = {each.name: each for each in (LiteRT, S
 TARGETS = tuple(CLASSES)
 
 
-def target_of(target: object, quantize: object = None) -> AnyTarget:
-    """Returns the settings that the arguments `target` and `quantize` of a conversion stand for.
+def target_of(target: object, quantize: object = None, samples: object = None) -> AnyTarget:
+    """Returns the settings that the arguments `target`, `quantize` and `samples` of a conversion stand for.
 
     Args:
         target: A target's settings, or its name.
         quantize: A mode, a `Quantize`, or `None`: a setting of LiteRT.
+        samples: The samples of the quantization, or `None`.
 
     Raises:
         ConversionError: One is something else, or they contradict each other (`wrong-option`).
@@ -336,13 +337,13 @@ def target_of(target: object, quantize: object = None) -> AnyTarget:
         names = ", ".join(TARGETS)
         hint = f"expected is one of {names}, or a LiteRT, a StableHLO or an Iree"
         raise error("wrong-option", f"target can't be {shown(target)}", hint=hint)
-    if quantize is None:
+    if quantize is None and samples is None:
         return target
     if not isinstance(target, LiteRT):
-        raise not_of(target, "quantize", LiteRT)
-    if target.quantize is not None:
+        raise not_of(target, "samples" if quantize is None else "quantize", LiteRT)
+    if quantize is not None and target.quantize is not None:
         raise error("wrong-option", "target.quantize and quantize are both given", hint="leave one of them out")
-    return replace(target, quantize=to_quantize(quantize))
+    return replace(target, quantize=to_quantize(target.quantize if quantize is None else quantize, samples))
 
 
 def not_of(target: AnyTarget, name: str, other: type[AnyTarget]) -> ConversionError:

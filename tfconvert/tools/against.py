@@ -137,7 +137,7 @@ def _checked(source: Source, path: str | os.PathLike[str], wanted: Verify) -> Ve
         return found.with_layers(first_difference(source, content, wanted.data, wiring))
 
     def ranges(interface: Interface) -> dict[int, tuple[float, float]]:
-        return _ranges(file, wiring, interface)
+        return ranges_of(file, wiring, interface)
 
     quantized = Quantized(Limits.of(wanted.min_snr, wanted.min_agreement, required=True), ranges)
     found = result_check.compared(source, content, wanted.data, wiring, quantized)
@@ -149,7 +149,7 @@ def _checked(source: Source, path: str | os.PathLike[str], wanted: Verify) -> Ve
     return found._replace(fidelity=fidelity, problems=(*others, *([problem] if problem is not None else ())))
 
 
-def _ranges(file: Outline, wiring: Matching, interface: Interface) -> dict[int, tuple[float, float]]:
+def ranges_of(file: Outline, wiring: Matching, interface: Interface) -> dict[int, tuple[float, float]]:
     """Returns the ranges of numbers that a function's inputs can represent in a file, by input number."""
     signature, wires = wiring.signature(interface), wiring(interface)
     tensors = file.tensors[signature.subgraph]

@@ -24,6 +24,7 @@ from tfconvert.converter.validation.inputs import sizes_of
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Tensor, outline, read_file
+from tfconvert.schema.diagnostics import printable
 from tfconvert.schema.dialects import tfl_file, types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
@@ -37,6 +38,9 @@ from tfconvert.tools.litert_child import KeptTensors, Times, measured
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# Maximum number of operators in the text.
+_MAX_LINES = 20
 
 
 class Latency(NamedTuple):
@@ -76,6 +80,7 @@ class Measurement(NamedTuple):
         memory: The growth of the process, in bytes.
         inputs: The inputs.
         operators: Its operators in order; empty unless measured.
+        file: Its name.
     """
 
     size: int
@@ -86,6 +91,7 @@ class Measurement(NamedTuple):
     memory: int
     inputs: tuple[str, ...]
     operators: tuple[OperatorTime, ...] = ()
+    file: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain data."""
@@ -94,6 +100,42 @@ class Measurement(NamedTuple):
             "latency": self.latency._asdict(),
             "operators": [each._asdict() for each in self.operators],
         }
+
+    def to_text(self) -> str:
+        """Returns the measurements as text, with the slowest operators."""
+        times = self.latency
+        lines = [
+            f"{self.file}: {self.size} bytes, {self.threads} thread{'s' if self.threads > 1 else ''}, "
+            f"{self.runs} runs on {', '.join(self.inputs) or 'no inputs'}",
+            f"  latency: median {times.median:.3f} ms, mean {times.mean:.3f}, least {times.least:.3f}, "
+            f"90% within {times.p90:.3f}, 99% within {times.p99:.3f}",
+            f"  loading: {self.loading:.1f} ms; memory: {self.memory / 1e6:.1f} MB",
+            *self._operator_lines(),
+        ]
+        return "\n".join(map(printable, lines))
+
+    def _operator_lines(self) -> Iterator[str]:
+        times = [(each, each.milliseconds) for each in self.operators if each.milliseconds is not None]
+        measured = sorted(times, key=lambda each: -each[1])
+        if not measured:
+            return
+        total = sum(each for _, each in measured)
+        yield f"  operators, each measured alone (sum {total:.3f} ms):"
+        width = max(len(each.operator) for each, _ in measured)
+        for each, time in measured[:_MAX_LINES]:
+            share = time / total if total else 0
+            yield f"    {each.operator:<{width}}  {time:9.4f} ms  {share:6.1%}  {each.node.partition(';')[0]}"
+        if len(measured) > _MAX_LINES:
+            yield f"    ... and {len(measured) - _MAX_LINES} more (--json has all)"
+        alone = [each.operator for each in self.operators if each.milliseconds is None]
+        if alone:
+            yield f"  not measured, as they work on variables or tables: {', '.join(dict.fromkeys(alone))}"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return self.to_text()
 
 
 def measure(
@@ -125,7 +167,9 @@ def measure(
         operators = tuple(bench.operators(inputs)) if by_operator else ()
     shown = tuple(str(each._replace(shape=value.shape)) for each, value in zip(arguments, inputs, strict=True))
     loading = round(whole.loading / 1e6, 6)
-    return Measurement(len(content), threads, runs, Latency.of(whole.runs), loading, whole.memory, shown, operators)
+    latency = Latency.of(whole.runs)
+    file = os.fspath(path)
+    return Measurement(len(content), threads, runs, latency, loading, whole.memory, shown, operators, file)
 
 
 def _value(tensor: Tensor, shapes: Mapping[str, Sequence[int]]) -> Array:

@@ -19,7 +19,7 @@ from tfconvert.converter.validation.inputs import sizes_of
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
 from tfconvert.ops.call import Array
-from tfconvert.schema.diagnostics import ConversionError, printable
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of
@@ -326,6 +326,12 @@ class Diff(NamedTuple):
             yield f"  latency: {one:.3f} ms -> {other:.3f} ms, {other / one:.2f} times" if one else "  latency: none"
         yield "  the same" if self.is_same else "  different"
 
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
 
 # Maximum number of lines of a section of the text.
 _MAX_LINES = 20
@@ -363,13 +369,14 @@ def diff(
     contents = [read_file(path) for path in (first, second)]
     outlines = [outline(content) for content in contents]
     modules = [import_tflite(content) for content in contents]
-    outputs, notes = _outputs(contents, outlines, data)
+    found: list[Diagnostic] = []
+    outputs, notes = _outputs(contents, outlines, data, found)
     return Diff(
         (len(contents[0]), len(contents[1])),
         (*changes(*outlines), *changed_attributes(*modules)),
         tuple(changed_weights(*modules)),
         tuple(outputs),
-        tuple(notes),
+        (*notes, *map(str, found)),
         _latency(first, second) if latency else None,
         (os.fspath(first), os.fspath(second)),
     )
@@ -383,7 +390,9 @@ def _latency(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> t
     return min(each[0] for each in rounds), min(each[1] for each in rounds)
 
 
-def _outputs(contents: Sequence[bytes], outlines: Sequence[Outline], data: Any) -> tuple[list[OutputChange], list[str]]:
+def _outputs(
+    contents: Sequence[bytes], outlines: Sequence[Outline], data: Any, read_notes: list[Diagnostic]
+) -> tuple[list[OutputChange], list[str]]:
     found, notes = list[OutputChange](), list[str]()
     others = {each.key: each for each in outlines[1].signatures}
     distinct = list({each.subgraph: each for each in reversed(outlines[0].signatures)}.values())[::-1]
@@ -402,7 +411,7 @@ def _outputs(contents: Sequence[bytes], outlines: Sequence[Outline], data: Any) 
                 notes.append(f"the outputs of {label!r} were not compared: the inputs differ")
                 continue
             pair = _Pair(litert, contents, (one, other), label)
-            draws = list(_given(entries, number, data)) if data is not None else _drawn(one.inputs)
+            draws = list(_given(entries, number, data, read_notes)) if data is not None else drawn(one.inputs)
             ran = [pair.run(values) for values in draws]
             found += pair.found.values()
             if not any(ran):
@@ -465,12 +474,13 @@ def _entry(signature: Signature, signatures: Sequence[Signature]) -> Entry:
     return Entry(signature.key, inputs, aliases)
 
 
-def _given(entries: Sequence[Entry], number: int, data: Any) -> Iterator[Sequence[Array]]:
+def _given(entries: Sequence[Entry], number: int, data: Any, notes: list[Diagnostic]) -> Iterator[Sequence[Array]]:
     """Yields the user's inputs for a signature."""
-    yield from islice((each.values for each in read(data, entries, finite=False) if each.entry == number), _MAX_INPUTS)
+    found = read(data, entries, finite=False, notes=notes)
+    yield from islice((each.values for each in found if each.entry == number), _MAX_INPUTS)
 
 
-def _drawn(tensors: Sequence[Tensor]) -> Iterator[list[Array]]:
+def drawn(tensors: Sequence[Tensor]) -> Iterator[list[Array]]:
     """Yields random inputs: first with zeros for integers, which every table accepts, then with small integers."""
     for most in (1, 8):
         yield [_value(tensor, most) for tensor in tensors]

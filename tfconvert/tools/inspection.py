@@ -196,6 +196,12 @@ class Inspection(NamedTuple):
             **({"accelerators": [each.to_dict() for each in self.acceptances]} if self.acceptances else {}),
         }
 
+    def __str__(self) -> str:
+        return to_text(self)
+
+    def __repr__(self) -> str:
+        return to_text(self)
+
     def _variables(self) -> dict[str, int | None]:
         assert self.model is not None
         mutable = self.mutable_variables

@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,7 +23,7 @@ from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.report.comparison import compared
 from tfconvert.report.graph import INPUT, OUTPUT, Function, function_graphs
 from tfconvert.report.page import render
-from tfconvert.report.report import Report
+from tfconvert.report.report import Report, write_page
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tflite.accelerators.acceptance import ACCELERATORS
@@ -59,6 +60,20 @@ class View(NamedTuple):
     def to_html(self) -> str:
         """Returns the page."""
         return render(self.report, self.graphs, self.latency or None)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page; it appears whole or not at all.
+
+        Args:
+            path: The path of the file.
+        """
+        write_page(path, self.to_html())
+
+    def __repr__(self) -> str:
+        return f"<tfconvert page of {self.report['source']}: save(path) writes it>"
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.to_html())}" style="width:100%;height:48em;border:0"></iframe>'
 
 
 def view_page(model: object, other: object = None, *, options: Options | None = None, bench: bool = False) -> str:

@@ -17,6 +17,7 @@ import tfconvert
 from tests.support.running_service import RunningService
 from tfconvert.cli.main import main
 from tfconvert.converter.targets.iree import compiler
+from tfconvert.converter.targets.iree.runtime import IreeProgram
 
 pytest.importorskip("iree.runtime")
 
@@ -113,7 +114,7 @@ def test_weights_can_be_in_the_program(model: Path, weights: np.ndarray, tmp_pat
     ("inputs", "told"),
     [
         ({"x": np.ones((3, 15), np.float32)}, "shape"),
-        ({"x": np.ones((3, 16))}, "float64"),
+        ({"x": np.ones((3, 16), np.complex64)}, "complex64"),
         ({"y": np.ones((3, 16), np.float32)}, "these are taken: x"),
         ([], "0 inputs"),
     ],
@@ -129,11 +130,25 @@ def test_results_that_cannot_be_fetched_are_reported(program: Path, monkeypatch:
         def to_host(self) -> None:
             raise RuntimeError("transient buffer has not been committed")
 
-    loaded = tfconvert.load(program)
+    loaded = IreeProgram(program)
     monkeypatch.setitem(loaded._calls, "main", lambda *inputs: [Unready(), Unready()])
     with pytest.raises(tfconvert.ConversionError, match="not been committed") as failed:
-        loaded(x=np.ones((3, 16), np.float32))
+        loaded.run([np.ones((3, 16), np.float32)])
     assert failed.value.code == "runtime-error"
+
+
+def test_programs_have_the_calls_of_every_model(program: Path, model: Path) -> None:
+    loaded = tfconvert.load(program)
+    x = np.random.default_rng(0).normal(size=(5, 16))
+    scores, total = loaded(x)
+    assert [each.name for each in loaded.inputs] == ["x"]
+    assert list(loaded(x=x)) == [each.name for each in loaded.outputs]
+    for one, other in zip(tfconvert.convert(model, target="iree")(x), (scores, total), strict=True):
+        np.testing.assert_array_equal(one, other)
+    # The sum has no batch, so each sample is a run.
+    each_scores, each_total = loaded.predict(x)
+    np.testing.assert_allclose(each_scores[:, 0], scores, rtol=1e-5)
+    np.testing.assert_allclose(each_total.sum(), total, rtol=1e-4)
 
 
 def test_a_missing_signature_is_reported(program: Path) -> None:

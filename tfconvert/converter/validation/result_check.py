@@ -30,7 +30,7 @@ from tfconvert.converter.validation.inputs import Refused, Run
 from tfconvert.converter.validation.stability import unexplained
 from tfconvert.importers.source import Source
 from tfconvert.ops.call import Array
-from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, error
+from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, error, printable
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
 from tfconvert.schema.fidelity import Fidelity, Limits, OutputError, OutputFidelity
@@ -132,6 +132,26 @@ class Verification(NamedTuple):
         """Returns the outcome with the notes of a layer comparison, instead of hints to compare layers."""
         problems = tuple(each._replace(hint=_REPORT_IT) if each.hint == _HINT else each for each in self.problems)
         return self._replace(notes=(*self.notes, *notes), problems=problems)
+
+    def to_text(self) -> str:
+        """Returns the comparison of each output, and of layers if they were compared."""
+        lines = [
+            f"{each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
+            f"({each.max_relative:.1e} of the largest value)"
+            for each in self.errors
+        ]
+        lines += [line.removeprefix("  ") for line in self.fidelity.lines(None)] if self.fidelity is not None else []
+        return "\n".join(map(printable, lines))
+
+    def __str__(self) -> str:
+        return "\n".join(filter(None, [self.to_text(), *(f"{each.severity}: {each}" for each in self._others)]))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    @property
+    def _others(self) -> tuple[Diagnostic, ...]:
+        return (*self.notes, *self.problems)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain data."""
@@ -242,11 +262,12 @@ def checked(
     make = _Check if quantized is None else _FidelityCheck
     ranges = None if quantized is None else quantized.ranges
     checks = [make(module, function, engine, name) for function in functions]
-    for check, runs in zip(checks, reference_runs(module, functions, data, ranges), strict=True):
+    notes: list[Diagnostic] = []
+    for check, runs in zip(checks, reference_runs(module, functions, data, ranges, notes), strict=True):
         check.run(runs, given=data is not None)
     found = Verification(
         tuple(error for check in checks for error in check.errors.values()),
-        tuple(dict.fromkeys(note for check in checks for note in check.notes)),
+        tuple(dict.fromkeys([*notes, *(note for check in checks for note in check.notes)])),
         tuple(problem for check in checks for problem in check.problems.values()),
     )
     outputs = tuple(each for check in checks for each in check.fidelity())
@@ -299,7 +320,11 @@ def _entries(module: ModuleOp) -> list[FuncOp]:
 
 
 def reference_runs(
-    module: ModuleOp, functions: Sequence[FuncOp], data: Any, ranges: Ranges | None = None
+    module: ModuleOp,
+    functions: Sequence[FuncOp],
+    data: Any,
+    ranges: Ranges | None = None,
+    notes: list[Diagnostic] | None = None,
 ) -> Iterator[Iterator[Run | Refused]]:
     """Yields each function's runs in the reference.
 
@@ -308,6 +333,7 @@ def reference_runs(
         functions: The functions.
         data: The user's inputs; `None` for random ones.
         ranges: Returns the ranges of random float inputs, by input number; `None` for any.
+        notes: Where notes on the user's inputs are added.
     """
     if data is None:
         for function in functions:
@@ -322,16 +348,19 @@ def reference_runs(
     _, entries = entries_of(module)
     data = data() if callable(data) else data
     for number, function in enumerate(functions):
-        yield _given_runs(module, function, samples_of(data, entries, number))
+        yield _given_runs(module, function, samples_of(data, entries, number, notes))
 
 
-def samples_of(data: Any, entries: Sequence[Entry], number: int) -> Iterator[Sequence[Array]]:
+def samples_of(
+    data: Any, entries: Sequence[Entry], number: int, notes: list[Diagnostic] | None = None
+) -> Iterator[Sequence[Array]]:
     """Yields the user's inputs for one function; doesn't read those of others, which may be readable only once.
 
     Args:
         data: The user's inputs.
         entries: The inputs of each function.
         number: The function.
+        notes: Where notes on the inputs are added.
     """
     keys = {entry.key for entry in entries} | {key for entry in entries for key in entry.aliases}
     if isinstance(data, Mapping) and data and set(data) <= keys:
@@ -339,7 +368,8 @@ def samples_of(data: Any, entries: Sequence[Entry], number: int) -> Iterator[Seq
         if not own:
             return
         data = own
-    yield from islice((each.values for each in read(data, entries, finite=False) if each.entry == number), MOST)
+    found = read(data, entries, finite=False, notes=notes)
+    yield from islice((each.values for each in found if each.entry == number), MOST)
 
 
 def _given_runs(module: ModuleOp, function: FuncOp, samples: Iterable[Sequence[Array]]) -> Iterator[Run | Refused]:

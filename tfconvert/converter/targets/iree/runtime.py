@@ -44,11 +44,8 @@ def require() -> ModuleType:
     return _iree
 
 
-class Program:
+class IreeProgram:
     """A program in a session of IREE's runtime; variables keep their values between runs.
-
-        program = tfconvert.load("model.vmfb")
-        result = program(x=np.ones((3, 4), np.float32))["y"]
 
     Attributes:
         interfaces: The inputs and outputs of each function.
@@ -125,13 +122,6 @@ class Program:
                 hint="inputs may have sizes or values that the model doesn't take",
             ) from problem
 
-    def __call__(self, **inputs: Any) -> dict[str, Array]:
-        """Runs the only function on values by input name."""
-        return self.run(inputs)
-
-    def __repr__(self) -> str:
-        return f"<tfconvert program: {'; '.join(map(str, self.interfaces))}>"
-
     def _function(self, signature: str) -> str:
         if not signature and len(self._described) == 1:
             return next(iter(self._described))
@@ -207,19 +197,3 @@ def _short(problem: Exception) -> str:
         return problem.diagnostics[0].message
     text = str(problem).partition("\n[")[0].partition("; while invoking")[0]
     return " ".join(text.split())[:300] or type(problem).__name__
-
-
-def load(
-    path: str | os.PathLike[str], parameters: str | os.PathLike[str] | None = None, *, driver: str = ""
-) -> Program:
-    """Loads a program that `convert(..., target="iree")` has made; needs IREE's runtime, of the extra `iree`.
-
-    Args:
-        path: The `.vmfb`.
-        parameters: The file of its weights; by default the `.safetensors` of its name beside it.
-        driver: The driver of IREE's runtime, such as `local-sync`; by default that of the program's backend.
-
-    Returns:
-        The program, in a session of its own.
-    """
-    return Program(path, parameters, driver)

@@ -88,9 +88,9 @@ class Runtime:
 def _run(path: str, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
     """Loads a program and runs it; called in the child process."""
     # Imported here, so that the parent process does not import IREE's runtime.
-    from tfconvert.converter.targets.iree.runtime import Program
+    from tfconvert.converter.targets.iree.runtime import IreeProgram
 
-    found = Program(path).run(inputs if key else list(inputs.values()), key)
+    found = IreeProgram(path).run(inputs if key else list(inputs.values()), key)
     return [found[name] for name in outputs] if key else list(found.values())
 
 

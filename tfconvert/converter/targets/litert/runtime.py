@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def require() -> None:
         )
 
 
-def interpreter_of(path: str, **options: Any) -> Any:
+def interpreter_of(path: str | None, **options: Any) -> Any:
     return Interpreter(path, **options)
 
 
@@ -78,16 +79,24 @@ def run_file(
             has another type (`unlike-interface`).
     """
     require()
+    with refusals("the converted model", "this is a defect of the converter; please report it"):
+        return run(Interpreter(model_content=content), key, inputs, outputs, as_floats=as_floats)
+
+
+@contextmanager
+def refusals(what: str, hint: str) -> Iterator[None]:
+    """Turns LiteRT's exceptions into errors: `runtime-error`, or `empty-tensor` for what its binding can't do.
+
+    Args:
+        what: What is run.
+        hint: The hint if LiteRT refuses it.
+    """
     try:
-        return _run(content, key, {name: _fed(value) for name, value in inputs.items()}, outputs, as_floats)
+        yield
     except (RuntimeError, ValueError) as problem:
         if str(problem).startswith(_EMPTY):
             raise error("empty-tensor", "LiteRT's Python binding can't read a signature's empty results") from problem
-        raise error(
-            "runtime-error",
-            f"LiteRT refuses the converted model: {problem}",
-            hint="this is a defect of the converter; please report it",
-        ) from problem
+        raise error("runtime-error", f"LiteRT refuses {what}: {problem}", hint=hint) from problem
 
 
 def _fed(value: Array) -> Array:
@@ -99,8 +108,11 @@ def _fed(value: Array) -> Array:
     return np.array(value.item())
 
 
-def _run(content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str], as_floats: bool) -> list[Array]:
-    interpreter: Any = Interpreter(model_content=content)
+def run(
+    interpreter: Any, key: str, inputs: Mapping[str, Array], outputs: Sequence[str], *, as_floats: bool
+) -> list[Array]:
+    """Runs one of the signatures of a file that an interpreter has loaded; as `run_file`."""
+    inputs = {name: _fed(value) for name, value in inputs.items()}
     if key:
         runner = interpreter.get_signature_runner(key)
         details = runner.get_input_details() if as_floats else {}

@@ -73,11 +73,12 @@ class Calibrate:
         """
         wanted = self.quantize
         kept = Path(wanted.calibration) if wanted.calibration is not None else None
+        notes: list[Diagnostic] = []
         was_kept = kept is not None and kept.is_file()
         if kept is not None and was_kept:
             found = calibration.load(kept, wanted.ranges, _places(module))
         elif wanted.samples is not None:
-            found = self._run(module, kept)
+            found = self._run(module, kept, notes)
         elif kept is not None:
             raise error(
                 "no-samples",
@@ -98,7 +99,7 @@ class Calibrate:
         if wanted.samples is None and not was_kept:
             return PassResult(Counter({"values with the default range": len(found)}), [_made_up(len(found))])
         in_numpy = wanted.samples is not None and not runtime.is_installed() and not was_kept
-        return PassResult(Counter({"values seen": len(found)}), [_IN_NUMPY] if in_numpy else [])
+        return PassResult(Counter({"values seen": len(found)}), [*notes, *([_IN_NUMPY] if in_numpy else [])])
 
     def _unknown(self, module: ModuleOp) -> list[Value]:
         """Returns the values whose ranges were not determined in training."""
@@ -119,7 +120,7 @@ class Calibrate:
                 values[function] = list(dict.fromkeys([*values[function], *_boundary(function)]))
         return values
 
-    def _run(self, module: ModuleOp, kept: Path | None) -> dict[Value, Range]:
+    def _run(self, module: ModuleOp, kept: Path | None, notes: list[Diagnostic]) -> dict[Value, Range]:
         wanted = self.quantize
         _check_kernels(module)
         settings, values = Settings.of(wanted), self._wanted(module)
@@ -128,7 +129,7 @@ class Calibrate:
         levels, fold = 2**settings.storage.width, FoldFakeQuant().apply
         observation = calibration.Observation(module, values, inputs, wanted.ranges, levels, fold)
         with _runner()(observation) as run:
-            each, total = samples.read(wanted.samples, signatures), samples.count(wanted.samples)
+            each, total = samples.read(wanted.samples, signatures, notes=notes), samples.count(wanted.samples)
             found = calibration.observe(run, each, signatures, total, wanted.progress)
         if kept is not None:
             calibration.save(kept, wanted.ranges, _places(module), found)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.quantize.comparison_process import Pair
+from tfconvert.converter.targets.litert.quantize.comparison_process import Ends, Pair
 from tfconvert.converter.targets.litert.quantize.figures import Measured, Step, layers
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
 from tfconvert.converter.targets.litert.runtime import failure
@@ -41,21 +41,43 @@ def compare(
     """
     runtime.require()
     with tempfile.TemporaryDirectory(prefix="tfconvert-") as directory:
-        paths = [Path(directory) / name for name in ("float.tflite", "quantized.tflite")]
+        paths = [str(Path(directory) / name) for name in ("float.tflite", "quantized.tflite")]
         for path, file in zip(paths, (floats, quantized), strict=True):
             file.save(path)
-        known = [(entry.key, [each.name for each in entry.inputs]) for entry in entries]
-        with Child() as child:
-            try:
-                pair = child.call(Pair, [str(path) for path in paths], known, inner)
-                count = 0
-                for sample in samples:
-                    child.call(Pair.run, pair, sample.entry, list(sample.values))
-                    count += 1
-                found = child.call(Pair.findings, pair)
-            except ChildError as problem:
-                hint = "this is a defect of the converter; please report it"
-                raise failure(problem, "runtime-error", "the converted model can't be run", hint) from problem
+        return compare_files(paths, samples, entries, nodes, inner=inner)
+
+
+def compare_files(
+    paths: Sequence[str],
+    samples: Iterable[Sample],
+    entries: Sequence[Entry],
+    nodes: Mapping[int, str] | None = None,
+    *,
+    inner: bool = True,
+    ends: Sequence[Ends] | None = None,
+) -> Fidelity:
+    """Runs two files on the same samples, in LiteRT; see `compare`.
+
+    Args:
+        paths: The float file, and the quantized one.
+        samples: Inputs of the signatures.
+        entries: The signatures.
+        nodes: The nodes of the float file's tensors, to list layers; `None` to list none.
+        inner: Whether to compare inner tensors too.
+        ends: The inputs and outputs of each file, where the orders may differ.
+    """
+    known = [(entry.key, [each.name for each in entry.inputs]) for entry in entries]
+    with Child() as child:
+        try:
+            pair = child.call(Pair, list(paths), known, inner, ends)
+            count = 0
+            for sample in samples:
+                child.call(Pair.run, pair, sample.entry, list(sample.values))
+                count += 1
+            found = child.call(Pair.findings, pair)
+        except ChildError as problem:
+            hint = "check the inputs' sizes and values; if they are right, please report it"
+            raise failure(problem, "runtime-error", "the converted model can't be run", hint) from problem
     return _fidelity(found, count, nodes)
 
 

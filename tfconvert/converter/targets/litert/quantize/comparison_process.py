@@ -69,10 +69,19 @@ def paired(floats: Sequence[Layer], quantized: Sequence[Layer]) -> Iterator[tupl
             yield floats[block.a + offset], quantized[block.b + offset]
 
 
-class _Model:
-    """One of the two files."""
+Ends = tuple[Sequence[int], Sequence[int]]
+"""The tensors of the inputs, and those of the outputs, of the first signature, in the order that two files share."""
 
-    def __init__(self, path: str) -> None:
+
+class _Model:
+    """One of the two files.
+
+    Args:
+        path: The file.
+        ends: Its inputs and outputs; by default in the file's order.
+    """
+
+    def __init__(self, path: str, ends: Ends | None = None) -> None:
         self._interpreter: Any = runtime.interpreter_of(path, num_threads=1, experimental_preserve_all_tensors=True)
         self.inputs: Sequence[Mapping[str, Any]] = self._interpreter.get_input_details()
         self.outputs: list[int] = [each["index"] for each in self._interpreter.get_output_details()]
@@ -80,6 +89,9 @@ class _Model:
         self.tensors: dict[int, Mapping[str, Any]] = {
             each["index"]: each for each in self._interpreter.get_tensor_details()
         }
+        if ends is not None:
+            by_index = {each["index"]: each for each in self.inputs}
+            self.inputs, self.outputs = [by_index[index] for index in ends[0]], list(ends[1])
         self._shapes: list[tuple[int, ...]] = []
 
     def run(self, values: Sequence[Array]) -> None:
@@ -121,10 +133,17 @@ class Pair:
         paths: The file of floats, and the quantized one.
         entries: The keys of the signatures, with the names of the inputs.
         inner: Whether to compare inner tensors.
+        ends: The inputs and outputs of each file, where the orders may differ.
     """
 
-    def __init__(self, paths: Sequence[str], entries: Sequence[tuple[str, Sequence[str]]], inner: bool) -> None:
-        self._models = [_Model(path) for path in paths]
+    def __init__(
+        self,
+        paths: Sequence[str],
+        entries: Sequence[tuple[str, Sequence[str]]],
+        inner: bool,
+        ends: Sequence[Ends] | None = None,
+    ) -> None:
+        self._models = [_Model(path, own) for path, own in zip(paths, ends or (None, None), strict=True)]
         floats, quantized = self._models
         self._outputs = [(*pair, OutputFigures()) for pair in zip(floats.outputs, quantized.outputs, strict=True)]
         others = {

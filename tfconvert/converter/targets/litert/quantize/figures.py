@@ -160,9 +160,9 @@ def layers(
                 continue
             lost[index] = _whole(each) if step.op in _PROBABILITIES else each.lost
             low, high = ranges.get(index, (each.low, each.high))
-            used = each.span / (high - low) if high > low else 1.0
+            used, filled = (span / (high - low) if high > low else 1.0 for span in (each.span, each.high - each.low))
             here = max(0.0, lost[index] - before)
-            rows.append(LayerFidelity(step.node, step.op, each.snr, each.channel_snr, low, high, used, here))
+            rows.append(LayerFidelity(step.node, step.op, each.snr, each.channel_snr, low, high, used, here, filled))
     return tuple(sorted(rows, key=lambda row: (-row.lost, row.channel_snr)))
 
 
