@@ -44,7 +44,9 @@ def _by_convolution(op: Operation) -> Emit:
     taps = [-(-size // stride) for size in kernel]
     zeros = (taps[0] * taps[1] * stride * stride - kernel[0] * kernel[1]) * outputs * inputs * 4
     need(zeros <= _MAX_ZEROS, "the filter would become much larger")
-    blocks = [max(-(-(out + pad) // stride), dim) for out, pad, dim in zip(shape[1:3], padding, image[1:3], strict=True)]
+    blocks = [
+        max(-(-(out + pad) // stride), dim) for out, pad, dim in zip(shape[1:3], padding, image[1:3], strict=True)
+    ]
     pads = [(tap - 1, block - dim) for tap, block, dim in zip(taps, blocks, image[1:3], strict=True)]
     channels = outputs * stride * stride
 

@@ -18,15 +18,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.fast.fast_form import (
-    FastBuilder,
-    elements,
-    fast,
-    is_float,
-    joint,
-    large,
-    sized,
-)
+from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, elements, fast, is_float, joint, large, sized
 from tfconvert.converter.targets.litert.forms.form import Emit, ints_of, shape_of
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tfl, types

@@ -15,15 +15,7 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.fast.fast_form import (
-    FastBuilder,
-    elements,
-    fast,
-    is_float,
-    joint,
-    large,
-    sized,
-)
+from tfconvert.converter.targets.litert.fast.fast_form import FastBuilder, elements, fast, is_float, joint, large, sized
 from tfconvert.converter.targets.litert.forms.form import Emit, shape_of, tensor_like
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tfl, types

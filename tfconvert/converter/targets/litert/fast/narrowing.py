@@ -23,7 +23,7 @@ from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.forms.form import shape_of, tensor_like
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.ir.values import Value
 
 # A part is at most a half, so that more slices are worth it.
 _SHARE = 2
@@ -65,7 +65,7 @@ def _cut_of(op: Operation) -> _Cut | None:
     if shape is None or any(each is None or len(each) != len(shape) for each in bounds):
         return None
     parts = []
-    masks = {mask: 0 for mask in ("begin", "end", "shrink_axis", "ellipsis", "new_axis")}
+    masks = dict.fromkeys(("begin", "end", "shrink_axis", "ellipsis", "new_axis"), 0)
     if op.name == "tfl.strided_slice":
         masks = {mask: tfl.attribute(op, f"{mask}_mask") for mask in masks}
         if set(bounds[2] or ()) - {1} or masks["ellipsis"] or masks["new_axis"]:

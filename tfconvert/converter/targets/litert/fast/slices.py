@@ -8,6 +8,7 @@ leaves out nothing between its ends.
     strided_slice(x, ::s) of an inner dimension     ->  reshape(slice(reshape(x)))
     strided_slice(x, ::s) of the last dimension     ->  reshape(slice(transpose(reshape(x))))
     concatenation(x[r::2, c::2] for all r, c)       ->  reshape(transpose(reshape(x))), or space_to_depth(x)
+    max_pool_2d{1x1, stride s}(x)                   ->  strided_slice(x, ::s), as above; average_pool_2d as well
     pack(x, y){last axis}                           ->  reshape(transpose(concatenation(reshape(x), reshape(y))))
 """
 
@@ -47,7 +48,7 @@ class _Span(NamedTuple):
     """What a slice takes of a dimension."""
 
     begin: int
-    count: int
+    length: int
     stride: int
     is_dropped: bool
 
@@ -94,7 +95,7 @@ def _without_dropping(op: Operation) -> Emit:
     def emit_slice(emit: LiteRTBuilder) -> Value:
         build, value = FastBuilder(emit), op.operands[0]
         if elements(shape) != elements(target):
-            value = build.slice(value, [span.begin for span in spans], [span.count for span in spans])
+            value = build.slice(value, [span.begin for span in spans], [span.length for span in spans])
         return build.reshape(value, target)
 
     return emit_slice
@@ -155,6 +156,8 @@ def _every_nth(op: Operation) -> Emit:
     target = large(op.results[0])
     strided = [axis for axis, span in enumerate(spans) if span.stride > 1]
     need(bool(strided), "it leaves out nothing between its ends")
+    users = {use.operation for use in op.results[0].uses if use.operation.name == "tfl.concatenation"}
+    need(all(isinstance(attempt(_phases, user), Failure) for user in users), "the phases of an image are joined")
     for axis in strided:
         need(shape[axis] % spans[axis].stride == 0, "the size isn't a multiple of the stride")
     if strided == [len(shape) - 1]:
@@ -173,9 +176,9 @@ def _every_nth(op: Operation) -> Emit:
 
     for axis, (dim, span) in enumerate(zip(shape, spans, strict=True)):
         if span.stride == 1:
-            add(dim, span.begin, span.count)
+            add(dim, span.begin, span.length)
             continue
-        add(dim // span.stride, span.begin // span.stride, span.count)
+        add(dim // span.stride, span.begin // span.stride, span.length)
         rest = [(0, size) for size in shape[axis + 1 :]]
         whole = all(_is_whole(each, size) for each, (_, size) in zip(spans[axis + 1 :], rest, strict=True))
         need(not whole or -1 not in shape[axis + 1 :], "a size is unknown")
@@ -194,10 +197,33 @@ def _every_nth(op: Operation) -> Emit:
     return emit_slice
 
 
+def _pooled(op: Operation) -> Emit:
+    shape, target = sized(op.operands[0]), large(op.results[0])
+    need(tfl.attribute(op, "filter_width") == tfl.attribute(op, "filter_height") == 1, "it pools several pixels")
+    need(tfl.attribute(op, "fused_activation_function") == "NONE", "an activation follows")
+    strides = (tfl.attribute(op, "stride_h"), tfl.attribute(op, "stride_w"))
+    need(max(strides) > 1 and min(shape[1:]) > 0, "it takes each pixel, or a size is unknown")
+    cut = [count * stride for count, stride in zip(target[1:3], strides, strict=True)]
+    need(all(size <= dim for size, dim in zip(cut, shape[1:3], strict=True)), "the last pixels end within a stride")
+    (rows, columns), channels = target[1:3], shape[3]
+
+    def emit_slice(emit: LiteRTBuilder) -> Value:
+        build, value = FastBuilder(emit), op.operands[0]
+        if cut != list(shape[1:3]):
+            value = build.slice(value, (0, 0, 0, 0), (shape[0], *cut, channels))
+        lines = -1 if shape[0] < 0 else shape[0] * rows
+        value = build.reshape(value, (lines, strides[0], columns, strides[1] * channels))
+        return build.reshape(build.slice(value, (0, 0, 0, 0), (lines, 1, columns, channels)), target)
+
+    return emit_slice
+
+
 def _every_nth_of_last(op: Operation, spans: Sequence[_Span]) -> Emit:
     shape, target, last = sized(op.operands[0]), sized(op.results[0]), spans[-1]
-    need(all(_is_whole(span, dim) for span, dim in zip(spans[:-1], shape[:-1], strict=True)), "other dimensions are cut")
-    need(last.count == shape[-1] // last.stride, "the ends are cut, too")
+    need(
+        all(_is_whole(span, dim) for span, dim in zip(spans[:-1], shape[:-1], strict=True)), "other dimensions are cut"
+    )
+    need(last.length == shape[-1] // last.stride, "the ends are cut, too")
     rows = -1 if -1 in target else math.prod(target)
 
     def emit_rows(emit: LiteRTBuilder) -> Value:
@@ -212,7 +238,9 @@ def _phases(op: Operation) -> Emit:
     """Joins the four phases of an image along its channels, in the order of rows or of columns."""
     shape = large(op.results[0])
     need(len(op.operands) == 4 and len(shape) == 4, "it doesn't join four images")
-    need(tfl.attribute(op, "axis") in (-1, 3) and tfl.attribute(op, "fused_activation_function") == "NONE", "it differs")
+    need(
+        tfl.attribute(op, "axis") in (-1, 3) and tfl.attribute(op, "fused_activation_function") == "NONE", "it differs"
+    )
     slices = [value.owner for value in op.operands]
     need(all(isinstance(each, tfl.TFLOp) and each.op_name == "strided_slice" for each in slices), "they aren't slices")
     sources = {each.operands[0] for each in slices if isinstance(each, Operation)}
@@ -265,4 +293,6 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     fast("every-nth", "strided_slice", _every_nth),
     fast("phases", "concatenation", _phases, benefit=3),
     fast("interleave", "pack", _interleaved),
+    fast("pool-by-slice-max", "max_pool_2d", _pooled),
+    fast("pool-by-slice-average", "average_pool_2d", _pooled),
 )
