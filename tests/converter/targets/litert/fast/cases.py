@@ -42,7 +42,7 @@ def _row(g: Graph, x: Value, index: int, **options: Any) -> Value:
     shape = _shape(x)
     whole = (1 << len(shape)) - 2
     rest = [0] * (len(shape) - 1)
-    masks = {"begin_mask": whole, "end_mask": whole, "shrink_axis_mask": 1, **options}
+    masks: dict[str, Any] = {"begin_mask": whole, "end_mask": whole, "shrink_axis_mask": 1, **options}
     return g.op("strided_slice", x, [index, *rest], [index + 1, *rest], [1] * len(shape), shape=shape[1:], **masks)
 
 
@@ -60,7 +60,10 @@ def _strided(*strides: int, begin: Sequence[int] | None = None) -> Callable[[Gra
         shape = [-(-dim // stride) if dim > 0 else dim for dim, stride in zip(_shape(x), strides, strict=True)]
         zeros, end = [0] * len(strides), (1 << len(strides)) - 1
         first = list(begin or zeros)
-        masks = {"begin_mask": sum(1 << axis for axis, at in enumerate(first) if not at), "end_mask": end}
+        masks: dict[str, Any] = {
+            "begin_mask": sum(1 << axis for axis, at in enumerate(first) if not at),
+            "end_mask": end,
+        }
         return g.op("strided_slice", x, first, zeros, list(strides), shape=shape, **masks)
 
     return make
@@ -80,10 +83,24 @@ def _interleaved(g: Graph, x: Value) -> Value:
     return g.op("pack", x, g.op("neg", x), shape=(*_shape(x), 2), values_count=2, axis=len(_shape(x)))
 
 
+def _split(g: Graph, x: Value) -> Value:
+    """Adds the parts of boxes: centres, extents, and scores of their classes."""
+    centre, extent, scores = g.split(x, [2, 2, _shape(x)[-1] - 4], len(_shape(x)) - 1)
+    return g.op(
+        "mul", g.op("mul", centre, extent), g.op("reduce_max", scores, [-1], shape=(*_shape(x)[:-1], 1), keep_dims=True)
+    )
+
+
 def _pooled(name: str) -> Callable[[Graph, Value], Value]:
     def make(g: Graph, x: Value) -> Value:
         batch, height, width, channels = _shape(x)
-        options = {"stride_h": 2, "stride_w": 2, "filter_height": 1, "filter_width": 1, "padding": "VALID"}
+        options: dict[str, Any] = {
+            "stride_h": 2,
+            "stride_w": 2,
+            "filter_height": 1,
+            "filter_width": 1,
+            "padding": "VALID",
+        }
         shape = (batch, (height + 1) // 2, (width + 1) // 2, channels)
         return g.op(name, x, shape=shape, **options, fused_activation_function="NONE")
 
@@ -140,7 +157,7 @@ def _nearest(times: int) -> Callable[[Graph, Value], Value]:
     def make(g: Graph, x: Value) -> Value:
         batch, height, width, channels = _shape(x)
         shape = (batch, height * times, width * times, channels)
-        options = {"align_corners": False, "half_pixel_centers": True}
+        options: dict[str, Any] = {"align_corners": False, "half_pixel_centers": True}
         return g.op("resize_nearest_neighbor", x, [height * times, width * times], shape=shape, **options)
 
     return make
@@ -184,7 +201,7 @@ def _pooler(name: str) -> Callable[[Graph, Value], Value]:
         y = g.op("mul", g.op("sub", y, mean), g.op("rsqrt", variance))
         if name == "slice":
             return g.op("slice", y, [0, 3, 0], [1, 2, depth], shape=(batch, 2, depth))
-        masks = {"begin_mask": 5, "end_mask": 5, "shrink_axis_mask": 2}
+        masks: dict[str, Any] = {"begin_mask": 5, "end_mask": 5, "shrink_axis_mask": 2}
         return g.op("strided_slice", y, [0, 0, 0], [0, 1, 0], [1, 1, 1], shape=(batch, depth), **masks)
 
     return make
@@ -206,6 +223,7 @@ FAST_CASES = [
     FastCase("phases", (1, 16, 16, 48), _phases((0, 0), (1, 0), (0, 1), (1, 1)), "reshape transpose reshape"),
     FastCase("phases", (1, 320, 320, 3), _phases((0, 0), (0, 1), (1, 0), (1, 1)), "space_to_depth"),
     FastCase("interleave", (1, 4, 64, 16), _interleaved, "neg reshape reshape concatenation transpose reshape"),
+    FastCase("split-by-slices", (1, 16, 16, 3, 15), _split, "slice slice slice mul reduce_max mul"),
     FastCase("pool-by-slice-max", (1, 56, 56, 64), _pooled("max_pool_2d"), "reshape slice reshape"),
     FastCase("pool-by-slice-average", (1, 32, 32, 44), _pooled("average_pool_2d"), "reshape slice reshape"),
     FastCase(
@@ -243,10 +261,7 @@ FAST_CASES = [
     ),
     FastCase("enlarge-by-copies", (1, 32, 32, 32), _nearest(2), "reshape concatenation reshape concatenation reshape"),
     FastCase(
-        "tile-by-copies",
-        (1, 32, 32, 32),
-        _repeated,
-        "abs reshape concatenation reshape concatenation reshape neg",
+        "tile-by-copies", (1, 32, 32, 32), _repeated, "abs reshape concatenation reshape concatenation reshape neg"
     ),
     FastCase("transpose-by-convolution", (1, 16, 16, 64), _deconvolved(32, 2, 2), "conv_2d{RELU} depth_to_space"),
     FastCase("transpose-by-convolution", (1, 32, 32, 32), _deconvolved(16, 3, 2), "pad conv_2d{RELU} depth_to_space"),

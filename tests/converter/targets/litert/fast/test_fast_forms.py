@@ -89,7 +89,7 @@ def _softmax(g: Graph, x: Value) -> Value:
     return g.op("softmax", x, beta=1.0)
 
 
-def _part(g: Graph, x: Value, begin: list[int], strides: list[int], shape: tuple[int, ...], **masks: int) -> Value:
+def _part(g: Graph, x: Value, begin: list[int], strides: list[int], shape: tuple[int, ...], **masks: Any) -> Value:
     end = [0] * len(begin)
     return g.op("strided_slice", x, begin, end, strides, shape=shape, end_mask=(1 << len(begin)) - 1, **masks)
 

@@ -116,7 +116,7 @@ def _tiled(op: Operation) -> Emit:
     need(is_float(x) and copies is not None and len(copies) == len(shape), "it isn't of 32-bit floats")
     assert copies is not None
     repeated = [axis for axis, count in enumerate(copies) if count > 1]
-    need(bool(repeated) and 0 < min(copies) and max(copies) <= _MAX_COPIES, "there are many copies, or none")
+    need(bool(repeated) and min(copies) > 0 and max(copies) <= _MAX_COPIES, "there are many copies, or none")
     need(min(shape[repeated[0] :]) > 0, "a size is unknown")
     short = math.prod(shape[repeated[-1] + 1 :]) <= _MAX_COPIED
     need(short and all(shape[axis] == 1 for axis in repeated), "it doesn't repeat single short rows")

@@ -8,6 +8,7 @@ leaves out nothing between its ends.
     strided_slice(x, ::s) of an inner dimension     ->  reshape(slice(reshape(x)))
     strided_slice(x, ::s) of the last dimension     ->  reshape(slice(transpose(reshape(x))))
     concatenation(x[r::2, c::2] for all r, c)       ->  reshape(transpose(reshape(x))), or space_to_depth(x)
+    split_v(x)                                      ->  slice(x), slice(x)
     max_pool_2d{1x1, stride s}(x)                   ->  strided_slice(x, ::s), as above; average_pool_2d as well
     pack(x, y){last axis}                           ->  reshape(transpose(concatenation(reshape(x), reshape(y))))
 """
@@ -39,6 +40,9 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 # Types whose slices the kernels take.
 _ELEMENTS = frozenset(("f32", "i8", "ui8", "i16", "i32", "i64"))
+
+# The maximum number of parts of a split that become slices.
+_MAX_PARTS = 4
 
 # The maximum number of values that XNNPACK concatenates.
 _MAX_JOINED = 5
@@ -197,6 +201,24 @@ def _every_nth(op: Operation) -> Emit:
     return emit_slice
 
 
+def _by_slices(op: Operation) -> Emit:
+    x, sizes, axes = op.operands
+    shape, (axis,) = large(x), ints_of(axes)
+    lengths = ints_of(sizes)
+    need(is_float(x) and len(lengths) <= _MAX_PARTS, "XNNPACK doesn't slice these elements, or there are many parts")
+    need(min(lengths) > 0 and shape[axis] > 0, "a size is unknown")
+
+    def emit_slices(emit: LiteRTBuilder) -> list[Value]:
+        parts, begins, extents = [], [0] * len(shape), list(shape)
+        for length in lengths:
+            extents[axis] = length
+            parts.append(FastBuilder(emit).slice(x, begins, extents))
+            begins[axis] += length
+        return parts
+
+    return emit_slices
+
+
 def _pooled(op: Operation) -> Emit:
     shape, target = sized(op.operands[0]), large(op.results[0])
     need(tfl.attribute(op, "filter_width") == tfl.attribute(op, "filter_height") == 1, "it pools several pixels")
@@ -293,6 +315,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     fast("every-nth", "strided_slice", _every_nth),
     fast("phases", "concatenation", _phases, benefit=3),
     fast("interleave", "pack", _interleaved),
+    fast("split-by-slices", "split_v", _by_slices),
     fast("pool-by-slice-max", "max_pool_2d", _pooled),
     fast("pool-by-slice-average", "average_pool_2d", _pooled),
 )
