@@ -49,7 +49,7 @@ _MAX_JOINED = 5
 
 
 class _Span(NamedTuple):
-    """What a slice takes of a dimension."""
+    """The part of a dimension that a slice takes."""
 
     begin: int
     length: int
