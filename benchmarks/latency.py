@@ -6,7 +6,8 @@
 
 Models and the official converter's files are kept in a cache folder. Both files of a model run in one process in turns,
 many short runs each, so that whatever else the machine does slows both alike. The figures are the minimum of each, and
-the ratio of the lower quartiles beside it. `parts` counts the pieces that XNNPACK runs and the operators that it doesn't.
+the ratio of the lower quartiles. The numbers of the pieces that XNNPACK runs and of the operators that it
+doesn't follow.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ class Pair:
         return self.quartiles[0] / self.quartiles[1]
 
 
-def _concrete(model: LatencyModel) -> tuple[Any, Any]:
-    """Returns a function of fixed shapes, and the object that holds its variables."""
+def _concrete(model: LatencyModel, batch: int | None) -> tuple[Any, Any]:
+    """Returns a function for a size of the batch, and the object that holds its variables."""
     import tensorflow as tf
 
     tf.keras.utils.set_random_seed(0)
@@ -86,7 +87,8 @@ def _concrete(model: LatencyModel) -> tuple[Any, Any]:
         call = built
     else:
         specs = [
-            tf.TensorSpec((1, *tensor.shape[1:]), tensor.dtype, f"x{index}") for index, tensor in enumerate(built.inputs)
+            tf.TensorSpec((batch, *tensor.shape[1:]), tensor.dtype, f"x{index}")
+            for index, tensor in enumerate(built.inputs)
         ]
 
         def call(*tensors: Any) -> Any:
@@ -111,7 +113,7 @@ def inputs_of(shapes: Sequence[tuple[Sequence[int], Any]], seed: int = 0) -> lis
     ]
 
 
-def make(model: LatencyModel, folder: Path, modes: Sequence[str]) -> None:
+def make(model: LatencyModel, folder: Path, modes: Sequence[str], batch: int | None) -> None:
     """Saves a model and the official converter's files, unless they are there; a failure of theirs is written down."""
     import tensorflow as tf
 
@@ -119,16 +121,20 @@ def make(model: LatencyModel, folder: Path, modes: Sequence[str]) -> None:
     if not wanted:
         return
     saved = folder / "saved_model"
-    concrete, module = _concrete(model)
+    concrete, module = _concrete(model, batch)
     if not saved.exists():
         tf.saved_model.save(module, str(saved), signatures=concrete)
-    specs = [(tuple(spec.shape), spec.dtype.as_numpy_dtype) for spec in concrete.structured_input_signature[0]]
+    specs = [
+        (tuple(dim or 1 for dim in spec.shape), spec.dtype.as_numpy_dtype)
+        for spec in concrete.structured_input_signature[0]
+    ]
 
     def samples() -> Iterator[dict[str, Any]]:
         for seed in range(SAMPLES):
             yield {f"x{index}": value for index, value in enumerate(inputs_of(specs, seed))}
 
-    np.savez(folder / "samples.npz", **{name: np.stack([each[name] for each in samples()]) for name in next(samples())})
+    arrays: dict[str, Any] = {name: np.stack([each[name] for each in samples()]) for name in next(samples())}
+    np.savez(folder / "samples.npz", **arrays)
     for mode in wanted:
         converter = tf.lite.TFLiteConverter.from_saved_model(str(saved))
         if mode != "float":
@@ -218,8 +224,6 @@ def _inside(ops: Sequence[Any], pieces: Sequence[Any], made: set[int]) -> int:
 
 
 def _outputs(interpreter: Any) -> dict[str, np.ndarray[Any, Any]]:
-    (signature,) = interpreter.get_signature_list().values()
-    del signature
     details = sorted(interpreter.get_output_details(), key=lambda each: each["shape"].tolist())
     return {str(index): interpreter.get_tensor(each["index"]) for index, each in enumerate(details)}
 
@@ -234,12 +238,24 @@ def measure(model: LatencyModel, folder: Path, mode: str, threads: int, seconds:
         for name, value in official.items()
     )
     times = times_of(interpreters, seconds)
-    mine, theirs = (
-        (min(each), statistics.quantiles(each, n=4)[0], parts_of(interpreter), dict(sorted(operators(path).items())))
-        for each, interpreter, path in zip(times, interpreters, paths, strict=True)
+    ours_times, their_times = times
+    return Pair(
+        model.name,
+        model.family,
+        (min(ours_times), min(their_times)),
+        (_quartile(ours_times), _quartile(their_times)),
+        (parts_of(interpreters[0]), parts_of(interpreters[1])),
+        (_counts(paths[0]), _counts(paths[1])),
+        difference,
     )
-    columns = list(zip(mine, theirs, strict=True))
-    return Pair(model.name, model.family, *columns, difference)
+
+
+def _quartile(times: Sequence[float]) -> float:
+    return statistics.quantiles(times, n=4)[0]
+
+
+def _counts(path: Path) -> dict[str, int]:
+    return dict(sorted(operators(path).items()))
 
 
 def lines_of(pair: Pair, with_operators: bool) -> Iterator[str]:
@@ -282,6 +298,12 @@ def selected(names: str, family: str) -> list[LatencyModel]:
     ]
 
 
+def _folder(options: argparse.Namespace, model: LatencyModel) -> Path:
+    """Returns where a model is kept."""
+    cache: Path = options.cache
+    return cache / (f"{model.name}_open" if options.open else model.name)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=(__doc__ or "").split("\n")[0])
@@ -292,6 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long a pair runs (%(default)s)")
     parser.add_argument("--operators", action="store_true", help="print the operators that differ in number")
     parser.add_argument("--make", action="store_true", help="only make the models and the official files, all modes")
+    parser.add_argument("--open", action="store_true", help="leave the batch of Keras models open, as Keras does")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--cache", type=Path, default=default_cache().parent / "latency", help="default: %(default)s")
     options = parser.parse_args(arguments)
@@ -299,18 +322,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.make:
         os.environ.update(QUIET_TENSORFLOW)
         for model in models:
-            folder = options.cache / model.name
+            folder = _folder(options, model)
             folder.mkdir(parents=True, exist_ok=True)
-            make(model, folder, MODES)
+            make(model, folder, (options.mode,) if options.open else MODES, None if options.open else 1)
             print(model.name, flush=True)
         return 0
-    missing = [m.name for m in models if not list((options.cache / m.name).glob(f"{options.mode}.*"))]
+    missing = [model.name for model in models if not list(_folder(options, model).glob(f"{options.mode}.*"))]
     if missing:
         command = [sys.executable, "-m", "benchmarks.latency", "--make", "--only", ",".join(missing)]
+        command += ["--mode", options.mode, *(["--open"] if options.open else [])]
         subprocess.run([*command, "--cache", str(options.cache)], cwd=REPOSITORY, check=True, capture_output=True)
     pairs = []
     for model in models:
-        folder = options.cache / model.name
+        folder = _folder(options, model)
         if not (folder / f"{options.mode}.tflite").exists():
             print(f"{model.name:20} the official converter fails")
             continue

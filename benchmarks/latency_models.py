@@ -53,7 +53,7 @@ def _applications() -> list[LatencyModel]:
 
 _INT = "int32"
 _CACHE: Spec = ((1, 2, 48, 24), "float32")
-_RECURRENT = (
+_RECURRENT: tuple[tuple[str, str, int, int, dict[str, bool]], ...] = (
     ("lstm", "LSTM", 32, 50, {}),
     ("lstm_sequences", "LSTM", 64, 50, {"return_sequences": True}),
     ("lstm_unrolled_8", "LSTM", 8, 10, {"unroll": True}),

@@ -14,7 +14,7 @@ def application(name: str, size: int) -> Any:
     return getattr(keras.applications, name)(weights=None, input_shape=(size, size, 3), classes=100)
 
 
-def _conv(x: Any, filters: int, kernel: int = 3, strides: int = 1, activation: str = "relu", **settings: Any) -> Any:
+def _conv(x: Any, filters: int, kernel: Any = 3, strides: int = 1, activation: str = "relu", **settings: Any) -> Any:
     """A convolution, a batch norm and an activation."""
     from keras import layers
 
@@ -147,7 +147,9 @@ def channels_first() -> Any:
     import tensorflow as tf
 
     random = np.random.default_rng(3)
-    weights = [tf.Variable(random.normal(0, 0.1, s).astype("f")) for s in ((3, 3, 3, 32), (3, 3, 32, 64), (1, 1, 64, 128))]
+    weights = [
+        tf.Variable(random.normal(0, 0.1, s).astype("f")) for s in ((3, 3, 3, 32), (3, 3, 32, 64), (1, 1, 64, 128))
+    ]
     dense = tf.Variable(random.normal(0, 0.1, (128, 50)).astype("f"))
     scale, shift = (tf.Variable(random.normal(1, 0.1, (1, 128, 1, 1)).astype("f")) for _ in range(2))
 
@@ -230,7 +232,9 @@ def detector() -> Any:
         centre = (keras.ops.sigmoid(raw[..., :2]) * 2 - 0.5 + grid) * (128 / size)
         extent = keras.ops.square(keras.ops.sigmoid(raw[..., 2:4]) * 2) * anchors
         scores = keras.ops.sigmoid(raw[..., 4:])
-        outputs.append(keras.ops.reshape(keras.ops.concatenate([centre, extent, scores], -1), (-1, size * size * 3, 15)))
+        outputs.append(
+            keras.ops.reshape(keras.ops.concatenate([centre, extent, scores], -1), (-1, size * size * 3, 15))
+        )
     return Model(inputs, keras.ops.concatenate(outputs, 1))
 
 
@@ -308,7 +312,9 @@ def autoencoder() -> Any:
     """Dense layers around a sampled vector (without the sampling)."""
     from keras import Sequential, layers
 
-    return Sequential([layers.Input((784,)), *(layers.Dense(n, "relu") for n in (256, 64, 16, 64, 256)), layers.Dense(784, "sigmoid")])
+    return Sequential(
+        [layers.Input((784,)), *(layers.Dense(n, "relu") for n in (256, 64, 16, 64, 256)), layers.Dense(784, "sigmoid")]
+    )
 
 
 def keyword_spotting(size: int = 64) -> Any:
@@ -500,5 +506,3 @@ def policy() -> Any:
         x = layers.Conv2D(filters, kernel, strides, activation="relu")(x)
     x = layers.Dense(256, activation="relu")(layers.Flatten()(x))
     return Model(inputs, [keras.ops.log_softmax(layers.Dense(6)(x)), layers.Dense(1)(x)])
-
-

@@ -22,6 +22,7 @@ from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
 from tfconvert.converter.pipelines import PIPELINES
 from tfconvert.converter.recurrence import unrolled
 from tfconvert.converter.shapes import list_ops
+from tfconvert.converter.targets.litert.fast import fast_patterns
 from tfconvert.converter.targets.litert.legalize.legalizations import TABLE
 from tfconvert.converter.targets.litert.passes import prepare_control_flow
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
@@ -55,6 +56,9 @@ NAMES = [
     "separate-outputs",
     "order-operators",
 ]
+
+# The example ends in a softmax, which may have a faster form.
+WITH_SOFTMAX = [*NAMES[:9], "fast-forms", *NAMES[9:]]
 
 FORBIDDEN_LAST = ("tf.", "tf_executor.", "tf_saved_model.")
 
@@ -144,6 +148,7 @@ EVERYTHING = [
     "legalize",
     "cse",
     "optimize",
+    "fast-forms",
     "portable-forms",
     "cse",
     "keep-nan",
@@ -155,6 +160,7 @@ EVERYTHING = [
     "separate-state",
     "calibrate",
     "quantize",
+    "fast-forms",
     "separate-state",
     "quantize-io",
     "portable-forms",
@@ -202,6 +208,7 @@ def test_stages_name_what_is_there() -> None:
         "unrolls_loops",
         "fusions",
         "writes_composites",
+        "is_for_processors",
     }
     paths = settings | {f"quantize.{field.name}" for field in fields(Quantize)}
     for stage in STAGES:
@@ -230,6 +237,7 @@ def test_stages_name_what_is_there() -> None:
         ("mark-stateless", 0, set(call_interfaces.STATEFUL)),
         ("fuse-recurrent-loops", 0, {op for op, kind in KINDS.items() if kind is Kind.LOOP}),
         ("lower-tensor-lists", 0, set(list_ops.OPS)),
+        ("fast-forms", 0, set(fast_patterns.ROOTS)),
     ],
 )
 def test_what_a_pass_rewrites_is_what_its_stage_needs(name: str, group: int, ops: set[str]) -> None:
@@ -249,7 +257,7 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
     )
     loaded = set(done.stdout.splitlines())
     passes = {name.rpartition(".")[2] for name in loaded if ".passes." in name}
-    assert passes == {name.replace("-", "_") for name in NAMES}
+    assert passes == {name.replace("-", "_") for name in WITH_SOFTMAX}
     unneeded = [
         "recurrence",
         "litert.fusions",
@@ -316,7 +324,7 @@ def test_weights_are_quantized_if_the_user_wants_it() -> None:
 def test_stages_are_announced_and_timed(digits_model: Path) -> None:
     announced: list[str] = []
     _, report = conversion.run(Source(digits_model), Options(), announced.append)
-    assert announced == ["load", "import", *NAMES, "export"]
+    assert announced == ["load", "import", *WITH_SOFTMAX, "export"]
     assert [stage.name for stage in report.stages] == announced
     assert all(stage.seconds >= 0 for stage in report.stages)
 

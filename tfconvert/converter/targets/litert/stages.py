@@ -15,7 +15,6 @@ from tfconvert.converter.pipeline.stages import (
     TO_FUNCTIONS,
     USER_PATTERNS,
 )
-from tfconvert.converter.targets.litert.fast import fast_patterns
 
 _PRODUCTS = ("tf.MatMul",)
 # Ops that read single steps of a sequence.
@@ -26,6 +25,29 @@ _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "t
 
 # Reasons for integer activations: that they were requested, or that the model was trained for them.
 _STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
+
+# Operators that may have faster forms.
+_SLOW = tuple(
+    f"tfl.{name}"
+    for name in (
+        "average_pool_2d",
+        "log_softmax",
+        "max_pool_2d",
+        "mean",
+        "mirror_pad",
+        "pack",
+        "resize_nearest_neighbor",
+        "select_v2",
+        "slice",
+        "softmax",
+        "split_v",
+        "squared_difference",
+        "strided_slice",
+        "sum",
+        "tile",
+        "transpose_conv",
+    )
+)
 
 # The settings for the storage of weights.
 _WEIGHTS = tuple(
@@ -84,7 +106,7 @@ STAGES: Sequence[Stage] = (
     Stage(
         "fast-forms",
         "fused operators are known, and integers follow, whose kernels are others",
-        (fast_patterns.ROOTS,),
+        (_SLOW,),
         ("quantize",),
         "is_for_processors",
     ),
@@ -120,6 +142,9 @@ STAGES: Sequence[Stage] = (
     ),
     Stage("calibrate", "the model can be run as it is from here on", _STATIC, ("quantize",), "quantize"),
     Stage("quantize", "the ranges of numbers are known by now", _STATIC, ("quantize",), "quantize"),
+    Stage(
+        "fast-forms", "what is still floats will not become integers", (*_STATIC, _SLOW), only_with="is_for_processors"
+    ),
     Stage("separate-state", "states of integers are constants so far", (*_STATIC, _WITH_STATE)),
     Stage("quantize-io", "inputs and outputs have kept their types so far", _STATIC, ("quantize",), "quantize"),
     Stage(

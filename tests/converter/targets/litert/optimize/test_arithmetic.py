@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.converter.targets.litert.optimize.graph import Graph, check, i32, random
+from tests.converter.targets.litert.optimize.graph import Graph, check, f32, i32, random
 from tests.support.litert import RunTFLite
 from tests.support.sample_models import traced
 from tfconvert.api import convert
@@ -221,3 +222,26 @@ def test_a_negated_minuend_stays(run_tflite: RunTFLite) -> None:
     graph = Graph(SHAPE, SHAPE)
     graph.returns(graph.op("sub", graph.op("neg", graph.inputs[0]), graph.inputs[1]))
     check(graph, ["neg", "sub"], run_tflite)
+
+
+def _scores(graph: Graph, factor: np.ndarray, *, is_shared: bool = False) -> Graph:
+    """Returns scaled scores of two heads."""
+    options: dict[str, Any] = {"keep_num_dims": True, "fused_activation_function": "NONE"}
+    query = graph.op("fully_connected", graph.inputs[0], random(8, 8), random(8), **options)
+    heads = (1, 6, 2, 4)
+    split = graph.op("reshape", query, list(heads), shape=heads, new_shape=heads)
+    split = graph.op("transpose", split, [0, 2, 1, 3], shape=(1, 2, 6, 4))
+    scores = graph.op("batch_matmul", split, graph.inputs[1], shape=(1, 2, 6, 6), adj_x=False, adj_y=True)
+    scores = graph.op("mul", scores, factor, shape=(1, 2, 6, 6), fused_activation_function="NONE")
+    return graph.returns(*([scores, query] if is_shared else [scores]))
+
+
+def test_a_dense_layer_absorbs_the_scale_of_scores(run_tflite: RunTFLite) -> None:
+    graph = _scores(Graph((1, 6, 8), (1, 2, 6, 4)), f32(0.25))
+    check(graph, ["fully_connected", "reshape", "transpose", "batch_matmul"], run_tflite)
+
+
+@pytest.mark.parametrize(("factor", "is_shared"), [(random(6), False), (f32(0.25), True)])
+def test_other_scales_of_scores_stay(factor: np.ndarray, is_shared: bool, run_tflite: RunTFLite) -> None:
+    graph = _scores(Graph((1, 6, 8), (1, 2, 6, 4)), factor, is_shared=is_shared)
+    check(graph, ["fully_connected", "reshape", "transpose", "batch_matmul", "mul"], run_tflite)

@@ -159,3 +159,35 @@ def test_phases_are_dilation(
 def test_other_phases_stay(spoilt: dict[str, int], run_tflite: RunTFLite) -> None:
     graph = _phases(12, 2, 3, "SAME", **spoilt)  # type: ignore[arg-type]  # all are ints
     check(graph, ["space_to_batch_nd", "conv_2d", "batch_to_space_nd"], run_tflite)
+
+
+def test_convolutions_that_share_their_phases_are_dilated_too(run_tflite: RunTFLite) -> None:
+    graph = Graph((1, 24, 2))
+    phases = graph.op("space_to_batch_nd", graph.inputs[0], [2], i32([[0, 0]]), shape=(2, 12, 2))
+    images = graph.op("reshape", phases, [2, 1, 12, 2], shape=(2, 1, 12, 2), new_shape=(2, 1, 12, 2))
+    results = []
+    for seed in (1, 2):
+        value = graph.conv(images, random(3, 1, 2, 2, seed=seed), padding="VALID")
+        value = graph.op("reshape", value, [2, 11, 3], shape=(2, 11, 3), new_shape=(2, 11, 3))
+        results.append(graph.op("batch_to_space_nd", value, [2], i32([[0, 0]]), shape=(1, 22, 3)))
+    graph.returns(*results)
+    check(graph, ["reshape", "conv_2d", "reshape", "reshape", "conv_2d", "reshape"], run_tflite)
+
+
+def _padded_rows(graph: Graph, pads: tuple[int, int], images: tuple[int, ...]) -> Value:
+    value, _ = _pad(graph, graph.inputs[0], (1, 20, 4), ((0, 0), pads, (0, 0)))
+    return graph.op("reshape", value, list(images), shape=images, new_shape=images)
+
+
+def test_rows_are_padded_as_images(run_tflite: RunTFLite) -> None:
+    graph = Graph((1, 20, 4))
+    value = _padded_rows(graph, (3, 0), (1, 1, 23, 4))
+    graph.returns(graph.conv(value, random(5, 1, 4, 4), padding="VALID"))
+    check(graph, ["reshape", "pad", "conv_2d"], run_tflite)
+
+
+def test_rows_that_become_the_pixels_of_an_image_are_padded_before(run_tflite: RunTFLite) -> None:
+    graph = Graph((1, 20, 4))
+    value = _padded_rows(graph, (4, 0), (1, 4, 6, 4))
+    graph.returns(graph.conv(value, random(5, 2, 2, 4), padding="VALID"))
+    check(graph, ["pad", "reshape", "conv_2d"], run_tflite)

@@ -32,7 +32,7 @@ def compare(folder: Path, source: str, *shapes: Sequence[tuple[int, ...]], loops
     """
     path = folder / "model.mlir"
     path.write_text(source)
-    model = tfconvert.convert(path)
+    model = tfconvert.convert(path, target=tfconvert.LiteRT(recurrent="fused"))
     assert model.report.operators["WHILE"] == loops
     assert {name: count for name, count in model.report.operators.items() if "SEQUENCE" in name} == fused
     interpreter = pytest.importorskip("ai_edge_litert.interpreter").Interpreter(model_content=bytes(model))

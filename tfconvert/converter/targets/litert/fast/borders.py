@@ -28,6 +28,9 @@ _MIN_GATHERED = 24
 # The maximum number of slices at a border, or of copies.
 _MAX_SLICES = 4
 _MAX_COPIES = 5
+_MAX_CHANNELS = 128
+# The kernel of tile copies longer rows as fast.
+_MAX_COPIED = 256
 
 
 def _mirrored(op: Operation) -> Emit:
@@ -95,6 +98,7 @@ def _repeated(emit: LiteRTBuilder, x: Value, copies: Sequence[int], block: Seque
 def _nearest(op: Operation) -> Emit:
     x = op.operands[0]
     shape, target = large(x), sized(op.results[0])
+    need(shape[-1] <= _MAX_CHANNELS, "the kernel copies many channels fast")
     need(is_float(x) and len(shape) == 4 and min(shape[1:]) > 0, "it isn't an image of 32-bit floats")
     need(
         constant_ints(op.operands[1]) is not None and not tfl.attribute(op, "align_corners"), "the corners are aligned"
@@ -111,9 +115,11 @@ def _tiled(op: Operation) -> Emit:
     large(op.results[0])
     need(is_float(x) and copies is not None and len(copies) == len(shape), "it isn't of 32-bit floats")
     assert copies is not None
-    need(1 < max(copies) <= _MAX_COPIES and min(copies) > 0, "there are many copies, or none")
-    first = next(axis for axis, count in enumerate(copies) if count > 1)
-    need(min(shape[first:]) > 0, "a size is unknown")
+    repeated = [axis for axis, count in enumerate(copies) if count > 1]
+    need(bool(repeated) and min(copies) > 0 and max(copies) <= _MAX_COPIES, "there are many copies, or none")
+    need(min(shape[repeated[0] :]) > 0, "a size is unknown")
+    short = math.prod(shape[repeated[-1] + 1 :]) <= _MAX_COPIED
+    need(short and all(shape[axis] == 1 for axis in repeated), "it doesn't repeat single short rows")
     return lambda emit: _repeated(emit, x, copies, shape)
 
 

@@ -22,7 +22,7 @@ def _squared(op: Operation) -> Emit:
 
     def emit_product(emit: LiteRTBuilder) -> Value:
         build = FastBuilder(emit)
-        difference = build.binary("sub", *op.operands, shape)
+        difference = build.binary("sub", op.operands[0], op.operands[1], shape)
         return build.binary("mul", difference, difference, shape)
 
     return emit_product

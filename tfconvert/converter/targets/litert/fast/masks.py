@@ -92,9 +92,17 @@ def _parts(mask: Value, connective: str, *, is_kept: bool) -> list[_Part]:
         owner = value.owner
         if isinstance(owner, tfl.TFLOp) and owner.name == connective:
             waiting += owner.operands[::-1]
+        elif isinstance(owner, tfl.TFLOp) and owner.name == "tfl.fill" and _is_all(owner.operands[1], is_kept):
+            continue
         else:
             parts.append((value, shape))
     return parts
+
+
+def _is_all(value: Value, is_kept: bool) -> bool:
+    """Returns whether a constant masks nothing."""
+    array = constant_array(value)
+    return array is not None and bool((array == is_kept).all())
 
 
 def _narrowed(array: Array) -> Array:

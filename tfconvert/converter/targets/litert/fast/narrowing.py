@@ -45,7 +45,7 @@ class _Cut:
 
 @dataclass(slots=True)
 class _Narrowing:
-    """What is cut.
+    """The cut values and ops.
 
     Attributes:
         cuts: How values are cut.

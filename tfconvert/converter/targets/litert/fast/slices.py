@@ -8,6 +8,8 @@ leaves out nothing between its ends.
     strided_slice(x, ::s) of an inner dimension     ->  reshape(slice(reshape(x)))
     strided_slice(x, ::s) of the last dimension     ->  reshape(slice(transpose(reshape(x))))
     concatenation(x[r::2, c::2] for all r, c)       ->  reshape(transpose(reshape(x))), or space_to_depth(x)
+    split_v(x)                                      ->  slice(x), slice(x)
+    max_pool_2d{1x1, stride s}(x)                   ->  strided_slice(x, ::s), as above; average_pool_2d as well
     pack(x, y){last axis}                           ->  reshape(transpose(concatenation(reshape(x), reshape(y))))
 """
 
@@ -40,15 +42,18 @@ from tfconvert.schema.ir.values import OpResult, Value
 # Types whose slices the kernels take.
 _ELEMENTS = frozenset(("f32", "i8", "ui8", "i16", "i32", "i64"))
 
+# The maximum number of parts of a split that become slices.
+_MAX_PARTS = 4
+
 # The maximum number of values that XNNPACK concatenates.
 _MAX_JOINED = 5
 
 
 class _Span(NamedTuple):
-    """What a slice takes of a dimension."""
+    """The part of a dimension that a slice takes."""
 
     begin: int
-    count: int
+    length: int
     stride: int
     is_dropped: bool
 
@@ -95,7 +100,7 @@ def _without_dropping(op: Operation) -> Emit:
     def emit_slice(emit: LiteRTBuilder) -> Value:
         build, value = FastBuilder(emit), op.operands[0]
         if elements(shape) != elements(target):
-            value = build.slice(value, [span.begin for span in spans], [span.count for span in spans])
+            value = build.slice(value, [span.begin for span in spans], [span.length for span in spans])
         return build.reshape(value, target)
 
     return emit_slice
@@ -156,6 +161,8 @@ def _every_nth(op: Operation) -> Emit:
     target = large(op.results[0])
     strided = [axis for axis, span in enumerate(spans) if span.stride > 1]
     need(bool(strided), "it leaves out nothing between its ends")
+    users = {use.operation for use in op.results[0].uses if use.operation.name == "tfl.concatenation"}
+    need(all(isinstance(attempt(_phases, user), Failure) for user in users), "the phases of an image are joined")
     for axis in strided:
         need(shape[axis] % spans[axis].stride == 0, "the size isn't a multiple of the stride")
     if strided == [len(shape) - 1]:
@@ -174,9 +181,9 @@ def _every_nth(op: Operation) -> Emit:
 
     for axis, (dim, span) in enumerate(zip(shape, spans, strict=True)):
         if span.stride == 1:
-            add(dim, span.begin, span.count)
+            add(dim, span.begin, span.length)
             continue
-        add(dim // span.stride, span.begin // span.stride, span.count)
+        add(dim // span.stride, span.begin // span.stride, span.length)
         rest = [(0, size) for size in shape[axis + 1 :]]
         whole = all(_is_whole(each, size) for each, (_, size) in zip(spans[axis + 1 :], rest, strict=True))
         need(not whole or -1 not in shape[axis + 1 :], "a size is unknown")
@@ -195,12 +202,51 @@ def _every_nth(op: Operation) -> Emit:
     return emit_slice
 
 
+def _by_slices(op: Operation) -> Emit:
+    x, sizes, axes = op.operands
+    shape, (axis,) = large(x), ints_of(axes)
+    lengths = ints_of(sizes)
+    need(is_float(x) and len(lengths) <= _MAX_PARTS, "XNNPACK doesn't slice these elements, or there are many parts")
+    need(min(lengths) > 0 and shape[axis] > 0, "a size is unknown")
+
+    def emit_slices(emit: LiteRTBuilder) -> list[Value]:
+        parts, begins, extents = [], [0] * len(shape), list(shape)
+        for length in lengths:
+            extents[axis] = length
+            parts.append(FastBuilder(emit).slice(x, begins, extents))
+            begins[axis] += length
+        return parts
+
+    return emit_slices
+
+
+def _pooled(op: Operation) -> Emit:
+    shape, target = sized(op.operands[0]), large(op.results[0])
+    need(tfl.attribute(op, "filter_width") == tfl.attribute(op, "filter_height") == 1, "it pools several pixels")
+    need(tfl.attribute(op, "fused_activation_function") == "NONE", "an activation follows")
+    strides = (tfl.attribute(op, "stride_h"), tfl.attribute(op, "stride_w"))
+    need(max(strides) > 1 and min(shape[1:]) > 0, "it takes each pixel, or a size is unknown")
+    cut = [count * stride for count, stride in zip(target[1:3], strides, strict=True)]
+    need(all(size <= dim for size, dim in zip(cut, shape[1:3], strict=True)), "the last pixels end within a stride")
+    (rows, columns), channels = target[1:3], shape[3]
+
+    def emit_slice(emit: LiteRTBuilder) -> Value:
+        build, value = FastBuilder(emit), op.operands[0]
+        if cut != list(shape[1:3]):
+            value = build.slice(value, (0, 0, 0, 0), (shape[0], *cut, channels))
+        lines = -1 if shape[0] < 0 else shape[0] * rows
+        value = build.reshape(value, (lines, strides[0], columns, strides[1] * channels))
+        return build.reshape(build.slice(value, (0, 0, 0, 0), (lines, 1, columns, channels)), target)
+
+    return emit_slice
+
+
 def _every_nth_of_last(op: Operation, spans: Sequence[_Span]) -> Emit:
     shape, target, last = sized(op.operands[0]), sized(op.results[0]), spans[-1]
     need(
         all(_is_whole(span, dim) for span, dim in zip(spans[:-1], shape[:-1], strict=True)), "other dimensions are cut"
     )
-    need(last.count == shape[-1] // last.stride, "the ends are cut, too")
+    need(last.length == shape[-1] // last.stride, "the ends are cut, too")
     rows = -1 if -1 in target else math.prod(target)
 
     def emit_rows(emit: LiteRTBuilder) -> Value:
@@ -270,4 +316,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     fast("every-nth", "strided_slice", _every_nth),
     fast("phases", "concatenation", _phases, benefit=3),
     fast("interleave", "pack", _interleaved),
+    fast("split-by-slices", "split_v", _by_slices),
+    fast("pool-by-slice-max", "max_pool_2d", _pooled),
+    fast("pool-by-slice-average", "average_pool_2d", _pooled),
 )

@@ -119,7 +119,7 @@ def _rewrite_rows(op: Operation, match: _Rows, rewriter: Rewriter) -> None:
     images = op.operands[0]
     padded = matching.static_shape(images) or ()
     amounts = np.zeros((len(padded), 2), np.int32)
-    amounts[match.kept] = paddings_of(match.pad)
+    amounts[match.kept] = np.array(paddings_of(match.pad), np.int32)
     target = [dim - int(amount.sum()) for dim, amount in zip(padded, amounts, strict=True)]
     x = match.pad.operands[0]
     shape = matching.insert_constant(rewriter, np.array(target, np.int32))

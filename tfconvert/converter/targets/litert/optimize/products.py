@@ -2,6 +2,10 @@
 
 batch_matmul(transpose(x, [..., n, n - 1]), y)  ->  batch_matmul{adj_x}(x, y)    y as well
 batch_matmul(x, w)                              ->  fully_connected(x, w)        where w is a constant matrix
+mul(batch_matmul(f(x), y), c)                   ->  batch_matmul(f(mul(x, c)), y)
+
+In the last one, c is a number, x comes from a dense layer, and f only moves numbers: heads of an attention. The layer's
+weights absorb the number.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import attributes, tensor_data, tfl
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _FLAGS = ("adj_x", "adj_y")
 
@@ -69,7 +74,46 @@ def _rewrite_weights(op: Operation, match: Constant, rewriter: Rewriter) -> None
     rewriter.replace(rewriter.insert(tfl.build("fully_connected", operands, [op.results[0].type], options)))
 
 
+_MOVES = frozenset({"tfl.reshape", "tfl.transpose"})
+
+
+class _Scaled(NamedTuple):
+    """A number that moves to a dense layer: the product, the layer's result, and the number."""
+
+    product: Operation
+    dense: Value
+    factor: Constant
+
+
+def _match_scaled(op: Operation) -> _Scaled | Failure:
+    found = matching.with_constant(op) if matching.is_plain(op) else None
+    if found is None or matching.size_of(found[1]) != 1 or len(matching.dims_of(found[1])) > 1:
+        return Failure("it isn't multiplied by one number")
+    product = matching.sole_producer(found[0], "tfl.batch_matmul")
+    if product is None or not matching.is_float(found[0]):
+        return Failure("it isn't a product of 32-bit floats")
+    for operand in product.operands:
+        value = operand
+        while (move := matching.sole_producer(value, _MOVES)) is not None:
+            value = move.operands[0]
+        dense = matching.sole_producer(value, "tfl.fully_connected")
+        if dense is not None and matching.is_plain(dense) and tensor_data.constant_of(dense.operands[1]) is not None:
+            return _Scaled(product, value, found[1])
+    return Failure("no factor comes from a dense layer alone")
+
+
+def _rewrite_scaled(op: Operation, match: _Scaled, rewriter: Rewriter) -> None:
+    use = match.dense.first_use
+    assert use is not None, "it has one use"
+    user, index = use.operation, use.index
+    factor = matching.insert_constant(rewriter, match.factor, *matching.constants_of(op), before=user)
+    scaled = tfl.build("mul", [match.dense, factor], [match.dense.type], {matching.ACTIVATION: "NONE"})
+    user.set_operand(index, rewriter.insert(scaled, before=user).results[0])
+    rewriter.replace(match.product.results[0])
+
+
 PATTERNS: tuple[Pattern[Any], ...] = (
+    Pattern("scale-of-product", "tfl.mul", _match_scaled, _rewrite_scaled, depth=4),
     Pattern(
         "weights-of-product", "tfl.batch_matmul", _match_weights, _rewrite_weights, producers={1: ("tfl.pseudo_const",)}
     ),

@@ -2,15 +2,25 @@
 
 Before:
 
-    func.func @main(%x: tensor<1x200x3xf32>) -> tensor<1x200x3xf32> {
-      %0 = "tfl.softmax"(%x) <{beta = 1.0 : f32}> : (tensor<1x200x3xf32>) -> tensor<1x200x3xf32>
-      func.return %0 : tensor<1x200x3xf32>
+    func.func @main(%x: tensor<3x32x32xf32>) -> tensor<32x32xf32> {
+      %b = "tfl.pseudo_const"() <{value = dense<[1, 0, 0]> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %e = "tfl.pseudo_const"() <{value = dense<[2, 0, 0]> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %s = "tfl.pseudo_const"() <{value = dense<1> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %0 = "tfl.strided_slice"(%x, %b, %e, %s) <{begin_mask = 6 : i32, end_mask = 6 : i32, shrink_axis_mask = 1 : i32}>
+        : (tensor<3x32x32xf32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) -> tensor<32x32xf32>
+      func.return %0 : tensor<32x32xf32>
     }
 
 After:
 
-    func.func @main(%x: tensor<1x200x3xf32>) -> tensor<1x200x3xf32> {
-      func.return %x : tensor<1x200x3xf32>
+    func.func @main(%x: tensor<3x32x32xf32>) -> tensor<32x32xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<[1, 0, 0]> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %1 = "tfl.pseudo_const"() <{value = dense<[1, 32, 32]> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %2 = "tfl.slice"(%x, %0, %1) : (tensor<3x32x32xf32>, tensor<3xi32>, tensor<3xi32>) -> tensor<1x32x32xf32>
+      %3 = "tfl.pseudo_const"() <{value = dense<32> : tensor<2xi32>}> : () -> tensor<2xi32>
+      %4 = "tfl.reshape"(%2, %3) <{new_shape = [32 : i32, 32 : i32]}> : (tensor<1x32x32xf32>, tensor<2xi32>)
+        -> tensor<32x32xf32>
+      func.return %4 : tensor<32x32xf32>
     }
 """
 

@@ -1,0 +1,287 @@
+"""Graphs that fast forms rewrite, in sizes that networks have. `benchmarks.form_speed` times them, tests run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tests.converter.targets.litert.optimize.graph import Graph, f32, i32, random
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.values import Value
+
+
+class FastCase(NamedTuple):
+    """A graph of one input.
+
+    Attributes:
+        pattern: The pattern that applies.
+        shape: The input's shape.
+        make: Adds the ops.
+        expected: The operators that they become.
+    """
+
+    pattern: str
+    shape: Sequence[int]
+    make: Callable[[Graph, Value], Value]
+    expected: str
+
+    @property
+    def name(self) -> str:
+        """The pattern and the sizes."""
+        return f"{self.pattern}-{'x'.join(map(str, self.shape))}"
+
+
+def _shape(value: Value) -> types.Shape:
+    return types.shape_of(value.type) or ()
+
+
+def _row(g: Graph, x: Value, index: int, **options: Any) -> Value:
+    """Adds the slice of one index of the first dimension, which it drops."""
+    shape = _shape(x)
+    whole = (1 << len(shape)) - 2
+    rest = [0] * (len(shape) - 1)
+    masks: dict[str, Any] = {"begin_mask": whole, "end_mask": whole, "shrink_axis_mask": 1, **options}
+    return g.op("strided_slice", x, [index, *rest], [index + 1, *rest], [1] * len(shape), shape=shape[1:], **masks)
+
+
+def _heads(g: Graph, x: Value) -> Value:
+    query, key, value = (_row(g, x, index) for index in (0, 1, 2))
+    return g.op("add", g.op("mul", query, key), value)
+
+
+def _one_row(g: Graph, x: Value) -> Value:
+    return _row(g, x, 1)
+
+
+def _strided(*strides: int, begin: Sequence[int] | None = None) -> Callable[[Graph, Value], Value]:
+    def make(g: Graph, x: Value) -> Value:
+        shape = [-(-dim // stride) if dim > 0 else dim for dim, stride in zip(_shape(x), strides, strict=True)]
+        zeros, end = [0] * len(strides), (1 << len(strides)) - 1
+        first = list(begin or zeros)
+        masks: dict[str, Any] = {
+            "begin_mask": sum(1 << axis for axis, at in enumerate(first) if not at),
+            "end_mask": end,
+        }
+        return g.op("strided_slice", x, first, zeros, list(strides), shape=shape, **masks)
+
+    return make
+
+
+def _phases(*order: tuple[int, int]) -> Callable[[Graph, Value], Value]:
+    def make(g: Graph, x: Value) -> Value:
+        batch, height, width, channels = _shape(x)
+        parts = [_strided(1, 2, 2, 1, begin=(0, row, column, 0))(g, x) for row, column in order]
+        shape = (batch, height // 2, width // 2, 4 * channels)
+        return g.op("concatenation", *parts, shape=shape, axis=3, fused_activation_function="NONE")
+
+    return make
+
+
+def _interleaved(g: Graph, x: Value) -> Value:
+    return g.op("pack", x, g.op("neg", x), shape=(*_shape(x), 2), values_count=2, axis=len(_shape(x)))
+
+
+def _split(g: Graph, x: Value) -> Value:
+    """Adds the parts of boxes: centres, extents, and scores of their classes."""
+    centre, extent, scores = g.split(x, [2, 2, _shape(x)[-1] - 4], len(_shape(x)) - 1)
+    return g.op(
+        "mul", g.op("mul", centre, extent), g.op("reduce_max", scores, [-1], shape=(*_shape(x)[:-1], 1), keep_dims=True)
+    )
+
+
+def _pooled(name: str) -> Callable[[Graph, Value], Value]:
+    def make(g: Graph, x: Value) -> Value:
+        batch, height, width, channels = _shape(x)
+        options: dict[str, Any] = {
+            "stride_h": 2,
+            "stride_w": 2,
+            "filter_height": 1,
+            "filter_width": 1,
+            "padding": "VALID",
+        }
+        shape = (batch, (height + 1) // 2, (width + 1) // 2, channels)
+        return g.op(name, x, shape=shape, **options, fused_activation_function="NONE")
+
+    return make
+
+
+def _masked(mask: np.ndarray | None = None) -> Callable[[Graph, Value], Value]:
+    def make(g: Graph, x: Value) -> Value:
+        chosen: Value | np.ndarray | None = mask
+        if chosen is None:
+            length = _shape(x)[-1]
+            lengths = g.op("reduce_max", x, [1, 2], shape=(1, length), keep_dims=False)
+            seen = g.op("greater", lengths, f32(0.9), element=types.I1, shape=(1, length))
+            causal = np.tril(np.ones((length, length), bool))
+            chosen = g.op("logical_and", seen, causal, element=types.I1, shape=(length, length))
+        y = g.op("select_v2", chosen, x, f32(-1e9), element=types.F32, shape=_shape(x))
+        return g.op("softmax", y, beta=1.0)
+
+    return make
+
+
+def _reduced(name: str, axes: list[int]) -> Callable[[Graph, Value], Value]:
+    def make(g: Graph, x: Value) -> Value:
+        shape = [1 if axis in axes else dim for axis, dim in enumerate(_shape(x))]
+        return g.op(name, x, axes, shape=shape, keep_dims=True)
+
+    return make
+
+
+def _grouped(name: str) -> Callable[[Graph, Value], Value]:
+    def make(g: Graph, x: Value) -> Value:
+        mean = _reduced("mean", [1, 2])(g, x)
+        return g.op(name, x, _reduced("mean", [4])(g, mean), shape=_shape(x))
+
+    return make
+
+
+def _scaled(g: Graph, x: Value) -> Value:
+    mean = _reduced("mean", [1, 2])(g, x)
+    return g.op("mul", g.op("mul", x, mean), random(_shape(x)[-1]))
+
+
+def _mirrored(border: int, mode: str = "REFLECT") -> Callable[[Graph, Value], Value]:
+    def make(g: Graph, x: Value) -> Value:
+        batch, height, width, channels = _shape(x)
+        pads = i32([[0, 0], [border, border], [border, border - 1], [0, 0]])
+        shape = (batch, height + 2 * border, width + 2 * border - 1, channels)
+        return g.op("mirror_pad", x, pads, shape=shape, mode=mode)
+
+    return make
+
+
+def _nearest(times: int) -> Callable[[Graph, Value], Value]:
+    def make(g: Graph, x: Value) -> Value:
+        batch, height, width, channels = _shape(x)
+        shape = (batch, height * times, width * times, channels)
+        options: dict[str, Any] = {"align_corners": False, "half_pixel_centers": True}
+        return g.op("resize_nearest_neighbor", x, [height * times, width * times], shape=shape, **options)
+
+    return make
+
+
+def _repeated(g: Graph, x: Value) -> Value:
+    """Repeats each pixel twice in both directions, between elementwise operators."""
+    batch, height, width, channels = _shape(x)
+    apart, wide = (batch, height, 1, width, 1, channels), (batch, 2 * height, 2 * width, channels)
+    y = g.op("reshape", g.op("abs", x), list(apart[1:]), shape=apart[1:], new_shape=apart[1:])
+    y = g.op("tile", y, [1, 2, 1, 2, 1], shape=(height, 2, width, 2, channels))
+    return g.op("neg", g.op("reshape", y, list(wide), shape=wide, new_shape=wide))
+
+
+def _deconvolved(channels: int, size: int, stride: int, padding: str = "SAME") -> Callable[[Graph, Value], Value]:
+    def make(g: Graph, x: Value) -> Value:
+        batch, height, width, inputs = _shape(x)
+        longer = max(size - stride, 0) if padding == "VALID" else 0
+        shape = (batch, height * stride + longer, width * stride + longer, channels)
+        options: dict[str, Any] = {"padding": padding, "stride_h": stride, "stride_w": stride}
+        operands = (list(shape), random(channels, size, size, inputs, scale=0.1), x, random(channels, seed=2))
+        return g.op("transpose_conv", *operands, shape=shape, **options, fused_activation_function="RELU")
+
+    return make
+
+
+def _pooler(name: str) -> Callable[[Graph, Value], Value]:
+    """A dense layer with a residual connection and a normalization, of which the first row is used."""
+
+    def make(g: Graph, x: Value) -> Value:
+        batch, length, depth = _shape(x)
+        wide = g.op(
+            "fully_connected", x, random(4 * depth, depth, scale=0.1), None, **_DENSE, shape=(batch, length, 4 * depth)
+        )
+        wide = g.op("gelu", wide, approximate=False)
+        y = g.op("fully_connected", wide, random(depth, 4 * depth, scale=0.1), random(depth), **_DENSE, shape=_shape(x))
+        y = g.op("add", x, y)
+        mean = g.op("mean", y, [2], shape=(batch, length, 1), keep_dims=True)
+        difference = g.op("squared_difference", y, mean)
+        variance = g.op("mean", difference, [2], shape=(batch, length, 1), keep_dims=True)
+        y = g.op("mul", g.op("sub", y, mean), g.op("rsqrt", variance))
+        if name == "slice":
+            return g.op("slice", y, [0, 3, 0], [1, 2, depth], shape=(batch, 2, depth))
+        masks: dict[str, Any] = {"begin_mask": 5, "end_mask": 5, "shrink_axis_mask": 2}
+        return g.op("strided_slice", y, [0, 0, 0], [0, 1, 0], [1, 1, 1], shape=(batch, depth), **masks)
+
+    return make
+
+
+_DENSE: dict[str, Any] = {"fused_activation_function": "NONE", "keep_num_dims": True}
+
+_NORM = "mean squared_difference mean sub rsqrt"
+_STEPS = "reduce_max sub exp sum div"
+_TRANSPOSED = "transpose reduce_max sub exp sum div mul transpose"
+
+FAST_CASES = [
+    FastCase("unpack-slices", (3, 16, 3, 16, 16), _heads, "unpack mul add"),
+    FastCase("unpack-slices", (3, 1, 12, 197, 64), _heads, "unpack mul add"),
+    FastCase("drop-by-reshape", (3, 4, 64, 32), _one_row, "slice reshape"),
+    FastCase("every-nth", (1, 56, 56, 64), _strided(1, 2, 2, 1), "reshape slice reshape"),
+    FastCase("every-nth", (1, 64, 64, 3), _strided(1, 2, 2, 1, begin=(0, 1, 1, 0)), "reshape slice reshape"),
+    FastCase("every-nth", (1, 4, 64, 32), _strided(1, 1, 1, 2), "reshape transpose slice reshape"),
+    FastCase("phases", (1, 16, 16, 48), _phases((0, 0), (1, 0), (0, 1), (1, 1)), "reshape transpose reshape"),
+    FastCase("phases", (1, 320, 320, 3), _phases((0, 0), (0, 1), (1, 0), (1, 1)), "space_to_depth"),
+    FastCase("interleave", (1, 4, 64, 16), _interleaved, "neg reshape reshape concatenation transpose reshape"),
+    FastCase("split-by-slices", (1, 16, 16, 3, 15), _split, "slice slice slice mul reduce_max mul"),
+    FastCase("pool-by-slice-max", (1, 56, 56, 64), _pooled("max_pool_2d"), "reshape slice reshape"),
+    FastCase("pool-by-slice-average", (1, 32, 32, 44), _pooled("average_pool_2d"), "reshape slice reshape"),
+    FastCase(
+        "mask-by-minimum", (1, 12, 128, 128), _masked(np.tril(np.ones((1, 12, 128, 128), bool))), "minimum softmax"
+    ),
+    FastCase("mask-by-minimum", (1, 4, 64, 64), _masked(), "reduce_max greater select_v2 minimum minimum softmax"),
+    FastCase(
+        "softmax-by-steps", (1, 64, 64, 5), lambda g, x: g.op("softmax", x, beta=1.0), f"reshape {_TRANSPOSED} reshape"
+    ),
+    FastCase(
+        "softmax-by-steps", (1, 1920, 11), lambda g, x: g.op("softmax", x, beta=1.0), f"reshape {_TRANSPOSED} reshape"
+    ),
+    FastCase(
+        "softmax-by-steps", (16, 3, 16, 16), lambda g, x: g.op("softmax", x, beta=1.0), f"reshape {_TRANSPOSED} reshape"
+    ),
+    FastCase("softmax-by-steps", (16, 3, 49, 49), lambda g, x: g.op("softmax", x, beta=1.0), _STEPS),
+    FastCase("softmax-by-steps", (1, 12, 50, 50), lambda g, x: g.op("softmax", x, beta=1.0), _STEPS),
+    FastCase(
+        "log-softmax-by-steps", (1, 50, 1000), lambda g, x: g.op("log_softmax", x), "reduce_max sub exp sum log sub"
+    ),
+    FastCase("reduce-in-steps-mean", (1, 64, 64, 8, 2), _reduced("mean", [1, 2, 4]), "mean mean"),
+    FastCase("reduce-in-steps-mean", (1, 64, 64, 16, 1), _reduced("mean", [1, 2, 4]), "mean"),
+    FastCase("reduce-in-steps-sum", (1, 16, 16, 32, 10), _reduced("sum", [1, 2, 4]), "sum sum"),
+    *(
+        FastCase(f"broadcast-in-full-{name}", (1, 32, 32, 8, 4), _grouped(name), f"mean mean mul {name}")
+        for name in ("add", "div", "maximum", "minimum", "mul", "squared_difference", "sub")
+    ),
+    FastCase("join-factors", (1, 32, 32, 64), _scaled, "mean mul mul"),
+    FastCase("mirror-by-rows", (1, 64, 64, 32), _mirrored(1), "gather gather"),
+    FastCase(
+        "mirror-by-rows",
+        (1, 64, 64, 3),
+        _mirrored(2),
+        " ".join(["slice"] * 3 + ["concatenation"] + ["slice"] * 4 + ["concatenation"]),
+    ),
+    FastCase("enlarge-by-copies", (1, 32, 32, 32), _nearest(2), "reshape concatenation reshape concatenation reshape"),
+    FastCase(
+        "tile-by-copies", (1, 32, 32, 32), _repeated, "abs reshape concatenation reshape concatenation reshape neg"
+    ),
+    FastCase("transpose-by-convolution", (1, 16, 16, 64), _deconvolved(32, 2, 2), "conv_2d{RELU} depth_to_space"),
+    FastCase("transpose-by-convolution", (1, 32, 32, 32), _deconvolved(16, 3, 2), "pad conv_2d{RELU} depth_to_space"),
+    FastCase(
+        "transpose-by-convolution", (1, 16, 16, 64), _deconvolved(32, 4, 2), "pad conv_2d{RELU} depth_to_space slice"
+    ),
+    FastCase(
+        "transpose-by-convolution",
+        (1, 9, 9, 16),
+        _deconvolved(8, 5, 3, "VALID"),
+        "pad conv_2d{RELU} depth_to_space slice",
+    ),
+    FastCase(
+        "narrow-strided_slice",
+        (1, 64, 128),
+        _pooler("strided_slice"),
+        f"slice fully_connected gelu fully_connected add {_NORM} mul reshape",
+    ),
+    FastCase(
+        "narrow-slice", (1, 64, 128), _pooler("slice"), f"slice fully_connected gelu fully_connected add {_NORM} mul"
+    ),
+]
+"""A graph or several of each pattern for floats."""
