@@ -346,7 +346,7 @@ def test_the_recipe_for_images_works(tmp_path: Path) -> None:
     for given in (tmp_path, tmp_path / "0.png"):
         with pytest.raises(ConversionError) as caught:
             _shapes(given, PHOTO)
-    recipe = caught.value.diagnostics[0].hint.partition("pass that: ")[2]
+    recipe = caught.value.diagnostics[0].hint.partition("np.save: ")[2]
     made = eval(recipe, {"np": np, "PIL": __import__("PIL"), "pathlib": __import__("pathlib")})  # noqa: S307
     assert _shapes(made, PHOTO) == [[(1, 4, 6, 3)]] * 3
 

@@ -221,7 +221,7 @@ class _Reader:
         more = "[..., None]" if channels == 1 else ""
         glob = f"pathlib.Path({str(directory)!r}).glob('*{suffix}')"
         return (
-            "make an array of them, with the numbers that the model was trained on, and pass that: "
+            "make an array of them, with the numbers that the model was trained on, and pass it or a file of np.save: "
             f"np.stack([np.asarray(PIL.Image.open(f).convert({mode!r}).resize(({size})), np.float32){more} / 255 "
             f"for f in {glob}])"
         )
