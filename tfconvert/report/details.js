@@ -131,7 +131,7 @@ function some(list, limit, row) {
 
 function facts(pairs) {
   const known = pairs.filter(([, value]) => value);
-  return known.length > 0 && el("dl", { class: "facts" }, known.map(([name, value]) => [el("dt", {}, name), el("dd", {}, ...value.split("\n").map((line) => el("div", {}, line)))]));
+  return known.length > 0 && el("dl", { class: "facts" }, known.map(([name, value]) => [el("dt", {}, name), el("dd", {}, ...linesOfText(value))]));
 }
 
 function attributes(node) {
@@ -155,5 +155,5 @@ function distribution(found) {
 }
 
 function problemCard(problem) {
-  return el("div", { class: "problem" }, el("p", {}, el("b", {}, problem.code), " ", problem.message), problem.hint && el("p", {}, el("b", {}, "What to do: "), problem.hint));
+  return el("div", { class: "problem" }, el("p", {}, el("b", {}, problem.code), " ", linesOfText(problem.message)), problem.hint && el("p", {}, el("b", {}, "What to do: "), problem.hint.replaceAll("\n", " ")));
 }
