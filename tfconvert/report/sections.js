@@ -20,9 +20,9 @@ function header(drawing, panel) {
   ];
 }
 
-function tile(name, value, note, style, act) {
+function tile(name, value, note, style, act, hint = note) {
   const inside = [value, note && [" ", el("small", {}, note)]];
-  return el("div", { class: `tile ${style || ""}`, title: [name, note].filter(Boolean).join(": ") }, el("dt", {}, name),
+  return el("div", { class: `tile ${style || ""}`, title: [name, hint].filter(Boolean).join(": ") }, el("dt", {}, name),
     el("dd", {}, act ? el("button", { type: "button", class: "plain", onclick: act }, inside) : inside));
 }
 
@@ -41,7 +41,7 @@ function acceleratorTile(found, drawing, panel) {
     if (drawing) drawing.recolor(`accelerator-${found.accelerator}`);
     panel.open("accelerators");
   };
-  return tile(titleOf(found), value, "", found.is_whole ? "good" : none || !found.taken ? "bad" : "part", act);
+  return tile(titleOf(found), value, "", found.is_whole ? "good" : none || !found.taken ? "bad" : "part", act, found.verdict);
 }
 
 function liveBytes() {
