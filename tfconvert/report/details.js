@@ -78,7 +78,10 @@ class Details {
     return this.drawing.modes.filter((mode) => mode.isForResult).map((mode) => [mode.label, mode.textOf(item)]);
   }
 
+  // Of an operator how close it is to the float model, of an output how close it is to the model.
   errors(item) {
+    const checked = (report.verification || []).find((each) => item.label === "Output" && each.output === item.node.name);
+    if (checked) return [["Largest error", `${Number(checked.max_absolute).toExponential(2)}, ${Number(checked.max_relative).toExponential(1)} of the largest value`]];
     return this.drawing.modes.filter((mode) => mode.isBadLow).map((mode) => [mode.label, mode.textOf(item)]);
   }
 
