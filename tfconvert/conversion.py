@@ -206,7 +206,7 @@ def _run(
         min_runtime_version=file.min_runtime_version,
         custom_operators=file.custom_operators,
         arena=target.arena(file),
-        graphs=None if keep is None else keep.graphs(module),
+        graphs=None if keep is None else keep.graphs(module) | _all_acceptances(module, options.target),
         acceptances=_acceptances(module, options.target),
         beside=tuple(filter(None, file.parts)),
     )
@@ -221,6 +221,15 @@ def _acceptances(module: ModuleOp, target: object) -> tuple[Acceptance, ...]:
     from tfconvert.converter.targets.litert.accelerator_check import check
 
     return tuple(check(module, name) for name in wanted)
+
+
+def _all_acceptances(module: ModuleOp, target: object) -> dict[str, Any]:
+    """Returns what each accelerator takes of a file, for its page."""
+    if not isinstance(target, LiteRT):
+        return {}
+    from tfconvert.converter.targets.litert.accelerator_check import check_all
+
+    return {"accelerators": [each.to_dict() for each in check_all(module)]}
 
 
 def _custom_notes(custom: Mapping[str, int]) -> list[Diagnostic]:

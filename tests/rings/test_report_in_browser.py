@@ -19,6 +19,7 @@ from tests.report.test_page import HOSTILE
 from tests.rings.test_service_page import AXE
 from tests.tools.test_view import FAILS, two_files
 from tfconvert.converter.pipeline.pass_result import QuantizationReport
+from tfconvert.converter.targets.litert.accelerator_check import TITLES
 from tfconvert.report.page import render
 from tfconvert.report.report import Report
 from tfconvert.schema.fidelity import Exclusions, Fidelity, LayerFidelity, OutputFidelity
@@ -169,7 +170,16 @@ def test_every_section_is_in_a_tab(open_page: Open, digits_page: str, float_page
             page.click(f"#tab-{name}")
             assert page.locator("[role=tabpanel]:visible").get_attribute("id") == name
             assert page.inner_text(f"#{name}")
-    assert set(found) == {"details", "size", "speed", "fusions", "quantization", "verification", "notes"}
+    assert set(found) == {
+        "details",
+        "size",
+        "speed",
+        "fusions",
+        "quantization",
+        "accelerators",
+        "verification",
+        "notes",
+    }
     assert all(found.values())
     assert [page.locator(tag).count() for tag in ("header", "main", "h1")] == [1, 1, 1]
 
@@ -322,27 +332,22 @@ def test_mouse_moves_zooms_and_opens(open_page: Open, float_page: str) -> None:
 def test_the_graph_is_coloured_by_what_is_known(open_page: Open, digits_page: str) -> None:
     page = open_page(digits_page)
     modes = page.locator("[aria-label='Colour by'] option").evaluate_all("(all) => all.map((each) => each.value)")
-    assert modes == [
-        "kind",
-        "type",
-        "weight-type",
-        "weights",
-        "activations",
-        "macs",
-        "error",
-        "weight-error",
-        "latency",
-    ]
+    own = ["kind", "type", "weight-type", "weights", "activations", "macs", "error", "weight-error", "latency"]
+    assert modes == [*own, *(f"accelerator-{name}" for name in TITLES)]
     pictures = []
     for mode in modes:
         legend = _colour_by(page, mode)
         assert legend
         assert legend != "No values"
-        pictures.append(_picture(page.locator(".graph")))
+        if mode in own:
+            pictures.append(_picture(page.locator(".graph")))
     for index, one in enumerate(pictures):
         assert all((one != other).any() for other in pictures[:index])
     assert "i8" in _colour_by(page, "type")
     assert "dB" in _colour_by(page, "weight-error")
+    page.click("#summary >> text=Microcontrollers >> xpath=.. >> button")
+    assert page.input_value("[aria-label='Colour by']") == "accelerator-micro"
+    assert "microcontrollers" in page.inner_text("#accelerators")
 
 
 def test_a_link_leads_to_a_node(open_page: Open, float_page: str) -> None:
@@ -580,7 +585,7 @@ def test_ten_thousand_ops(open_page: Open, scoped: bool) -> None:
     page.click("[aria-label='Open all layers']")
     _settle(page)
     assert len(_titles(page)) > 10_000
-    for scale in (1.0, 0.3, 0.1, 0.03, 0.015):
+    for scale in (1.0, 0.3, 0.1, 0.03, 0.01, 0.001):
         page.evaluate(
             """(scale) => {
               const { graph } = document.querySelector(".graph");

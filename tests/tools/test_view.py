@@ -103,7 +103,7 @@ def test_a_model_is_shown_with_its_conversion(digits_model: Path) -> None:
     assert shown.kind == "conversion"
     assert shown.graphs is not None
     assert len(shown.graphs["before"]) == len(shown.graphs["after"]) == 1
-    assert shown.report["accelerators"]
+    assert len(shown.graphs["accelerators"]) == 4
     assert shown.failure is None
 
 

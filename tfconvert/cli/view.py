@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from tfconvert.cli.browser import open_page, temporary_page
 from tfconvert.cli.options import CONTEXT, options_of, show, to_source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.selection import Selection
@@ -49,6 +48,7 @@ def view(model: str, other: str | None, page: str | None, no_open: bool, bench: 
     Exit status: 0 if the page was written, also if the model can't be converted; 1 if there is nothing to show, 2 if
     the command line is wrong.
     """
+    from tfconvert.cli.browser import open_page, temporary_page
     from tfconvert.report.report import write_page
     from tfconvert.tools.view import view as look
 

@@ -78,7 +78,10 @@ class Details {
     return this.drawing.modes.filter((mode) => mode.isForResult).map((mode) => [mode.label, mode.textOf(item)]);
   }
 
+  // Of an operator how close it is to the float model, of an output how close it is to the model.
   errors(item) {
+    const checked = (report.verification || []).find((each) => item.label === "Output" && each.output === item.node.name);
+    if (checked) return [["Largest error", `${Number(checked.max_absolute).toExponential(2)}, ${Number(checked.max_relative).toExponential(1)} of the largest value`]];
     return this.drawing.modes.filter((mode) => mode.isBadLow).map((mode) => [mode.label, mode.textOf(item)]);
   }
 
@@ -131,7 +134,7 @@ function some(list, limit, row) {
 
 function facts(pairs) {
   const known = pairs.filter(([, value]) => value);
-  return known.length > 0 && el("dl", { class: "facts" }, known.map(([name, value]) => [el("dt", {}, name), el("dd", {}, ...value.split("\n").map((line) => el("div", {}, line)))]));
+  return known.length > 0 && el("dl", { class: "facts" }, known.map(([name, value]) => [el("dt", {}, name), el("dd", {}, ...linesOfText(value))]));
 }
 
 function attributes(node) {
@@ -155,5 +158,5 @@ function distribution(found) {
 }
 
 function problemCard(problem) {
-  return el("div", { class: "problem" }, el("p", {}, el("b", {}, problem.code), " ", problem.message), problem.hint && el("p", {}, el("b", {}, "What to do: "), problem.hint));
+  return el("div", { class: "problem" }, el("p", {}, el("b", {}, problem.code), " ", linesOfText(problem.message)), problem.hint && el("p", {}, el("b", {}, "What to do: "), problem.hint.replaceAll("\n", " ")));
 }

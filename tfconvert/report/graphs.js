@@ -127,7 +127,8 @@ class Graphs {
   fillLegend() {
     // Of two graphs, the legend counts both.
     const leaves = this.shown.flatMap((side) => this.viewOf(side).tree.leaves);
-    this.mode.prepare(leaves);
+    const isTwice = (leaf) => this.mode.id === "change" && this.shown.length > 1 && this.viewOf("before").tree.leaves[leaf.index] === leaf;
+    this.mode.prepare(leaves.filter((leaf) => !isTwice(leaf) || leaf.node.change === "removed"));
     for (const side of this.shown) this.viewOf(side).draw();
     this.legend.replaceChildren(...this.mode.legend());
   }

@@ -97,6 +97,7 @@ function giveTimes() {
 
 function start() {
   if (report.failure) report.kind = "failed";
+  if (!report.accelerators && graphs) report.accelerators = graphs.accelerators;
   readTheme();
   giveTimes();
   const panel = new Panel();

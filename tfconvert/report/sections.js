@@ -20,9 +20,9 @@ function header(drawing, panel) {
   ];
 }
 
-function tile(name, value, note, style, act) {
+function tile(name, value, note, style, act, hint = note) {
   const inside = [value, note && [" ", el("small", {}, note)]];
-  return el("div", { class: `tile ${style || ""}`, title: [name, note].filter(Boolean).join(": ") }, el("dt", {}, name),
+  return el("div", { class: `tile ${style || ""}`, title: [name, hint].filter(Boolean).join(": ") }, el("dt", {}, name),
     el("dd", {}, act ? el("button", { type: "button", class: "plain", onclick: act }, inside) : inside));
 }
 
@@ -41,7 +41,7 @@ function acceleratorTile(found, drawing, panel) {
     if (drawing) drawing.recolor(`accelerator-${found.accelerator}`);
     panel.open("accelerators");
   };
-  return tile(titleOf(found), value, "", found.is_whole ? "good" : none || !found.taken ? "bad" : "part", act);
+  return tile(titleOf(found), value, "", found.is_whole ? "good" : none || !found.taken ? "bad" : "part", act, found.verdict);
 }
 
 function liveBytes() {
@@ -88,7 +88,7 @@ function banner(drawing, panel) {
   const [first] = found;
   const place = drawing && errors.length ? drawing.firstProblem() : null;
   return el("div", { id: "banner", class: errors.length ? "bad" : "", role: "region", "aria-label": errors.length ? "Errors" : "Warnings" },
-    el("p", {}, el("b", {}, errors.length ? (graphs && graphs.after.length ? "The result was refused. " : "This model can't be converted. ") : "Warning. "), first.op ? `${first.op} ${first.node || ""}: ` : "", first.message),
+    el("p", {}, el("b", {}, errors.length ? (graphs && graphs.after.length ? "The result was refused. " : "This model can't be converted. ") : "Warning. "), first.op ? `${first.op} ${first.node || ""}: ` : "", first.message.split("\n")[0]),
     place && el("button", { type: "button", class: "button", onclick: () => drawing.show(...place) }, "Show in the graph"),
     el("button", { type: "button", class: "button", onclick: () => panel.open("notes") }, found.length > 1 ? `All ${count(found.length)}` : "Details"));
 }
@@ -196,7 +196,7 @@ function fusionSection(drawing) {
     const from = drawing.links("after", number, index).from.map((place) => drawing.node("before", ...place));
     const parts = from.length ? from.map((one) => one.op).join(" + ") : `${node.names.length} ops`;
     const lines = (node.sources || []).length ? node.sources.join("\n") : "";
-    rows.push([el("button", { type: "button", class: "ref", onclick: () => drawing.show("after", number, index) }, el("b", {}, node.op)), el("span", { class: "path" }, node.scope || node.name), parts, el("span", { class: "path lines" }, lines)]);
+    rows.push([el("button", { type: "button", class: "ref", onclick: () => drawing.show("after", number, index) }, el("b", {}, node.op)), el("span", { class: "path" }, node.scope || node.name), parts, el("span", { class: "path" }, linesOfText(lines))]);
   }));
   if (!rows.length || report.kind === "comparison") return null;
   const known = rows.some((row) => row[3].textContent);
@@ -267,8 +267,8 @@ function acceleratorSection() {
 
 function noteItem(note) {
   return el("li", { class: `note ${note.severity || ""}` },
-    el("p", {}, el("b", {}, note.severity || "note"), " ", el("code", {}, note.code || "")), el("p", { class: "lines" }, note.message || ""),
-    note.hint && el("p", {}, el("b", {}, "What to do: "), note.hint),
+    el("p", {}, el("b", {}, note.severity || "note"), " ", el("code", {}, note.code || "")), el("div", {}, linesOfText(note.message || "")),
+    note.hint && el("p", {}, el("b", {}, "What to do: "), note.hint.replaceAll("\n", " ")),
     (note.op || note.node || note.location) && el("p", { class: "path" }, [note.op, note.node, note.location].filter(Boolean).join(", ")));
 }
 
@@ -293,7 +293,7 @@ function differencesSection(drawing) {
     graphs[side].forEach((each, number) => each.nodes.forEach((node, index) => {
       if (!node.change || (side === "before" && node.change === "changed")) return;
       const name = el("button", { type: "button", class: "ref", onclick: () => drawing.show(side, number, index) }, el("b", {}, node.op), ` ${node.name}`);
-      rows.push([name, node.change === "changed" ? el("span", { class: "lines" }, node.changes.join("\n")) : `only in ${drawing.titleOf(side)}`]);
+      rows.push([name, node.change === "changed" ? node.changes.map((words) => el("div", {}, words)) : `only in ${drawing.titleOf(side)}`]);
     }));
   }
   return section("differences", "Differences", rows.length ? "" : "The graphs are the same.", rows.length > 0 && table("Differences", ["Node", "How"], rows, 60));

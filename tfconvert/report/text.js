@@ -25,6 +25,9 @@ function dress(element, attributes, children) {
 const el = (tag, attributes, ...children) => dress(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) => dress(document.createElementNS(SVG, tag), attributes, children);
 
+// The lines of a text, each in a block of its own.
+const linesOfText = (text) => String(text).split("\n").map((line) => el("div", {}, line));
+
 const count = (number) => Number(number).toLocaleString("en-US");
 const many = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 

@@ -1,7 +1,7 @@
 // The drawing of one graph, on a canvas. Only what is visible is drawn, with less detail the smaller it is, so that ten
 // thousand ops move as easily as ten.
 
-const MIN_SCALE = 0.015;
+const MIN_SCALE = 0.001;
 const MAX_SCALE = 4;
 const FULL_TEXT = 0.5; // From this scale on, boxes have all their lines, and edges their shapes.
 const SOME_TEXT = 0.19; // From this scale on, boxes have a title, enlarged to be readable.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from tfconvert import conversion
 from tfconvert.converter.process.guard import diagnosed
 from tfconvert.converter.process.interpreter import with_room
-from tfconvert.converter.targets.litert.accelerator_check import Acceptance, check
+from tfconvert.converter.targets.litert.accelerator_check import check_all
 from tfconvert.converter.targets.target import ConvertedFile
 from tfconvert.exporters.output_file import write_parts
 from tfconvert.importers.source import Source
@@ -26,11 +26,9 @@ from tfconvert.report.page import render
 from tfconvert.report.report import Report, write_page
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.tflite.accelerators.acceptance import ACCELERATORS
 from tfconvert.schema.tflite.operators import needs_registration
 from tfconvert.schema.tflite.reader import Allowance, read_model
 from tfconvert.settings.options import Options
-from tfconvert.settings.targets import LiteRT
 from tfconvert.tools.bench import measure
 from tfconvert.tools.litert_file import LiteRTFile, describe
 
@@ -158,7 +156,7 @@ class _File(NamedTuple):
             custom_operators={
                 use.name: use.calls for use in file.operators if use.is_custom and needs_registration(use.name)
             },
-            acceptances=tuple(_acceptances(self.module)),
+            acceptances=check_all(self.module),
             arena=file.arena,
         )
         facts = {
@@ -170,11 +168,6 @@ class _File(NamedTuple):
             "subgraphs": file.subgraphs,
         }
         return report.to_dict() | {"kind": FILE, "file": facts}
-
-
-def _acceptances(module: ModuleOp) -> Iterator[Acceptance]:
-    """Yields what each accelerator takes of a finished module."""
-    return (check(module, name) for name in ACCELERATORS)
 
 
 def _of_file(model: object, bench: bool) -> View:
@@ -196,12 +189,11 @@ def _measured(content: Any) -> list[float | None]:
 def _of_model(model: object, options: Options, bench: bool) -> View:
     """Returns what the page of a model shows: both sides of a conversion, or the side that can't be converted."""
     original = model if isinstance(model, Source) else Source(model)
-    modules: list[ModuleOp] = []
     source = original
     try:
         source = original.importable()
         checked = conversion.checked(replace(options, keep_graphs=True))
-        file, report = conversion.run(source, checked, on_import=modules.append)
+        file, report = conversion.run(source, checked)
     except ConversionError as problem:
         _discard(source, original)
         found = problem.report or Report(original.name, failure=problem)
@@ -210,8 +202,6 @@ def _of_model(model: object, options: Options, bench: bool) -> View:
         latency = _written(file, _measured) if bench else []
     finally:
         _discard(source, original)
-    if isinstance(checked.target, LiteRT):
-        report = report._replace(acceptances=tuple(_acceptances(modules[-1])))
     return View(CONVERSION, report.to_dict() | {"kind": CONVERSION}, report.graphs, latency)
 
 

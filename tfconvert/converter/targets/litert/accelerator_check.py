@@ -175,6 +175,11 @@ class Acceptance:
         }
 
 
+def check_all(module: ModuleOp) -> tuple[Acceptance, ...]:
+    """Returns what each accelerator takes of a module that is ready for export."""
+    return tuple(check(module, name) for name in TITLES)
+
+
 def check(module: ModuleOp, accelerator: str) -> Acceptance:
     """Returns what an accelerator takes of a module that is ready for export.
 
