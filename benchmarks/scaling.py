@@ -37,17 +37,20 @@ class Point:
         shape: The kind of graph.
         nodes: Its size.
         seconds: Median wall time of the whole process.
+        processor: Median time of all processors together, which depends less on what else the machine does.
         peak: Median peak memory in bytes.
         stages: Seconds of each stage, empty if not requested.
-        official: Median wall time of the official converter's process, run in turn with ours; `None` if not requested.
+        official: Median wall and processor time of the official converter's process, run in turn with ours; `None` if
+            not requested.
     """
 
     shape: str
     nodes: int
     seconds: float
+    processor: float
     peak: float
     stages: dict[str, float]
-    official: float | None = None
+    official: tuple[float, float] | None = None
 
     def row(self, before: Point | None) -> str:
         """Returns a row of the table, with the growth since the next smaller size."""
@@ -55,9 +58,12 @@ class Point:
         if before is not None:
             growth = f"{self.nodes / before.nodes:.1f}x nodes, {self.seconds / before.seconds:.1f}x time"
         each = f"{self.seconds / self.nodes * 1e6:.0f} us"
-        beside = f"{self.official:.2f} s | {self.official / self.seconds:.1f}x" if self.official is not None else " | "
+        beside = " | | | "
+        if self.official is not None:
+            pairs = zip(self.official, (self.seconds, self.processor), strict=True)
+            beside = " | ".join(f"{theirs:.2f} s | {theirs / ours:.1f}x" for theirs, ours in pairs)
         return (
-            f"| {self.shape} | {self.nodes} | {self.seconds:.2f} s | {beside} | {each} | "
+            f"| {self.shape} | {self.nodes} | {self.seconds:.2f} s | {self.processor:.2f} s | {beside} | {each} | "
             f"{self.peak / 1e6:.0f} MB | {growth} |"
         )
 
@@ -99,11 +105,16 @@ def point(shape: str, nodes: int, folder: Path, options: argparse.Namespace) -> 
     return Point(
         shape,
         count,
-        statistics.median(run.seconds for run in taken),
+        *_times(taken),
         statistics.median(run.peak for run in taken),
         stage_seconds(command) if options.stages else {},
-        statistics.median(run.seconds for run in beside) if beside else None,
+        _times(beside) if beside else None,
     )
+
+
+def _times(runs: Sequence[Run]) -> tuple[float, float]:
+    """Returns the median wall and processor time."""
+    return statistics.median(run.seconds for run in runs), statistics.median(run.processor for run in runs)
 
 
 def stage_table(points: Sequence[Point]) -> list[str]:
@@ -128,8 +139,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     points: list[Point] = []
     slow = False
     print(
-        "| graph | nodes | time | official | faster | a node | peak memory | growth |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| graph | nodes | time | CPU time | official | faster | CPU time | less | a node | peak memory | growth |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
         flush=True,
     )
     with tempfile.TemporaryDirectory() as temporary:

@@ -89,15 +89,22 @@ def test_worse_figures_are_reported(tolerance: float, official: Counter[str], si
 
 
 def test_growth_may_be_a_tenth_faster_than_the_nodes() -> None:
-    small = Point("deep", 1000, 0.5, 1e8, {"import": 0.25})
+    small = Point("deep", 1000, 0.5, 0.5, 1e8, {"import": 0.25})
     for seconds, is_slow in ((5.0, False), (5.4, False), (5.6, True)):
-        assert Point("deep", 10_000, seconds, 1e8, {}).too_slow(small) is is_slow
+        assert Point("deep", 10_000, seconds, 1.0, 1e8, {}).too_slow(small) is is_slow
     assert not small.too_slow(None)
-    assert "10.0x nodes, 8.0x time" in Point("deep", 10_000, 4.0, 1e8, {}).row(small)
+    assert "10.0x nodes, 8.0x time" in Point("deep", 10_000, 4.0, 1.0, 1e8, {}).row(small)
+
+
+def test_the_official_converter_is_compared_in_wall_and_cpu_time() -> None:
+    row = Point("deep", 1000, 2.0, 1.0, 1e8, {}, (10.0, 8.0)).row(None)
+    assert "| 2.00 s | 1.00 s | 10.00 s | 5.0x | 8.00 s | 8.0x |" in row
+    alone = Point("deep", 1000, 2.0, 1.0, 1e8, {}).row(None)
+    assert alone.count("|") == row.count("|")
 
 
 def test_the_stage_table_has_a_column_a_size() -> None:
-    points = [Point("deep", 10, 1, 1, {"import": 0.25}), Point("deep", 100, 1, 1, {"import": 1.5, "optimize": 2.0})]
+    points = [Point("deep", 10, 1, 1, 1, {"import": 0.25}), Point("deep", 100, 1, 1, 1, {"import": 1.5, "optimize": 2.0})]
     assert scaling.stage_table(points) == [
         "| stage | deep 10 | deep 100 |",
         "| --- | ---: | ---: |",

@@ -104,10 +104,13 @@ def erase_dead(block: Block) -> None:
     op = block.last_op
     while op is not None:
         previous = op.prev_op
-        if op.results and all(result.first_use is None for result in op.results) and not tf.has_side_effects(op):
-            op.detach()
+        if op.results and op.results[0].first_use is None and _is_dead(op):
             op.erase()
         op = previous
+
+
+def _is_dead(op: Operation) -> bool:
+    return all(result.is_unused for result in op.results) and not tf.has_side_effects(op)
 
 
 def inline_block(op: Operation, block: Block) -> Sequence[Value]:

@@ -53,7 +53,8 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
         waiting.discard(op)
         if op.parent is None:  # erased since it was enqueued
             continue
-        if is_unused(op) and not has_side_effects(op):
+        results = op.results
+        if results and results[0].first_use is None and is_unused(op) and not has_side_effects(op):
             rewriter.root = op
             rewriter.erase(op)
             worklist.push(*rewriter.finish(has_side_effects))
@@ -85,18 +86,19 @@ class _Worklist:
     __slots__ = ("_farthest", "_reach", "ops", "size", "waiting")
 
     def __init__(self, region: Region, patterns: PatternSet) -> None:
-        found: list[Operation] = []
+        reach = self._reach = patterns.reach
+        self._farthest = max(reach.values(), default=0)
+        self.size = 0
+        self.ops: list[Operation] = []
         for block in region.blocks:
             op = block.first_op
             while op is not None:
-                if op.regions:
-                    found.extend(ops_within(op))
-                found.append(op)
+                for each in (*ops_within(op), op) if op.regions else (op,):
+                    self.size += 1
+                    results = each.results
+                    if each.name in reach or (results and results[0].first_use is None and is_unused(each)):
+                        self.ops.append(each)
                 op = op.next_op
-        reach = self._reach = patterns.reach
-        self._farthest = max(reach.values(), default=0)
-        self.size = len(found)
-        self.ops: list[Operation] = [op for op in found if op.name in reach or is_unused(op)]
         self.ops.reverse()
         self.waiting = set(self.ops)
 

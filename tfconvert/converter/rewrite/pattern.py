@@ -22,7 +22,7 @@ class PatternError(ValueError):
     """A pattern that can't work; raised when it is defined."""
 
 
-class Failure(NamedTuple):
+class Failure:
     """Why a pattern declines an op; shown where an op is left unconverted.
 
     Attributes:
@@ -32,10 +32,17 @@ class Failure(NamedTuple):
         is_special: Whether the pattern is for a special form only, so that the reason explains nothing to a user.
     """
 
-    reason: str
-    takes: str = ""
-    given: str = ""
-    is_special: bool = False
+    # Each op is declined by several patterns: an object with slots takes two thirds of a tuple's time.
+    __slots__ = ("given", "is_special", "reason", "takes")
+
+    def __init__(self, reason: str, takes: str = "", given: str = "", is_special: bool = False) -> None:
+        self.reason = reason
+        self.takes = takes
+        self.given = given
+        self.is_special = is_special
+
+    def __repr__(self) -> str:
+        return f"Failure({self.reason!r})"
 
 
 class Declined(Exception):  # noqa: N818  # nothing is wrong: the op stays as it is

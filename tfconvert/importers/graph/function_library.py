@@ -48,7 +48,7 @@ def as_graph(nodes: Mapping[str, pb.NodeDef]) -> FunctionGraph | None:
     Raises:
         ConversionError: A result has no operand (`bad-input`).
     """
-    if not any(node.op in ARGUMENTS or node.op in RESULTS for node in nodes.values()):
+    if (ARGUMENTS | RESULTS).isdisjoint([node.op for node in nodes.values()]):
         return None
     arguments: list[tuple[int, str]] = []
     results: list[tuple[int, str]] = []

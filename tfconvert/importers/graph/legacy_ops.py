@@ -214,7 +214,7 @@ def upgrade_ref_variables(
         targets: The live part of the graph; only its writes count, and only it is rewritten.
         fed: Tensors that are fed, as (node, index).
     """
-    if not any(node.op in _VARIABLES for node in nodes.values()):
+    if _VARIABLES.isdisjoint([node.op for node in nodes.values()]):
         return nodes
     return _Upgrade(needed_nodes(nodes, targets, fed)).apply(nodes)
 

@@ -193,7 +193,7 @@ _CONTROL_FLOW: Mapping[str, tuple[str, Mapping[str, Attribute]]] = {
 
 
 class NodeForm(NamedTuple):
-    """What nodes of one op with equal attributes have in common.
+    """The common parts of nodes that have one op and equal attributes.
 
     Attributes:
         types: The types of the op's arguments.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
+from operator import sub
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -195,8 +196,9 @@ class _Writer:
 
     def children(self, place: int, value: Sequence[Mapping[str, Any]], field: Field) -> None:
         """Writes a vector of tables."""
-        for slot, item in zip(self.offsets(place, len(value)), value, strict=True):
-            _OFFSET.pack_into(self.data, slot, self.table(field.refers, item) - slot)
+        name, slots = field.refers, self.offsets(place, len(value))
+        targets = [self.table(name, item) for item in value]
+        struct.pack_into(f"<{len(slots)}I", self.data, slots.start, *map(sub, targets, slots))
 
     def numbers(self, place: int, value: Any, field: Field) -> None:
         """Writes or queues a vector of numbers."""
