@@ -79,7 +79,7 @@ OPEN = {
     ("same", "maximum"): {"MAX_POOL_2D": 1},
     ("valid", "add"): {"AVERAGE_POOL_2D": 1, "MUL": 1},
     ("running", "add"): {"CUMSUM": 1},
-    ("running back", "add"): {"REVERSE_V2": 2, "CUMSUM": 1},
+    ("running back", "add"): {"CUMSUM": 1},
 }
 
 

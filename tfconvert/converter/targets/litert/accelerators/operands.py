@@ -5,7 +5,7 @@
     sub(x, sum(y))           ->  sub(x, sum{keep_dims}(y))     where the sum is one number
     sub(x, x)                ->  mul(x, 0)                     of floats
     broadcast_to(x, s)       ->  mul(x, ones)                  of floats
-    fully_connected(reshape(x, [N, C]), w)  ->  fully_connected(x, w)   of [N, 1, ..., 1, C]
+    fully_connected(reshape(x, [N, C]), w)  ->  fully_connected(x, w)   of [N, 1, ..., 1, C] that becomes integers
 
 The GPU's shaders read vectors of integers in rank 4 only.
 """
@@ -104,7 +104,11 @@ def _broadcast(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 
 def _rows_of_ones(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
-    """A product of rows that a reshape makes by dropping dimensions of 1: without the reshape."""
+    """A product of rows that a reshape makes by dropping dimensions of 1: without the reshape.
+
+    Of what becomes integers, for microcontrollers: tools that read files of floats don't expect it.
+    """
+    need(build.as_integers, "its numbers stay floats")
     value = producer(op.operands[0], "reshape").operands[0]
     shape, rows = shape_of(value), shape_of(op.operands[0])
     need(2 < len(shape) <= MAX_RANK and shape == (rows[0], *[1] * (len(shape) - 2), rows[-1]), "it is no such reshape")

@@ -123,15 +123,14 @@ def _groups_of(found: _Ranked) -> Groups:
         for axis, key in enumerate(keys):
             key.append((axis in axes, *(shape[axis] == 1 for shape in shapes)))
     shapes = [shape_of(each.results[0]) for each in found.entries]
-    known = [
-        ANY
-        if all(shape[axis] == 1 for shape in shapes) and not any(key[0] for key in keys[axis])
-        else tuple(keys[axis])
-        for axis in range(found.rank)
+    ones = [all(shape[axis] == 1 for shape in shapes) for axis in range(found.rank)]
+    alike = [
+        ANY if one and not any(each[0] for each in key) else tuple(key) for one, key in zip(ones, keys, strict=True)
     ]
-    # The first dimension is the batch if it can be.
-    for first in ("batch", known[0]):
-        groups = groups_of([first, *known[1:]])
+    # The first dimension is the batch, and dimensions of 1 stay, if they can.
+    apart = [axis if key is ANY else key for axis, key in enumerate(alike)]
+    for known in (["batch", *apart[1:]], ["batch", *alike[1:]], alike):
+        groups = groups_of(known)
         if len(groups) <= MAX_RANK:
             parts = [shape[start:stop] for shape in shapes for start, stop in groups if stop - start > 1]
             need(not any(-1 in part for part in parts), "a size is unknown")
