@@ -18,7 +18,7 @@ STATE = np.array([1 + (2 << 32), 3 + (4 << 32)], np.uint64)
 OF_PHILOX = [512747620, 1298009047, 1267190206, 761827841, 1383286907, 1639995030, 2756207988, 2154813423, 2586587831]
 OF_THREEFRY = [1576285164, 2249660814, 740599976, 2425682526, 2436392515]
 
-# The second group of a counter at its end, whose upper half is the key where there is none.
+# The second group follows the end of the counter. Its upper half is the key if the state has no other.
 LAST = np.array([1 + (2 << 32), 0xFFFFFFFFFFFFFFFE], np.uint64)
 OF_LAST = [2440199171, 2734589407, 1297845474, 626431447, 875035680, 2457449792, 952865925, 536199321, 67759320]
 
