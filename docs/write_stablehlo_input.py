@@ -212,6 +212,11 @@ EXAMPLES: Mapping[str, Example] = {
         results=("tensor<3x5xf32>",),
         before=_init("0.0"),
     ),
+    "rng_bit_generator": Example(
+        '"stablehlo.rng_bit_generator"(%a) <{rng_algorithm = #stablehlo<rng_algorithm PHILOX>}>',
+        ("tensor<2xui64>",),
+        ("tensor<2xui64>", "tensor<4xui32>"),
+    ),
     "real": _plain("real", kind="tensor<2x3xcomplex<f32>>", result=_MATRIX),
     "reduce": Example(
         f'"stablehlo.reduce"(%a, %init) <{{dimensions = array<i64: 1>}}> ({_reducer("add")})',
@@ -274,6 +279,7 @@ WITHOUT_EXAMPLES: Mapping[str, str] = {
     "@lapack_strsm_ffi": "as `triangular_solve`",
     "@shape_assertion": "nothing: sizes are checked by the ops that need them",
     "@stablehlo.dynamic_reduce_window": "as `reduce_window`",
+    "@stablehlo.dynamic_rng_bit_generator": "as `rng_bit_generator`, where sizes are fixed",
     "@stablehlo.dynamic_top_k": "as `top_k`",
     "@xla.sdy.FuncResultSharding": "its operand",
     "annotate_device_placement": "its operand",

@@ -1,10 +1,13 @@
-"""The shape of a sharded tensor, and what the verifier refuses of the operands of XLA's ops."""
+"""The shape of a sharded tensor, padding between elements, and what the verifier refuses of XLA's ops."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.ops.call import Call
+from tfconvert.ops.registry import evaluate
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import functions_of
@@ -21,6 +24,41 @@ def test_sharding_keeps_the_shape() -> None:
     ShapeInference().apply(module)
     (result,) = functions_of(module)["main"].function_type.results
     assert types.shape_of(result) == (-1, 3)
+
+
+def _padded(x: np.ndarray, value: float, low: list[int], high: list[int], interior: list[int]) -> np.ndarray:
+    """Pads one dimension after the other, as StableHLO defines it."""
+    for axis, (before, behind, gap) in enumerate(zip(low, high, interior, strict=True)):
+        rows = [row for each in np.moveaxis(x, axis, 0) for row in (each, *[np.full_like(each, value)] * gap)]
+        rows = rows[: len(rows) - gap]
+        filled = np.full_like(rows[0], value)
+        rows = [filled] * max(before, 0) + rows[max(-before, 0) :]
+        rows = (rows + [filled] * max(behind, 0))[: len(rows) + behind]
+        x = np.moveaxis(np.stack(rows), 0, axis)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "interior"),
+    [([0, 0], [0, 0], [1, 2]), ([1, 0], [2, 3], [0, 1]), ([-1, 2], [2, -1], [1, 2]), ([-2, -3], [0, -1], [2, 1])],
+)
+def test_padding_between_elements(low: list[int], high: list[int], interior: list[int]) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    amounts = [np.array(each, np.int32) for each in (low, high, interior)]
+    (found,) = evaluate(Call("XlaPad", (x, np.array(-7, np.float32), *amounts), {}))
+    np.testing.assert_array_equal(found, _padded(x, -7, low, high, interior))
+    lists = [f"dense<{each}> : tensor<2xi32>" for each in (low, high, interior)]
+    module = IRParser(f"""func.func @main(%x: tensor<3x4xf32>, %v: tensor<f32>, %y: tensor<?x4xf32>) -> tensor<*xf32> {{
+      %0 = "tf.Const"() {{value = {lists[0]}}} : () -> tensor<2xi32>
+      %1 = "tf.Const"() {{value = {lists[1]}}} : () -> tensor<2xi32>
+      %2 = "tf.Const"() {{value = {lists[2]}}} : () -> tensor<2xi32>
+      %3 = "tf.XlaPad"(%x, %v, %0, %1, %2) : (tensor<3x4xf32>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>)
+          -> tensor<*xf32>
+      return %3 : tensor<*xf32>
+    }}""").parse_module()
+    ShapeInference().apply(module)
+    (result,) = functions_of(module)["main"].function_type.results
+    assert types.shape_of(result) == found.shape
 
 
 ARGUMENTS = """

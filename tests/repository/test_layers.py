@@ -52,7 +52,7 @@ SUBPACKAGES = {
         ("stablehlo",),
         ("graph",),
         ("graph_def", "saved_model"),
-        ("meta_graph", "traced_model"),
+        ("keras_on_jax", "meta_graph", "traced_model"),
         ("tf_functions",),
         ("keras", "model_files"),
         ("open_model",),

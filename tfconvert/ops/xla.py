@@ -9,7 +9,6 @@ from tfconvert.ops.declaration import op, ops_like
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, same
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.dims import add, multiply
 from tfconvert.schema.dialects.relations.rules import Rule, contradict, every, is_scalar, rank, same_shapes
 from tfconvert.schema.dialects.relations.view import View
 
@@ -126,14 +125,13 @@ def _pad_shape(operands: Operands) -> Shapes:
     if any(each is None for each in amounts):
         return ((-1,) * len(shape),)
     each = zip(shape, *(amount.tolist() for amount in amounts if amount is not None), strict=True)
-    return (
-        tuple(
-            [
-                add(multiply(dim, gap + 1) if dim else 0, low + high - (gap if dim else 0))
-                for dim, low, high, gap in each
-            ]
-        ),
-    )
+    return (tuple([_padded_size(*one) for one in each]),)
+
+
+def _padded_size(size: int, low: int, high: int, gap: int) -> int:
+    if size < 0:
+        return size if low == high == gap == 0 else -1
+    return max(0, (size - 1) * (gap + 1) + 1 if size else 0) + low + high
 
 
 def _pad(call: Call) -> Results:

@@ -35,6 +35,29 @@ def test_a_choice_by_number_takes_the_last_branch_for_others(index: int) -> None
     assert np.allclose(results(text, X, np.array(index, np.int32))[0], expected)
 
 
+@pytest.mark.parametrize("index", [-5, 0, 1, 2, 7])
+@pytest.mark.parametrize("count", [3, 4, 5])
+def test_a_choice_by_a_limited_number_compares_it(index: int, count: int) -> None:
+    more = "".join(
+        f""", {{
+      %c{number} = stablehlo.constant dense<{number}.0> : {KIND}
+      %1 = stablehlo.add %a, %c{number} : {KIND}
+      stablehlo.return %1 : {KIND}
+    }}"""
+        for number in range(3, count)
+    )
+    limits = f"""    %low = stablehlo.constant dense<0> : tensor<i32>
+    %high = stablehlo.constant dense<{count - 1}> : tensor<i32>
+    %index = stablehlo.clamp %low, %b, %high : tensor<i32>
+"""
+    body = BRANCHES.replace('"(%b)', '"(%index)').replace("}) : (tensor<i32>)", f"}}{more}) : (tensor<i32>)")
+    text = program(limits + body, [KIND, "tensor<i32>"], [KIND])
+    assert operators(convert(text))["LESS"] == count - 1
+    chosen = min(max(index, 0), count - 1)
+    expected = (X * 2, -X, np.tanh(X), X + 3, X + 4)[chosen]
+    assert np.allclose(results(text, X, np.array(index, np.int32))[0], expected)
+
+
 def test_a_known_number_leaves_one_branch() -> None:
     body = BRANCHES.replace("%c0 =", "%b = stablehlo.constant dense<1> : tensor<i32>\n    %c0 =")
     assert operators(convert(program(body, [KIND], [KIND]))) == {"MUL": 1}

@@ -41,6 +41,13 @@ WINDOWS = {
     "volumes": Window(
         (2, 4, 6, 5, 3), (1, 2, 2, 2, 1), f"{NONE}, {NONE}, {NONE}, [0, 1], {NONE}", (1, 2, 2, 2, 1), (2, 2, 3, 3, 3)
     ),
+    "tiles": Window((2, 8, 6, 3), (1, 2, 3, 1), f"{NONE}, {NONE}, {NONE}, {NONE}", (1, 2, 3, 1), (2, 4, 2, 3)),
+    "tiles of volumes": Window(
+        (2, 4, 6, 4, 3), (1, 2, 3, 2, 1), f"{NONE}, {NONE}, {NONE}, {NONE}, {NONE}", (1, 2, 3, 2, 1), (2, 2, 2, 2, 3)
+    ),
+    "dilated in steps": Window(
+        IMAGE, (1, 2, 2, 1), f"{NONE}, [1, 0], {NONE}, {NONE}", (1, 2, 2, 1), (2, 4, 3, 3), (1, 2, 2, 1)
+    ),
     "batches and channels": Window((4, 6, 6), (2, 1, 2), f"{NONE}, {NONE}, {NONE}", (2, 1, 2), (2, 6, 3)),
     "long": Window((2, 30), (1, 11), f"{NONE}, [1, 0]", (1, 2), (2, 11)),
     "running": Window((2, 7, 3), (1, 7, 1), f"{NONE}, [6, 0], {NONE}", (1, 1, 1), (2, 7, 3)),

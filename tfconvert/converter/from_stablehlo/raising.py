@@ -73,12 +73,13 @@ _DECOMPOSITIONS = (
     "compute it before the export if it depends on constants only; jax.scipy.linalg.cho_factor and cho_solve convert, "
     "which solve systems with positive definite matrices of up to 32 rows"
 )
-_RANDOM = "pass the random numbers, or what is made of them, as an argument of the function; constant keys convert"
+_RANDOM = "draw them by jax.random with a key of the default kind, or pass them as an argument of the function"
 _HINTS: Mapping[str, str] = {
     "@lapack_": _DECOMPOSITIONS,
     "@Eigh": _DECOMPOSITIONS,
     "@Qr": _DECOMPOSITIONS,
     "rng": _RANDOM,
+    "@stablehlo.dynamic_rng": _RANDOM,
 }
 
 

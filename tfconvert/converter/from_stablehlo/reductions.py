@@ -66,7 +66,9 @@ def _reduced(raised: RaisedOp, name: str, x: EmittedTensor, init: EmittedTensor,
         return complex_of(*(_reduced(raised, name, part, start, axes) for part, start in each))
     sizes = raised.sizes(x)
     made = raised.unsqueezed(x)
-    if made is not None and not {*made[1]} & {*axes}:
+    if axes and all(sizes[axis] == 1 for axis in axes):
+        found = raised.reshaped(x, [size for axis, size in enumerate(sizes) if axis not in axes])
+    elif made is not None and not {*made[1]} & {*axes}:
         x, inserted = made
         axes = [axis - sum(one < axis for one in inserted) for axis in axes]
         kept = [size for axis, size in enumerate(sizes) if axis not in raised.ints("dimensions")]
@@ -274,7 +276,12 @@ def _position(raised: RaisedOp, name: str, axes: Sequence[int]) -> Sequence[Emit
     need(known is not None and known == 0 and is_neutral(raised, body, init), "it begins with a value of its own")
     wide = x.cast(np.int32) if x.dtype == np.bool_ else x.cast(wide_type(body, x.dtype))
     dtype = positions.dtype
-    found = x.op(f"Arg{name}", wide, axes[0], output_type=dtype if dtype == np.int64 else np.dtype(np.int32))
+    found = x.op(
+        f"Arg{name}",
+        x if x.dtype == np.bool_ else wide,
+        axes[0],
+        output_type=dtype if dtype == np.int64 else np.dtype(np.int32),
+    )
     return [x.op(name, wide, [axes[0]]).cast(x.dtype), found.cast(dtype)]
 
 

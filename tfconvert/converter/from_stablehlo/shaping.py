@@ -19,6 +19,7 @@ from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.schema.dialects import dims, tensor_data
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
 
 
 def _constant(raised: RaisedOp) -> EmittedTensor:
@@ -201,6 +202,9 @@ def sliced(
     ]
     if all(whole):
         return operand
+    part = _part_of(raised, operand, starts, limits) if set(strides) == {1} else None
+    if part is not None:
+        return part
     if set(strides) == {1} and min(*starts, *limits) > dims.UNKNOWN:
         lengths = [
             -1 if is_whole and size < 0 else limit - start
@@ -218,6 +222,30 @@ def sliced(
         if isinstance(bound, list):
             bound[:] = [0 if is_whole else each for each, is_whole in zip(bound, whole, strict=True)]
     return operand.op("StridedSlice", operand, *bounds, list(strides), begin_mask=mask, end_mask=mask)  # type: ignore[no-any-return]
+
+
+def _part_of(
+    raised: RaisedOp, operand: EmittedTensor, starts: Sequence[int], limits: Sequence[int]
+) -> EmittedTensor | None:
+    """Returns the tensor that a slice of several tensors, one after the other, is."""
+    owner = operand.value.owner
+    if not isinstance(owner, Operation) or owner.name != "tf.ConcatV2":
+        return None
+    *parts, axis = map(raised.tensor, owner.operands)
+    along = raised.known(axis)
+    if along is None:
+        return None
+    at, begin = int(along) % operand.rank, 0
+    for part in parts:
+        wanted = list(raised.sizes(operand))
+        size = raised.sizes(part)[at]
+        wanted[at] = begin + size
+        if size < 0 or begin > starts[at]:
+            return None
+        if starts[at] == begin and list(limits) == wanted and not any(starts[:at]) and not any(starts[at + 1 :]):
+            return part
+        begin += size
+    return None
 
 
 def _real_dynamic_slice(raised: RaisedOp) -> EmittedTensor:
