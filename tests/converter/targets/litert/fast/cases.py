@@ -238,6 +238,9 @@ FAST_CASES = [
     FastCase(
         "mask-by-minimum", (1, 12, 128, 128), _masked(np.tril(np.ones((1, 12, 128, 128), bool))), "minimum softmax"
     ),
+    FastCase(
+        "mask-by-minimum", (1, 4, 160, 160), _masked(np.tril(np.ones((160, 160), bool))), "select_v2 minimum softmax"
+    ),
     FastCase("mask-by-minimum", (1, 4, 64, 64), _masked(), "reduce_max greater select_v2 minimum minimum softmax"),
     FastCase(
         "softmax-by-steps", (1, 64, 64, 5), lambda g, x: g.op("softmax", x, beta=1.0), f"reshape {_TRANSPOSED} reshape"
