@@ -506,3 +506,65 @@ def policy() -> Any:
         x = layers.Conv2D(filters, kernel, strides, activation="relu")(x)
     x = layers.Dense(256, activation="relu")(layers.Flatten()(x))
     return Model(inputs, [keras.ops.log_softmax(layers.Dense(6)(x)), layers.Dense(1)(x)])
+
+
+def audio_unet() -> Any:
+    """An encoder and a decoder over samples, with transposed convolutions of one dimension (Demucs)."""
+    import keras
+    from keras import Model, layers
+
+    inputs = x = layers.Input((1024, 1))
+    skips = []
+    for filters in (16, 32, 48):
+        x = layers.Conv1D(filters, 8, 4, padding="same", activation="relu")(x)
+        left, gate = keras.ops.split(layers.Conv1D(2 * filters, 1)(x), 2, axis=-1)
+        x = left * keras.ops.sigmoid(gate)
+        skips.append(x)
+    for filters in (32, 16, 8):
+        x = layers.Conv1DTranspose(filters, 8, 4, padding="same", activation="relu")(x + skips.pop())
+    return Model(inputs, layers.Conv1D(1, 1)(x))
+
+
+def attention_gates() -> Any:
+    """Gates by channels and by pixels (CBAM), and enlarging by the nearest pixels."""
+    import keras
+    from keras import Model, layers
+
+    def gated(x: Any) -> Any:
+        dense = [layers.Dense(x.shape[-1] // 4, activation="relu"), layers.Dense(x.shape[-1])]
+        pooled = [layers.GlobalAveragePooling2D(keepdims=True)(x), layers.GlobalMaxPooling2D(keepdims=True)(x)]
+        x = x * keras.ops.sigmoid(sum(dense[1](dense[0](each)) for each in pooled))
+        pixels = [keras.ops.mean(x, -1, keepdims=True), keras.ops.max(x, -1, keepdims=True)]
+        return x * layers.Conv2D(1, 7, padding="same", activation="sigmoid")(layers.Concatenate()(pixels))
+
+    inputs = layers.Input((64, 64, 3))
+    one = gated(_conv(inputs, 16, 3, 2))
+    two = gated(_conv(one, 32, 3, 2))
+    three = gated(_conv(two, 48, 3, 2))
+    x = _conv(layers.UpSampling2D()(three), 32) + two
+    x = _conv(layers.UpSampling2D()(x), 16) + one
+    return Model(inputs, layers.Conv2D(3, 1, activation="softmax")(x))
+
+
+def pyramid() -> Any:
+    """Weighted sums of features of several sizes (BiFPN), with a focus of pixels at the beginning."""
+    import keras
+    import tensorflow as tf
+    from keras import Model, layers
+
+    inputs = layers.Input((128, 128, 3))
+    phases = [inputs[:, row::2, column::2] for row, column in ((0, 0), (1, 0), (0, 1), (1, 1))]
+    x = _conv(keras.ops.concatenate(phases, -1), 24, 3, 2, "silu")
+    levels = []
+    for _ in range(3):
+        x = layers.SeparableConv2D(48, 3, 2, padding="same")(x)
+        x = layers.Activation("silu")(layers.BatchNormalization()(x))
+        levels.append(x)
+    top = levels[-1]
+    outputs = []
+    for level in reversed(levels[:-1]):
+        size = level.shape[1:3]
+        enlarged = layers.Lambda(lambda value, size=size: tf.image.resize(value, size, "nearest"))(top)
+        top = _conv(0.6 * level + 0.4 * enlarged, 48, 3, 1, "silu")
+        outputs.append(layers.Reshape((-1, 9))(layers.Conv2D(27, 1)(top)))
+    return Model(inputs, keras.ops.softmax(keras.ops.concatenate(outputs, 1)))

@@ -448,3 +448,74 @@ def diffusion() -> Any:
         y = layers.Reshape((256, 64))(layers.GroupNormalization(8)(x))
         x = x + layers.Reshape((16, 16, 64))(layers.MultiHeadAttention(2, 32)(y, y))
     return Model([images, time], layers.Conv2D(4, 3, padding="same")(keras.ops.silu(layers.GroupNormalization(8)(x))))
+
+
+def timm_vit() -> Any:
+    """A class token, one product for query, key and value that indices take apart, and the token's row at the end."""
+    import tensorflow as tf
+
+    make, depth, heads, count = Weights(5), 96, 3, 50
+    patches, position, token = make(8, 8, 3, depth), make(1, count, depth), make(1, 1, depth)
+    blocks = [
+        (
+            [(make(depth, base=1), make(depth)) for _ in range(2)],
+            (make(depth, 3 * depth), make(3 * depth)),
+            (make(depth, depth), make(depth)),
+            (make(depth, 4 * depth), make(4 * depth)),
+            (make(4 * depth, depth), make(depth)),
+        )
+        for _ in range(3)
+    ]
+    last, head = (make(depth, base=1), make(depth)), make(depth, 50)
+
+    def call(images: Any) -> Any:
+        x = tf.reshape(tf.nn.conv2d(images, patches, 8, "VALID"), (-1, count - 1, depth))
+        x = tf.concat([tf.tile(token, (tf.shape(x)[0], 1, 1)), x], 1) + position
+        for norms, joint, output, first, second in blocks:
+            y = tf.matmul(_norm(tf, x, *norms[0]), joint[0]) + joint[1]
+            y = tf.transpose(tf.reshape(y, (-1, count, 3, heads, depth // heads)), (2, 0, 3, 1, 4))
+            query, key, value = y[0], y[1], y[2]
+            scores = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) * (depth // heads) ** -0.5)
+            context = tf.reshape(tf.transpose(tf.matmul(scores, value), (0, 2, 1, 3)), (-1, count, depth))
+            x = x + tf.matmul(context, output[0]) + output[1]
+            y = _gelu(tf, tf.matmul(_norm(tf, x, *norms[1]), first[0]) + first[1], False)
+            x = x + tf.matmul(y, second[0]) + second[1]
+        return tf.matmul(_norm(tf, x, *last)[:, 0], head)
+
+    return call
+
+
+def gpt_j() -> Any:
+    """Pairs of neighbours that are rotated, attention and dense layers side by side."""
+    import tensorflow as tf
+
+    make, length, depth, heads = Weights(6), 48, 128, 4
+    width = depth // heads
+    blocks = [
+        ((make(depth, base=1), make(depth)), [make(depth, depth) for _ in range(4)], make(depth, 512), make(512, depth))
+        for _ in range(2)
+    ]
+    words = make(1000, depth)
+    angles = np.arange(length)[:, None] / 10000 ** (np.arange(0, width, 2) / width)
+    cosines, sines = (tf.constant(np.repeat(f(angles), 2, -1).astype("f")) for f in (np.cos, np.sin))
+
+    def rotate(x: Any) -> Any:
+        turned = tf.reshape(tf.stack([-x[..., 1::2], x[..., ::2]], -1), tf.shape(x))
+        return x * cosines + turned * sines
+
+    def call(tokens: Any) -> Any:
+        x = tf.gather(words, tokens)
+        mask = tf.linalg.band_part(tf.ones((length, length), tf.bool), -1, 0)
+        for norm, weights, first, second in blocks:
+            y = _norm(tf, x, *norm)
+            query, key, value = (
+                tf.transpose(tf.reshape(tf.matmul(y, weight), (1, length, heads, width)), (0, 2, 1, 3))
+                for weight in weights[:3]
+            )
+            scores = tf.matmul(rotate(query), rotate(key), transpose_b=True) / math.sqrt(width)
+            scores = tf.nn.softmax(tf.where(mask, scores, scores.dtype.min))
+            context = tf.reshape(tf.transpose(tf.matmul(scores, value), (0, 2, 1, 3)), (1, length, depth))
+            x = x + tf.matmul(context, weights[3]) + tf.matmul(_gelu(tf, tf.matmul(y, first), True), second)
+        return tf.matmul(x[:, -1], words, transpose_b=True)
+
+    return call

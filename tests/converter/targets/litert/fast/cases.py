@@ -184,6 +184,15 @@ def _deconvolved(channels: int, size: int, stride: int, padding: str = "SAME") -
     return make
 
 
+def _deconvolved_rows(g: Graph, x: Value) -> Value:
+    batch, _, length, inputs = _shape(x)
+    options: dict[str, Any] = {"padding": "SAME", "stride_h": 1, "stride_w": 4, "fused_activation_function": "NONE"}
+    shape = (batch, 1, 4 * length, 16)
+    return g.op(
+        "transpose_conv", list(shape), random(16, 1, 8, inputs, scale=0.1), x, random(16), shape=shape, **options
+    )
+
+
 def _pooler(name: str) -> Callable[[Graph, Value], Value]:
     """A dense layer with a residual connection and a normalization, of which the first row is used."""
 
@@ -228,6 +237,9 @@ FAST_CASES = [
     FastCase("pool-by-slice-average", (1, 32, 32, 44), _pooled("average_pool_2d"), "reshape slice reshape"),
     FastCase(
         "mask-by-minimum", (1, 12, 128, 128), _masked(np.tril(np.ones((1, 12, 128, 128), bool))), "minimum softmax"
+    ),
+    FastCase(
+        "mask-by-minimum", (1, 4, 160, 160), _masked(np.tril(np.ones((160, 160), bool))), "select_v2 minimum softmax"
     ),
     FastCase("mask-by-minimum", (1, 4, 64, 64), _masked(), "reduce_max greater select_v2 minimum minimum softmax"),
     FastCase(
@@ -274,6 +286,7 @@ FAST_CASES = [
         _deconvolved(8, 5, 3, "VALID"),
         "pad conv_2d{RELU} depth_to_space slice",
     ),
+    FastCase("transpose-by-convolution", (1, 1, 200, 32), _deconvolved_rows, "pad conv_2d reshape slice"),
     FastCase(
         "narrow-strided_slice",
         (1, 64, 128),

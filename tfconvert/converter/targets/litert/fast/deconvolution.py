@@ -4,7 +4,8 @@
 
 A result pixel has a position within a block of s x s pixels. All pixels of one position read the same weights, those
 at every s-th place of the filter. So one convolution with s * s times as many channels computes a block for each input
-pixel. Its multiplications are as many, except that filters become a multiple of the stride in size, with zeros.
+pixel. Its multiplications are as many, except that filters become a multiple of the stride in size, with zeros. Along
+rows alone, blocks are in place already, and a reshape makes pixels of them.
 """
 
 from __future__ import annotations
@@ -40,23 +41,25 @@ def _by_convolution(op: Operation) -> Emit:
     _, filters, x, *bias = op.operands
     shape, image = large(op.results[0]), sized(x)
     need(not bias or tfl.is_absent(bias[0]) or constant_of(bias[0]) is not None, "the bias is computed")
-    weights, stride = constant_of(filters), tfl.attribute(op, "stride_h")
+    weights, strides = constant_of(filters), (tfl.attribute(op, "stride_h"), tfl.attribute(op, "stride_w"))
     need(is_float(x) and is_float(filters), "it isn't of 32-bit floats")
-    need(1 < stride <= _MAX_STRIDE and tfl.attribute(op, "stride_w") == stride, "the strides aren't small and equal")
+    need(1 < strides[1] <= _MAX_STRIDE and strides[0] in (1, strides[1]), "the strides aren't small and equal")
     need(min(*shape[1:], *image[1:]) > 0, "a size is unknown")
     outputs, *kernel, inputs = weights.shape
     padding = [0, 0]
     if tfl.attribute(op, "padding") == "SAME":
-        need([dim * stride for dim in image[1:3]] == list(shape[1:3]), "the size isn't a multiple of the stride")
-        padding = [max(size - stride, 0) // 2 for size in kernel]
-    taps = [-(-size // stride) for size in kernel]
-    zeros = (taps[0] * taps[1] * stride * stride - kernel[0] * kernel[1]) * outputs * inputs * 4
+        whole = [dim * stride for dim, stride in zip(image[1:3], strides, strict=True)]
+        need(whole == list(shape[1:3]), "the size isn't a multiple of the stride")
+        padding = [max(size - stride, 0) // 2 for size, stride in zip(kernel, strides, strict=True)]
+    taps = [-(-size // stride) for size, stride in zip(kernel, strides, strict=True)]
+    copies = strides[0] * strides[1]
+    zeros = (taps[0] * taps[1] * copies - kernel[0] * kernel[1]) * outputs * inputs * 4
     need(zeros <= _MAX_ZEROS, "the filter would become much larger")
     blocks = [
-        max(-(-(out + pad) // stride), dim) for out, pad, dim in zip(shape[1:3], padding, image[1:3], strict=True)
+        max(-(-(out + pad) // stride), dim)
+        for out, pad, dim, stride in zip(shape[1:3], padding, image[1:3], strides, strict=True)
     ]
     pads = [(tap - 1, block - dim) for tap, block, dim in zip(taps, blocks, image[1:3], strict=True)]
-    channels = outputs * stride * stride
 
     def emit_convolution(emit: LiteRTBuilder) -> Value:
         value = x
@@ -64,17 +67,20 @@ def _by_convolution(op: Operation) -> Emit:
             amounts = emit.constant(np.array([(0, 0), *pads, (0, 0)], np.int32))
             padded = [image[0], *(dim + sum(pad) for dim, pad in zip(image[1:3], pads, strict=True)), inputs]
             value = emit.tfl("pad", (value, amounts), like(x, padded))
-        moved = emit.constant(_rearranged(weights, taps, stride))
+        moved = emit.constant(_rearranged(weights, taps, strides))
         options = {
             "padding": "VALID",
             **{f"stride_{side}": 1 for side in "hw"},
             **{f"dilation_{side}_factor": 1 for side in "hw"},
             "fused_activation_function": tfl.attribute(op, "fused_activation_function"),
         }
-        shifts = emit.constant(_repeated(bias, outputs, stride * stride))
-        value = emit.tfl("conv_2d", (value, moved, shifts), like(x, [image[0], *blocks, channels]), options)
-        full = [shape[0], *(block * stride for block in blocks), outputs]
-        value = emit.tfl("depth_to_space", (value,), like(x, full), {"block_size": stride})
+        shifts = emit.constant(_repeated(bias, outputs, copies))
+        value = emit.tfl("conv_2d", (value, moved, shifts), like(x, [image[0], *blocks, outputs * copies]), options)
+        full = [shape[0], *(block * stride for block, stride in zip(blocks, strides, strict=True)), outputs]
+        if strides[0] == 1:
+            value = emit.reshape(value, full)
+        else:
+            value = emit.tfl("depth_to_space", (value,), like(x, full), {"block_size": strides[0]})
         if tuple(full) == tuple(shape):
             return value
         return FastBuilder(emit).slice(value, (0, *padding, 0), shape)
@@ -82,17 +88,17 @@ def _by_convolution(op: Operation) -> Emit:
     return emit_convolution
 
 
-def _rearranged(weights: Constant, taps: list[int], stride: int) -> Constant:
+def _rearranged(weights: Constant, taps: list[int], strides: tuple[int, int]) -> Constant:
     """Returns the filter of the convolution: for each position in a block, every s-th weight in reverse order."""
     outputs, height, width, inputs = weights.shape
-    rows, columns = (tap * stride for tap in taps)
+    rows, columns = (tap * stride for tap, stride in zip(taps, strides, strict=True))
     pads = ((0, 0), (0, rows - height), (0, columns - width), (0, 0))
     whole = tensor_data.defer("pad", (weights,), (outputs, rows, columns, inputs), pads)
-    shape = (outputs, taps[0], stride, taps[1], stride, inputs)
+    shape = (outputs, taps[0], strides[0], taps[1], strides[1], inputs)
     phases = tensor_data.defer("reverse", (tensor_data.defer("reshape", (whole,), shape, shape),), shape, (1, 3))
     order = (2, 4, 0, 1, 3, 5)
     moved = tensor_data.defer("transpose", (phases,), tuple(shape[axis] for axis in order), order)
-    result = (stride * stride * outputs, *taps, inputs)
+    result = (strides[0] * strides[1] * outputs, *taps, inputs)
     return tensor_data.defer("reshape", (moved,), result, result)
 
 

@@ -36,8 +36,10 @@ from tfconvert.schema.ir.values import Value
 # The numbers up to which a masked score is taken for minus infinity.
 _MAX_MASKED = -1e4
 
-# The size of a constant mask up to which it is read, and becomes numbers.
-_MAX_READ = 1 << 20
+# The size of a constant mask up to which it is read, and up to which it is stored as numbers, which are larger. All
+# layers share the numbers of larger ones.
+_MAX_READ = 1 << 22
+_MAX_STORED = 1 << 14
 
 _HUGE = float(np.finfo(np.float32).max)
 
@@ -116,9 +118,9 @@ def _narrowed(array: Array) -> Array:
 
 def _limits(emit: LiteRTBuilder, part: _Part, number: float, *, is_kept: bool) -> Value:
     """Inserts the largest numbers that may stay: huge ones, and the number where something is masked."""
-    if isinstance(part, np.ndarray):
+    if isinstance(part, np.ndarray) and part.size <= _MAX_STORED:
         return emit.constant(np.where(part == is_kept, np.float32(_HUGE), np.float32(number)), types.F32)
-    value, shape = part
+    value, shape = (emit.constant(part), part.shape) if isinstance(part, np.ndarray) else part
     huge, low = (emit.scalar(each, types.F32) for each in (_HUGE, number))
     operands = (value, huge, low) if is_kept else (value, low, huge)
     return emit.tfl("select_v2", operands, types.tensor(types.F32, shape))

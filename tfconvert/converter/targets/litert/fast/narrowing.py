@@ -22,6 +22,7 @@ from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.accelerators.builder import like, shape_of
 from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -183,19 +184,19 @@ def _match(op: Operation) -> _Narrowing | Failure:
         return Failure("it doesn't take a small part of one dimension")
     found = _Narrowing({op.operands[0]: cut})
     # A value may have several users that are found one after the other.
-    while _extend(found):
+    while _extend(found, op.parent):
         pass
     if not any(each.name in _PRODUCTS for each in found.ops):
         return Failure("no product becomes smaller")
     return found
 
 
-def _extend(found: _Narrowing) -> bool:
-    """Adds the ops whose results are used in parts alone; returns whether there were any."""
+def _extend(found: _Narrowing, block: Block | None) -> bool:
+    """Adds the ops of a block whose results are used in parts alone; returns whether there were any."""
     before = len(found.ops)
     for value, cut in tuple(found.cuts.items()):
         op = value.owner
-        if not isinstance(op, Operation) or op in found.ops or op.name not in _OPERANDS or len(op.results) > 1:
+        if not isinstance(op, Operation) or op in found.ops or op.name not in _OPERANDS or op.parent is not block:
             continue
         slices = _needless(value, cut, found)
         axes = Failure("it is used elsewhere") if slices is None else attempt(_OPERANDS[op.name], op, cut.axis)
@@ -252,7 +253,8 @@ def _rewrite(op: Operation, match: _Narrowing, rewriter: Rewriter) -> None:
 def _part(rewriter: Rewriter, value: Value, cut: _Cut, before: Operation) -> Value:
     shape = list(shape_of(value))
     constant = tensor_data.constant_of(value)
-    if constant is not None and prod(shape) <= _MAX_READ:
+    is_float = types.element_of(value.type) == types.F32
+    if constant is not None and is_float and prod(shape) <= _MAX_READ:
         array = np.take(tensor_data.to_array(constant), range(cut.begin, cut.begin + cut.count), cut.axis)
         part = tensor_data.of_array(np.ascontiguousarray(array), types.element_of(value.type))
         return rewriter.insert(tfl.constant(part), before=before).results[0]
