@@ -14,6 +14,7 @@ from tests.support.litert import RunTFLite
 from tests.support.sample_models import traced
 from tfconvert.api import convert
 from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.ir.values import Value
 
 SHAPE = (2, 3, 4)
 
@@ -245,3 +246,25 @@ def test_a_dense_layer_absorbs_the_scale_of_scores(run_tflite: RunTFLite) -> Non
 def test_other_scales_of_scores_stay(factor: np.ndarray, is_shared: bool, run_tflite: RunTFLite) -> None:
     graph = _scores(Graph((1, 6, 8), (1, 2, 6, 4)), factor, is_shared=is_shared)
     check(graph, ["fully_connected", "reshape", "transpose", "batch_matmul", "mul"], run_tflite)
+
+
+def _of_logarithms(graph: Graph, shift: Value, axes: list[int]) -> Graph:
+    """Returns a softmax over several dimensions as Keras writes it."""
+    (x, *_), kept = graph.inputs, tuple(1 if axis in axes else dim for axis, dim in enumerate((2, 3, 4)))
+    powers = graph.op("exp", graph.op("sub", x, shift))
+    logarithm = graph.op("log", graph.op("sum", powers, axes, shape=kept, keep_dims=True))
+    total = graph.op("add", logarithm, shift, shape=kept if types.shape_of(shift.type) == kept else SHAPE)
+    return graph.returns(graph.op("exp", graph.op("sub", x, total)))
+
+
+def test_a_softmax_over_several_dimensions(run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    largest = graph.op("reduce_max", graph.inputs[0], [1, 2], shape=(2, 1, 1), keep_dims=True)
+    check(_of_logarithms(graph, largest, [1, 2]), ["reshape", "softmax", "reshape"], run_tflite)
+
+
+@pytest.mark.parametrize(("shift", "axes"), [((2, 3, 4), [1, 2]), ((1, 1, 4), [0, 1])])
+def test_other_sums_of_powers_stay(shift: tuple[int, ...], axes: list[int], run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE, shift)
+    _of_logarithms(graph, graph.inputs[1], axes)
+    check(graph, ["sub", "exp", "sum", "log", "add", "sub", "exp"], run_tflite, random(*SHAPE), random(*shift))

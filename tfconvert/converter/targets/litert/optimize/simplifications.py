@@ -14,6 +14,7 @@ Replaces softmax and similar ops, written out in other ops, by single ops.
     exp(x) / sum(exp(x), -1)                        ->  softmax(x)
     softmax(x - reduce_max(x, -1))                  ->  softmax(x)        log_softmax as well
     x - log(sum(exp(x), -1))                        ->  log_softmax(x)
+    exp(x - (log(sum(exp(x - m), axes)) + m))       ->  reshape(softmax(reshape(x)))     over the last dimensions
     1 / (1 + exp(-x))                               ->  logistic(x)
     arg_max(softmax(x), -1)                         ->  arg_max(x, -1)    log_softmax as well
 
@@ -34,6 +35,7 @@ from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -52,6 +54,32 @@ _EXP = tfl.exp(X)
 _SUM = tfl.sum(_EXP, _AXES, keep_dims=True).once()
 _MAX = tfl.reduce_max(X, _AXES, keep_dims=True)
 _CENTERED = tfl.sub(X, _MAX, **matching.PLAIN)
+
+
+_M = value("m")
+_SHIFTED = tfl.sub(X, _M, **matching.PLAIN)
+_LOGARITHM = tfl.log(tfl.sum(tfl.exp(_SHIFTED), _AXES, keep_dims=True).once()).once()
+_TOTAL = tfl.add(_LOGARITHM, _M, **matching.PLAIN).commutative().once()
+
+
+def _joined(x: Value, m: Value, axes: Array) -> types.Shape | Failure:
+    """Returns a value's shape with the last dimensions, which a reduction goes over, as one."""
+    dims, shift = matching.shape(x), matching.shape(m)
+    if dims is None or shift is None or dims.count(-1) > 1:
+        return Failure("several sizes are unknown")
+    if any(dim != 1 for dim in shift[max(len(shift) - axes.size, 0) :]):
+        return Failure("what is subtracted differs along the dimensions")
+    rank, last = len(dims), sorted(int(axis) % len(dims) for axis in axes.ravel())
+    if last != list(range(rank - len(last), rank)) or not last or -1 in dims[rank - len(last) :]:
+        return Failure("it goes over other dimensions than the last ones, or their sizes are unknown")
+    return (*dims[: rank - len(last)], math.prod(dims[rank - len(last) :]))
+
+
+_JOINED = computed(_joined, "joined")
+
+
+def _joined_type(x: Value, joined: types.Shape) -> Attribute:
+    return types.tensor(types.element_of(x.type), joined)
 
 
 def _sigmoid(name: str, negative: Op) -> Pattern[Any]:
@@ -114,6 +142,18 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         tfl.softmax(_CENTERED, beta=attr("beta")),
         tfl.softmax(X, beta=attr("beta")),
         where=[_LAST, check("beta is negative", lambda beta: beta > 0)],
+        benefit=15,
+    ),
+    own_rule(
+        "softmax-of-logarithms",
+        tfl.exp(tfl.sub(X, _TOTAL, **matching.PLAIN).once()),
+        tfl.reshape(
+            tfl.softmax(
+                tfl.reshape(X, computed(lambda joined: np.array(joined, np.int32))).typed(_joined_type), beta=1.0
+            ).typed(_joined_type),
+            computed(lambda root: np.array(matching.shape(root.results[0]), np.int32)),
+        ),
+        where=[_JOINED, matching.KEEPS_SHAPE],
         benefit=15,
     ),
     own_rule("centered-log-softmax", tfl.log_softmax(_CENTERED), tfl.log_softmax(X), where=[_LAST], benefit=15),
