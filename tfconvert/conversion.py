@@ -198,19 +198,24 @@ def _run(
     report = recorder.report(source.name)._replace(
         interfaces=interfaces,
         input_notes=input_notes,
-        size=file.size,
         operations_kind=kind,
+        arena=target.arena(file),
+        graphs=None if keep is None else keep.graphs(module) | _all_acceptances(module, options.target),
+        acceptances=_acceptances(module, options.target),
+    )
+    return file, _with_file(report, file)
+
+
+def _with_file(report: Report, file: ConvertedFile) -> Report:
+    return report._replace(
+        size=file.size,
         operators=file.operators,
         bytes_by_operator=file.bytes_by_operator,
         operator_versions=file.versions,
         min_runtime_version=file.min_runtime_version,
         custom_operators=file.custom_operators,
-        arena=target.arena(file),
-        graphs=None if keep is None else keep.graphs(module) | _all_acceptances(module, options.target),
-        acceptances=_acceptances(module, options.target),
         beside=tuple(filter(None, file.parts)),
     )
-    return file, report
 
 
 def _acceptances(module: ModuleOp, target: object) -> tuple[Acceptance, ...]:
