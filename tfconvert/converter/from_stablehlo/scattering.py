@@ -354,9 +354,7 @@ class _Scatter:
         self, rows: EmittedTensor, ids: EmittedTensor, updates: EmittedTensor, segment: str, count: Number
     ) -> EmittedTensor:
         found: EmittedTensor = updates.op(f"UnsortedSegment{segment}", updates, ids, count)
-        old = tensor_data.constant_of(rows.value)
-        neutral = _NEUTRAL[segment](rows.dtype)
-        is_neutral = old is not None and bool(np.all(tensor_data.to_array(old) == neutral))
+        is_neutral = self.raised.only_element(rows) == _NEUTRAL[segment](rows.dtype)
         if segment in ("Sum", "Prod"):
             return found if is_neutral else rows + found if segment == "Sum" else rows * found
         extreme = found if is_neutral else found.maximum(rows) if segment == "Max" else found.minimum(rows)
