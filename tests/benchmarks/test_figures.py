@@ -104,7 +104,10 @@ def test_the_official_converter_is_compared_in_wall_and_cpu_time() -> None:
 
 
 def test_the_stage_table_has_a_column_a_size() -> None:
-    points = [Point("deep", 10, 1, 1, 1, {"import": 0.25}), Point("deep", 100, 1, 1, 1, {"import": 1.5, "optimize": 2.0})]
+    points = [
+        Point("deep", 10, 1, 1, 1, {"import": 0.25}),
+        Point("deep", 100, 1, 1, 1, {"import": 1.5, "optimize": 2.0}),
+    ]
     assert scaling.stage_table(points) == [
         "| stage | deep 10 | deep 100 |",
         "| --- | ---: | ---: |",
