@@ -95,6 +95,7 @@ _ALLOWED = {
     ("converter.targets.litert.legalize.legalizations", "TABLE.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.accelerators.rewrites", "_ALL.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.accelerators.rewrites", "_ALWAYS.load"): _OPENS_NO_FILE,
+    ("converter.targets.litert.fast.fast_patterns", "table.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.optimize.optimizations", "_TABLE.load"): _OPENS_NO_FILE,
     ("converter.validation.runtimes_check", "log.read_text"): "the child's own log",
     ("converter.validation.runtimes_check", "path.open"): "a file for the child, in a directory of its own",
