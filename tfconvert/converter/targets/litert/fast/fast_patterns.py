@@ -15,7 +15,7 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 # Those for all numbers, those for floats, and those for what becomes integers.
 _COMMON = (
     LazyModule("fast.narrowing", "slice strided_slice"),
-    LazyModule("fast.slices", "average_pool_2d max_pool_2d pack split_v strided_slice"),
+    LazyModule("fast.slices", "pack split_v strided_slice"),
     LazyModule("fast.borders", "mirror_pad resize_nearest_neighbor tile"),
     LazyModule("fast.groups", "mean sum"),
 )

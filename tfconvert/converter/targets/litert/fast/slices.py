@@ -9,7 +9,6 @@ leaves out nothing between its ends.
     strided_slice(x, ::s) of the last dimension     ->  reshape(slice(transpose(reshape(x))))
     concatenation(x[r::2, c::2] for all r, c)       ->  reshape(transpose(reshape(x))), or space_to_depth(x)
     split_v(x)                                      ->  slice(x), slice(x)
-    max_pool_2d{1x1, stride s}(x)                   ->  strided_slice(x, ::s), as above; average_pool_2d as well
     pack(x, y){last axis}                           ->  reshape(transpose(concatenation(reshape(x), reshape(y))))
 """
 
@@ -220,27 +219,6 @@ def _by_slices(op: Operation) -> Emit:
     return emit_slices
 
 
-def _pooled(op: Operation) -> Emit:
-    shape, target = sized(op.operands[0]), large(op.results[0])
-    need(tfl.attribute(op, "filter_width") == tfl.attribute(op, "filter_height") == 1, "it pools several pixels")
-    need(tfl.attribute(op, "fused_activation_function") == "NONE", "an activation follows")
-    strides = (tfl.attribute(op, "stride_h"), tfl.attribute(op, "stride_w"))
-    need(max(strides) > 1 and min(shape[1:]) > 0, "it takes each pixel, or a size is unknown")
-    cut = [count * stride for count, stride in zip(target[1:3], strides, strict=True)]
-    need(all(size <= dim for size, dim in zip(cut, shape[1:3], strict=True)), "the last pixels end within a stride")
-    (rows, columns), channels = target[1:3], shape[3]
-
-    def emit_slice(emit: LiteRTBuilder) -> Value:
-        build, value = FastBuilder(emit), op.operands[0]
-        if cut != list(shape[1:3]):
-            value = build.slice(value, (0, 0, 0, 0), (shape[0], *cut, channels))
-        lines = -1 if shape[0] < 0 else shape[0] * rows
-        value = build.reshape(value, (lines, strides[0], columns, strides[1] * channels))
-        return build.reshape(build.slice(value, (0, 0, 0, 0), (lines, 1, columns, channels)), target)
-
-    return emit_slice
-
-
 def _every_nth_of_last(op: Operation, spans: Sequence[_Span]) -> Emit:
     shape, target, last = sized(op.operands[0]), sized(op.results[0]), spans[-1]
     need(
@@ -317,6 +295,4 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     fast("phases", "concatenation", _phases, benefit=3),
     fast("interleave", "pack", _interleaved),
     fast("split-by-slices", "split_v", _by_slices),
-    fast("pool-by-slice-max", "max_pool_2d", _pooled),
-    fast("pool-by-slice-average", "average_pool_2d", _pooled),
 )
