@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -209,8 +210,8 @@ def _run(
 def _with_file(report: Report, file: ConvertedFile) -> Report:
     return report._replace(
         size=file.size,
-        operators=file.operators,
-        bytes_by_operator=file.bytes_by_operator,
+        operators=Counter(file.operators),
+        bytes_by_operator=Counter(file.bytes_by_operator),
         operator_versions=file.versions,
         min_runtime_version=file.min_runtime_version,
         custom_operators=file.custom_operators,
