@@ -3,10 +3,10 @@
     python -m benchmarks.instructions            exit status 1 if a count differs by more than 3%
     python -m benchmarks.instructions --write    record the counts of this commit
 
-Counts don't depend on what else the machine does: two runs differ by less than a millionth. So a change that costs one
-percent is seen at once, where times would need dozens of runs. They do depend on the builds of Python and of the
-libraries, which the table names. Where these differ, the commit that recorded the table is measured again, and the
-comparison is with that.
+Counts don't depend on what else the machine does: two runs differ by less than a millionth, and runs in two
+directories by less than a thousandth. So a change that costs one percent is seen at once, where times would need
+dozens of runs. They do depend on the builds of Python and of the libraries, which the table names. Where these
+differ, the commit that recorded the table is measured again, and the comparison is with that.
 
 Valgrind counts, of whole processes: interpreter, start-up and conversion. A first run, which isn't counted, compiles
 the modules. Hashes of strings and the environment are fixed.
