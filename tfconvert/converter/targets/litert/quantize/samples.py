@@ -481,8 +481,9 @@ def _unlike(what: str, value: Array, shape: tuple[int, ...]) -> ConversionError:
         return _sample_error(message, "the first dimension is the batch: pass image[None] for a single image")
     batch = len(shape) - len(own)
     if batch in (0, 1):
-        axis = next(axis for axis, dim in enumerate(own) if shape[axis + batch] not in (-1, dim))
-        message += f": dimension {axis} has to be {shape[axis + batch]}"
+        expected = zip(range(len(own)), own, shape[batch:], strict=True)
+        unlike = [f": dimension {axis} has to be {size}" for axis, dim, size in expected if size not in (-1, dim)]
+        message += "".join(unlike[:1])
     return _sample_error(message, "resize the samples, or set other sizes with input_shapes (--input-shape)")
 
 
