@@ -87,6 +87,6 @@ def cases() -> Iterator[Case]:
         x = within(kind, value, -1, 0.9)
         layer = _lstm(x, "i8", None, arrays)
         yield _without(layer, *_INPUT_GATE)  # follows from the forget gate
-        for gates in (*((bias,) for bias in _LSTM_BIASES), _LSTM_BIASES):
+        for gates in (*((index,) for index in _LSTM_BIASES), _LSTM_BIASES):
             yield _without(layer, *gates)
         yield _without(_rnn(x, "i8", None, arrays), _RNN_BIAS)

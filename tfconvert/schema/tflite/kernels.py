@@ -151,9 +151,10 @@ CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
 
 `same`: all scales and zero points are equal; `centred`: all zero points are 0; `fixed`: the result has the scale and
 the zero point of `fixed_result`; `offset`: a constant has a zero point; `other-bias`: the bias's scale is not the
-product of the other two; `unbiased`: a gate of a recurrent layer has weights but no bias; `grouped`: a convolution in groups; `asymmetric`: the kernel may quantize its float operand
-with a zero point; `adjoint`: the second matrix is transposed; `powers`: all scales are powers of two, and no option
-forbids the kernel to use that; `sums`: an option states the type of the bias and of the sums of products.
+product of the other two; `unbiased`: a gate of a recurrent layer has weights but no bias; `grouped`: a convolution in
+groups; `asymmetric`: the kernel may quantize its float operand with a zero point; `adjoint`: the second matrix is
+transposed; `powers`: all scales are powers of two, and no option forbids the kernel to use that; `sums`: an option
+states the type of the bias and of the sums of products.
 """
 
 
