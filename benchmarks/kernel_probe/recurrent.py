@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ _LSTM: Mapping[str, Any] = {
     "diagonal_recurrent_tensors": False,
 }
 _RNN = {"fused_activation_function": "TANH", "time_major": False}
+
+# Indices of operands: biases, and the weights and the bias of the input gate.
+_LSTM_BIASES, _RNN_BIAS, _INPUT_GATE = (12, 13, 14, 15), 3, (1, 5, 12)
 
 # The scale of an LSTM's cell state, which must be a power of two.
 CELL_SCALE = 2.0**-11
@@ -59,6 +63,12 @@ def _rnn(x: Tensor, form: str, axis: int | None, arrays: Sequence[Array], *, asy
     return Case("UNIDIRECTIONAL_SEQUENCE_RNN", operands, [result], options)
 
 
+def _without(case: Case, *absent: int) -> Case:
+    """Returns the same call without some operands."""
+    operands = [None if index in absent else operand for index, operand in enumerate(case.operands)]
+    return replace(case, operands=operands)
+
+
 def cases() -> Iterator[Case]:
     """Yields all calls."""
     draw = random(3000)
@@ -73,3 +83,10 @@ def cases() -> Iterator[Case]:
                     yield build(x, form, axis, arrays)
                     if kind == "f32":
                         yield build(x, form, axis, arrays, asymmetric=True)
+    for kind in ("f32", "i8"):
+        x = within(kind, value, -1, 0.9)
+        layer = _lstm(x, "i8", None, arrays)
+        yield _without(layer, *_INPUT_GATE)  # follows from the forget gate
+        for gates in (*((index,) for index in _LSTM_BIASES), _LSTM_BIASES):
+            yield _without(layer, *gates)
+        yield _without(_rnn(x, "i8", None, arrays), _RNN_BIAS)

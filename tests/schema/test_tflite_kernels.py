@@ -70,6 +70,32 @@ def test_many_operands_have_the_distinct_forms_in_their_signature_and_states_are
     assert signature == "i8,i8w,f32,i16>i8"
 
 
+def _layer(*absent: int) -> Call:
+    """Returns the call of an LSTM without some operands."""
+    operands = [I8, *[constant("INT8", 0.5)] * 8, *[ABSENT] * 3, *[constant("INT32", 0.25)] * 4]
+    operands += [ABSENT, ABSENT, I8, I16, *[ABSENT] * 4]
+    return Call(tuple(ABSENT if index in absent else each for index, each in enumerate(operands)), (I8,))
+
+
+@pytest.mark.parametrize(
+    ("absent", "expected"),
+    [
+        ((), OK),
+        ((1, 5, 12), OK),
+        ((12,), CRASHES),
+        ((1, 5, 12, 13), CRASHES),
+        ((14, 15), CRASHES),
+        ((12, 13, 14, 15), CRASHES),
+    ],
+)
+def test_every_gate_with_weights_needs_a_bias(absent: tuple[int, ...], expected: str) -> None:
+    call = _layer(*absent)
+    assert ("unbiased" in kernels.conditions("UNIDIRECTIONAL_SEQUENCE_LSTM", call)) is (expected == CRASHES)
+    found = kernels.outcome("UNIDIRECTIONAL_SEQUENCE_LSTM", call)
+    assert found is not None
+    assert (found.builtin, found.xnnpack) == (expected, expected)
+
+
 FILTER, BIAS = constant("INT8", 0.5, 0.25, axis=0), constant("INT32", 0.25, 0.125, axis=0)
 
 

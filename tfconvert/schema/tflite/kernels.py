@@ -89,6 +89,22 @@ def _has_other_bias(operator: str, call: Call) -> bool:
     return off or any(bias.zero_points)
 
 
+# The weights and the bias of each gate of recurrent operators, by name.
+_GATES = (
+    ("input_to_input_weights", "input_gate_bias"),
+    ("input_to_forget_weights", "forget_gate_bias"),
+    ("input_to_cell_weights", "cell_bias"),
+    ("input_to_output_weights", "output_gate_bias"),
+)
+
+
+def _lacks_gate_bias(operator: str, call: Call) -> bool:
+    named = _named(operator, call)
+    return any(
+        named.get(weights, ABSENT_OPERAND).type and not named.get(bias, ABSENT_OPERAND).type for weights, bias in _GATES
+    )
+
+
 def _named(operator: str, call: Call) -> Mapping[str, Operand]:
     declared = operators.lookup(operator.lower())
     names = [value.name for value in declared.operands] if declared is not None else []
@@ -124,6 +140,7 @@ CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
     "fixed": _has_fixed_result,
     "offset": _has_offset_constant,
     "other-bias": _has_other_bias,
+    "unbiased": _lacks_gate_bias,
     "grouped": _has_groups,
     "asymmetric": _is_asymmetric,
     "adjoint": _is_adjoint,
@@ -134,9 +151,10 @@ CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
 
 `same`: all scales and zero points are equal; `centred`: all zero points are 0; `fixed`: the result has the scale and
 the zero point of `fixed_result`; `offset`: a constant has a zero point; `other-bias`: the bias's scale is not the
-product of the other two; `grouped`: a convolution in groups; `asymmetric`: the kernel may quantize its float operand
-with a zero point; `adjoint`: the second matrix is transposed; `powers`: all scales are powers of two, and no option
-forbids the kernel to use that; `sums`: an option states the type of the bias and of the sums of products.
+product of the other two; `unbiased`: a gate of a recurrent layer has weights but no bias; `grouped`: a convolution in
+groups; `asymmetric`: the kernel may quantize its float operand with a zero point; `adjoint`: the second matrix is
+transposed; `powers`: all scales are powers of two, and no option forbids the kernel to use that; `sums`: an option
+states the type of the bias and of the sums of products.
 """
 
 

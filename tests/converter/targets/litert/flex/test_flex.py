@@ -338,3 +338,115 @@ def test_calibration_says_what_it_can_not_run(tf: ModuleType, tmp_path: Path) ->
     quantize = tfconvert.Quantize("int8", samples=[[MATRIX]])
     with pytest.raises(tfconvert.ConversionError, match="can't be run: LiteRT's package has no kernel of Flex"):
         tfconvert.convert(folder, quantize=quantize, target=tfconvert.LiteRT(allow_flex=True))
+
+
+@pytest.fixture(scope="module")
+def table(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the directory of a model that counts words in a table: looks up, inserts, and looks up again."""
+    module = tf.Module()
+    module.table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
+
+    def count(words: Any) -> Any:
+        before = module.table.lookup(words)
+        module.table.insert(words, before + 1)
+        return {"after": module.table.lookup(words), "before": before}
+
+    module.count = tf.function(count, input_signature=[tf.TensorSpec([2], tf.string)], autograph=False)
+    folder = tmp_path_factory.mktemp("table")
+    tf.saved_model.save(module, str(folder), signatures=module.count)
+    return folder
+
+
+def test_a_table_that_the_model_changes_is_in_flex_with_all_that_use_it(tf: ModuleType, table: Path) -> None:
+    official = tf.lite.TFLiteConverter.from_saved_model(str(table))
+    official.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    model = tfconvert.convert(table, target=tfconvert.LiteRT(allow_flex=True))
+    want, got = (next(iter(_custom(each).values())) for each in (official.convert(), bytes(model)))
+    assert [code for code, _ in got] == [
+        "FlexMutableHashTableV2",
+        "FlexLookupTableFindV2",
+        "FlexLookupTableInsertV2",
+        "FlexLookupTableFindV2",
+    ]
+    for (code, mine), (their_code, theirs) in zip(got, want, strict=True):
+        nodes = [pb.NodeDef.FromString(_strings(each)[1]) for each in (mine, theirs)]
+        for node in nodes:
+            node.device = ""
+            node.ClearField("experimental_debug_info")
+        assert (code, nodes[0]) == (their_code, nodes[1])
+    (told,) = (note for note in model.report.notes if note.op == "tf.MutableHashTableV2")
+    assert told.severity == "warning"
+    assert "the table is empty when the app starts" in told.message
+
+
+def test_tensorflow_keeps_the_table_from_run_to_run(tf: ModuleType, table: Path) -> None:
+    content = bytes(tfconvert.convert(table, target=tfconvert.LiteRT(allow_flex=True)))
+    for run in range(3):
+        found = _run_with_handles(tf, content, np.array([b"a", b"b"], object))
+        assert {name: value.numpy().tolist() for name, value in found.items()} == {
+            "before": [run - 1] * 2,
+            "after": [run] * 2,
+        }
+
+
+def _run_with_handles(tf: ModuleType, content: bytes, words: np.ndarray) -> dict[str, Any]:
+    """Runs a file of flex ops and additions, in the file's order; ops pass handles to each other."""
+    from tensorflow.lite.python import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    (graph,), (signature,) = model.subgraphs, model.signatureDefs
+    values = {graph.inputs[0]: tf.constant(words)}
+    for at, tensor in enumerate(graph.tensors):
+        data = model.buffers[tensor.buffer].data
+        if data is not None:
+            values[at] = tf.constant(_array(bytes(data), tensor.type, tensor.shape))
+    for op in graph.operators:
+        inputs = [values[at] for at in op.inputs]
+        if op.customOptions is None:
+            assert model.operatorCodes[op.opcodeIndex].builtinCode == schema.BuiltinOperator.ADD
+            result = tf.add(*inputs)
+        else:
+            node = pb.NodeDef.FromString(_strings(bytes(op.customOptions))[1])
+            # The others follow from the operands.
+            given = {name: attr for name, attr in node.attr.items() if name not in ("Tin", "Tout")}
+            arguments = {name: _attribute(tf, attr) for name, attr in given.items()}
+            declared = op_defs.lookup(node.op)
+            assert declared is not None
+            names = [argument.name for argument in declared.input_arg]
+            result = getattr(tf.raw_ops, node.op)(**dict(zip(names, inputs, strict=True)), **arguments)
+        if len(op.outputs):
+            values[op.outputs[0]] = result
+    return {entry.name.decode(): values[entry.tensorIndex] for entry in signature.outputs}
+
+
+def _attribute(tf: ModuleType, attr: pb.AttrValue) -> Any:
+    kind = attr.WhichOneof("value")
+    return tf.as_dtype(attr.type) if kind == "type" else getattr(attr, str(kind))
+
+
+TABLE = """
+func.func @main(%k: tensor<2xi64>, %n: tensor<i64>) -> tensor<2xi64> {
+  %0 = "tf.MutableHashTableV2"() <{key_dtype = i64, value_dtype = i64, shared_name = "t"}>
+      : () -> tensor<!tf_type.resource>
+  "tf.OTHER"(%0, %k, %k) : (tensor<!tf_type.resource>, tensor<2xi64>, tensor<2xi64>) -> ()
+  %1 = "tf.LookupTableFindV2"(%0, %k, %n) : (tensor<!tf_type.resource>, tensor<2xi64>, tensor<i64>) -> tensor<2xi64>
+  func.return %1 : tensor<2xi64>
+}
+"""
+
+
+def test_a_table_stays_if_one_of_its_users_can_not_be_a_flex_op() -> None:
+    module, _ = _legalized(TABLE.replace("OTHER", "LookupTableInsertV2"), allow_flex=True)
+    assert str(module).count("Flex") == 3
+    with pytest.raises(tfconvert.ConversionError, match="can't share a variable or a table") as caught:
+        _legalized(TABLE.replace("OTHER", "AcmeInsert"), allow_flex=True)
+    assert {each.op for each in caught.value.diagnostics} >= {"tf.MutableHashTableV2", "tf.AcmeInsert"}
+
+
+def test_the_hint_about_a_table_is_right() -> None:
+    with pytest.raises(tfconvert.ConversionError) as caught:
+        _legalized(TABLE.replace("OTHER", "LookupTableInsertV2"))
+    assert "--allow-flex" in caught.value.advice[0]
+    with pytest.raises(tfconvert.ConversionError) as caught:
+        _legalized(TABLE.replace("OTHER", "AcmeInsert"))
+    assert not any("--allow-flex" in each for each in caught.value.advice)

@@ -175,6 +175,27 @@ def test_what_the_kernels_do_not_take_is_an_error(text: str, expected: str) -> N
     assert problem.message == expected
 
 
+def test_a_gate_without_a_bias_is_an_error() -> None:
+    """LiteRT's process would end."""
+    call, state, cell = f"tensor<1x3x4x{I8}>", f"tensor<1x4x{I8}>", "tensor<1x4x!quant.uniform<i16:f32, 0.5>>"
+    weights, bias = f"tensor<4x4x{W}>", f"tensor<4x{B}>"
+    kinds = [call, *[weights] * 8, *["none"] * 3, "none", *[bias] * 3, "none", "none", state, cell, *["none"] * 4]
+    names = ["%x", *["%w"] * 8, *["%n"] * 3, "%n", *["%b"] * 3, "%n", "%n", "%h", "%c", *["%n"] * 4]
+    text = f"""func.func @main(%x: {call}, %h: {state}, %c: {cell}) -> {call} {{
+      {_qconst("%w", "4x4", W)}
+      {_qconst("%b", "4", B)}
+      %n = "tfl.no_value"() : () -> none
+      %y = "tfl.unidirectional_sequence_lstm"({", ".join(names)}) <{{fused_activation_function = "TANH",
+          cell_clip = 0.0 : f32, proj_clip = 0.0 : f32, time_major = false}}> : ({", ".join(kinds)}) -> {call}
+      func.return %y : {call}
+    }}"""
+    with pytest.raises(ConversionError) as caught:
+        VerifyQuantized().apply(parse(text, with_relations=False))
+    assert caught.value.diagnostics[0].message == (
+        "LiteRT crashes on i8, constant i8, constant i32, i16 -> i8: a gate has no bias"
+    )
+
+
 def test_an_embedding_table_is_not_turned_to_floats_by_a_gather() -> None:
     ids = '%i = "tfl.pseudo_const"() <{value = dense<1> : tensor<3xi32>}> : () -> tensor<3xi32>'
     text = f"""func.func @main() -> tensor<3x4xf32> {{

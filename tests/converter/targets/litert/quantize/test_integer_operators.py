@@ -23,6 +23,7 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.ir.types import I8, I16, IntegerType
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite.kernels import table
 from tfconvert.settings.quantization import Quantize
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -143,3 +144,20 @@ def test_no_range_makes_a_kernel_fail(case: str, storage: IntegerType, operands:
     with Runtime() as runtime:
         fed = {str(number): value * np.float32(2**operands) for number, value in enumerate(inputs)}
         assert len(runtime.run_file(graph.content, "", fed, ["y"])) == 1
+
+
+# By the operator: the forms of its operands before the bias.
+BIASED = {"tfl.fully_connected": ("i8", "i8w"), "tfl.transpose_conv": ("i8w", "i8")}
+
+
+def test_kernels_do_without_the_biases_that_are_left_out() -> None:
+    """A bias of zeros is left out where the rule doesn't ask for one."""
+    assert {name for name, rule in RULES.items() if _may_lack_bias(rule)} == BIASED.keys()
+    for name, forms in BIASED.items():
+        operator = name.removeprefix("tfl.").upper()
+        found = table().of(operator, f"{','.join(forms)},absent>i8")
+        assert [row.is_ok for row in found] == [True]
+
+
+def _may_lack_bias(rule: Rule) -> bool:
+    return not rule.needs_bias and any(bias is not None for _, bias in rule.weights)

@@ -10,6 +10,8 @@ import pytest
 from ai_edge_litert.interpreter import OpResolverType
 
 import tfconvert
+from benchmarks.kernel_probe import child
+from benchmarks.kernel_probe.child import Job
 from tests.converter.pass_texts import FileCheck
 from tests.converter.targets.litert.layers import run_all, zeros
 from tests.converter.targets.litert.optimize.graph import Graph, random
@@ -117,15 +119,19 @@ def _lstm(
     time_major: bool = False,
     activation: str = "TANH",
     clip: float = 0.0,
+    zero_biases: tuple[int, ...] = (),
 ) -> Value:
-    """Adds a layer; `absent` are operands without which it has no input gate of its own."""
+    """Adds a layer; `absent` are operands without which it has no input gate of its own.
+
+    The biases of the gates `zero_biases` (input, forget, cell, output) are zeros.
+    """
     first, second, features = types.shape_of(x.type) or ()
     batch = second if time_major else first
     begin = [] if states else [np.zeros((batch, units), np.float32) for units in (projection or UNITS, UNITS)]
     operands: list[Any] = [random(UNITS, features, seed=seed + k, scale=0.5) for k in range(4)]
     operands += [random(UNITS, projection or UNITS, seed=seed + 4 + k, scale=0.4) for k in range(4)]
     operands += [random(UNITS, seed=seed + 8 + k, scale=0.4) if peepholes else None for k in range(3)]
-    operands += [random(UNITS, seed=seed + 11 + k, scale=0.3) for k in range(4)]
+    operands += [random(UNITS, seed=seed + 11 + k, scale=0.0 if k in zero_biases else 0.3) for k in range(4)]
     operands += [random(projection, UNITS, seed=seed + 15, scale=0.4) if projection else None, None]
     operands = [None if index + 1 in absent else value for index, value in enumerate(operands)]
     return graph.op(
@@ -189,6 +195,22 @@ def test_forms_of_the_layer(form: str, tmp_path: Path) -> None:
     graph = Graph((2, TIME, FEATURES))
     graph.returns(_lstm(graph, graph.inputs[0], **FORMS[form]))
     _compare(graph, tmp_path / "m.tflite", _inputs(2, TIME, FEATURES))
+
+
+@pytest.mark.parametrize("form", [{}, {"absent": (1, 5, 12)}], ids=["four gates", "three"])
+@pytest.mark.parametrize("zero_biases", [(0, 1, 2, 3), (0, 2, 3), (1,)])
+def test_biases_of_zeros_stay(zero_biases: tuple[int, ...], form: dict[str, Any], tmp_path: Path) -> None:
+    """Without the bias of the input gate, LiteRT's process ends; without another, LiteRT refuses the file."""
+    graph = Graph((2, TIME, FEATURES))
+    graph.returns(_lstm(graph, graph.inputs[0], zero_biases=zero_biases, **form))
+    inputs = _inputs(2, TIME, FEATURES)
+    path = tmp_path / "m.tflite"
+    _quantized(graph.content, path, [[each] for each in inputs], strict=True)
+    for has_delegates in (False, True):
+        jobs = [Job(content, inputs[:1], has_delegates) for content in (path.read_bytes(), graph.content)]
+        answer, expected = child.run(jobs)
+        assert answer.problem == expected.problem == ""
+        np.testing.assert_allclose(answer.results[0], expected.results[0], atol=0.03)
 
 
 @pytest.mark.parametrize("time_major", [False, True])

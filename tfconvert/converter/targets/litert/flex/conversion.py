@@ -16,6 +16,7 @@ from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, FloatAttr, Inte
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import NameLoc
 from tfconvert.schema.ir.types import NoneType
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.schema.tflite.operators import FLEX
 
@@ -220,6 +221,10 @@ _CLASSES: Mapping[str, tuple[type[Attribute], ...]] = {
 NEEDS_FLEX, FLEX_OP = "needs-flex", "flex-op"
 """Codes of what the report tells."""
 
+_TABLES = frozenset(("MutableHashTableV2", "MutableHashTableOfTensorsV2", "MutableDenseHashTableV2"))
+
+_EMPTY = "; the table is empty when the app starts, whatever the saved model's holds"
+
 _LIST = Path(__file__).parent / "ops.txt"
 
 
@@ -236,12 +241,35 @@ def why_not(op: tf.TFOp, further: Sequence[str] = ()) -> str | None:
         op: The op.
         further: Names, or patterns of names, of additional ops that the user's delegate runs.
     """
+    reason = _why_not_alone(op, further)
+    if reason is None and not all(_stays_in_flex(handle, further) for handle in _handles(op)):
+        return "the Flex delegate can't share a variable or a table with LiteRT"
+    return reason
+
+
+def _handles(op: tf.TFOp) -> list[Value]:
+    values = (*op.operands, *op.results)
+    return [value for value in values if isinstance(types.element_of(value.type), types.ResourceType)]
+
+
+def _stays_in_flex(handle: Value, further: Sequence[str]) -> bool:
+    """Returns whether a handle is of a table, and the op that creates it and all its users can become flex ops."""
+    owner = handle.owner
+    ops = [owner, *(use.operation for use in handle.uses)]
+    return is_table(owner) and all(isinstance(op, tf.TFOp) and _why_not_alone(op, further) is None for op in ops)
+
+
+def is_table(op: object) -> bool:
+    """Returns whether an op creates a table that the model changes."""
+    return isinstance(op, tf.TFOp) and op.op_name in _TABLES
+
+
+def _why_not_alone(op: tf.TFOp, further: Sequence[str]) -> str | None:
+    """Returns why an op can't become a flex op, whatever becomes of those that it shares a handle with."""
     name = op.op_name
     if name == "Const" or not (name in known_ops() or any(fnmatchcase(name, each) for each in further)):
         return "the Flex delegate doesn't take the op"
     elements = [types.element_of(value.type) for value in (*op.operands, *op.results)]
-    if any(isinstance(element, types.ResourceType) for element in elements):
-        return "the Flex delegate can't share a variable or a table with LiteRT"
     unknown = next((element for element in elements if not _is_storable(element)), None)
     if unknown is not None:
         return f"no .tflite file can have tensors of {unknown}"
@@ -283,4 +311,7 @@ def _note(reason: str, ops: Sequence[tf.TFOp]) -> Diagnostic:
     place = place_of(ops[0].location)
     count = "once" if len(ops) == 1 else f"{len(ops)} times"
     message = f"becomes a flex op, used {count}: {reason}"
-    return Diagnostic(FLEX_OP, message, ops[0].name, place.node, str(place), severity=NOTE)
+    severity = NOTE
+    if is_table(ops[0]):
+        message, severity = message + _EMPTY, WARNING
+    return Diagnostic(FLEX_OP, message, ops[0].name, place.node, str(place), severity=severity)

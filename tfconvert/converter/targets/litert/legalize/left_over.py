@@ -97,7 +97,6 @@ _BY_OP: Sequence[_Row] = (
     _Row(
         "(Anonymous)?Mutable(Dense)?HashTable.*|LookupTable(Insert|Remove|Export|Import).*",
         "LiteRT's tables are filled once, before anything is looked up: use a tf.lookup.StaticHashTable",
-        True,
     ),
     _Row(
         "Ragged.*",

@@ -60,6 +60,7 @@ _LACKS: Mapping[str, str] = {
 _HAS: Mapping[str, str] = {
     "offset": "a constant's zero point is not 0",
     "other-bias": "the bias's scale is not that of the operand times that of the weights",
+    "unbiased": "a gate has no bias",
     "grouped": "the convolution is in groups",
     "powers": "all scales are powers of two and `pot_scale_int16` is set",
     "adjoint": "the scales go along the wrong axis",

@@ -98,7 +98,7 @@ RULES: Mapping[str, Rule] = {
     "tfl.fully_connected": Rule(weight=1, axis=0, bias=2, few_bits=True),
     "tfl.transpose_conv": Rule(weight=1, axis=0, bias=3),
     "tfl.prelu": Rule(weight=1),  # The 16-bit kernel only accepts 8-bit slopes.
-    "tfl.unidirectional_sequence_lstm": Rule(types=(I8,), gates=lstm.GATES, others=lstm.OTHERS),
+    "tfl.unidirectional_sequence_lstm": Rule(types=(I8,), gates=lstm.GATES, needs_bias=True, others=lstm.OTHERS),
     **dict.fromkeys(
         (
             "tfl.add",
