@@ -47,7 +47,6 @@ class FastForms(GreedyPass):
 
     name: ClassVar[str] = "fast-forms"
     dialect: ClassVar[str] = "tfl."
-    heading: ClassVar[str] = "in faster forms"
     has_side_effects = staticmethod(tfl.has_side_effects)
 
     def __init__(self, quantize: Quantize | None = None) -> None:

@@ -60,4 +60,4 @@ class PortableForms:
         for function in functions:
             applied += rewrite(function.body, lambda op: Candidate(op, as_integers=as_integers), rows.get)
         update_function_types(functions)
-        return PassResult(applied, heading="in portable forms")
+        return PassResult(applied)
