@@ -224,8 +224,11 @@ def _inside(ops: Sequence[Any], pieces: Sequence[Any], made: set[int]) -> int:
 
 
 def _outputs(interpreter: Any) -> dict[str, np.ndarray[Any, Any]]:
-    details = sorted(interpreter.get_output_details(), key=lambda each: each["shape"].tolist())
-    return {str(index): interpreter.get_tensor(each["index"]) for index, each in enumerate(details)}
+    """Returns the outputs, in an order that doesn't depend on the converter: by shape, then by their sums."""
+    values = [interpreter.get_tensor(each["index"]) for each in interpreter.get_output_details()]
+    return dict(
+        zip(map(str, range(len(values))), sorted(values, key=lambda each: (each.shape, each.sum())), strict=True)
+    )
 
 
 def measure(model: LatencyModel, folder: Path, mode: str, threads: int, seconds: float) -> Pair:

@@ -73,7 +73,7 @@ PARTS = (
         "Our files and the official converter's, float, in LiteRT with XNNPACK and one thread, in turns: minima in"
         " milliseconds, their ratio, that of the lower quartiles, operators, and the pieces that XNNPACK runs with the"
         " operators beside them. The forms that make the difference were found with these models.",
-        ("benchmarks.latency", "--seconds", "0.5"),
+        ("benchmarks.latency",),
     ),
     Part(
         "accelerators", "Accelerators", "Verdicts by the tables, for files with a batch of 1.", ("benchmarks.verdicts",)
