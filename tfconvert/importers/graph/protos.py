@@ -64,6 +64,14 @@ def own_message(message: object) -> pb.SavedModel | pb.GraphDef:
                     f"the {kind.DESCRIPTOR.name} can't be copied: {problem}",
                     hint="save the model to a directory, and convert that",
                 ) from None
+    from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
+
+    if isinstance(message, bytes) and message[4:8] == TFLITE_IDENTIFIER:
+        raise error(
+            "unknown-format",
+            "these bytes are a .tflite file, and a path is needed",
+            hint="write them to a file; tfconvert.load(path) runs it, tfconvert.convert(path) converts it again",
+        )
     raise error(
         "unknown-format",
         f"a {type(message).__name__} is neither a path nor a model in memory",
