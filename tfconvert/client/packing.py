@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
+
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, error
 
@@ -171,8 +173,6 @@ def pack_arrays(samples: Any) -> Packed:
     Raises:
         ConversionError: An array has Python objects (`wrong-sample`).
     """
-    import numpy as np
-
     stream = io.BytesIO()
     try:
         if not isinstance(samples, Mapping):

@@ -122,8 +122,8 @@ def _better_float(op: Operation, rule: Rule, settings: Settings) -> str:
     """Returns why an op should stay float, or an empty string."""
     if settings.in_loop and not settings.integers_only:
         return "its errors would add up from one iteration of the loop to the next"
-    is_output = all(use.operation.name == "func.return" for use in op.results[0].uses)
-    if settings.keeps_outputs and rule.scales is Scales.FIXED and is_output:
+    is_kept = settings.keeps_outputs and rule.scales is Scales.FIXED
+    if is_kept and all(use.operation.name == "func.return" for use in op.results[0].uses):
         return "its result leaves the model as floats, and would have steps of a fixed size"
     return ""
 
