@@ -205,7 +205,8 @@ def convert(
         rename: New names of inputs and outputs, by the names that the model has.
         target: `"litert"`, `"stablehlo"` or `"iree"`; or a `tfconvert.LiteRT`, `tfconvert.StableHLO` or
             `tfconvert.Iree` with the settings that only this target has.
-        args: For a function of JAX: examples of its arguments, arrays or `jax.ShapeDtypeStruct`s.
+        args: For a function of JAX: examples of its arguments, arrays or `jax.ShapeDtypeStruct`s; one of them alone
+            is that of its only argument.
         patterns: Rewrites of your own, from `tfconvert.patterns`, or the Python files or entry points with them.
         check_passes: Whether to run the model before and after each pass on the same random inputs and compare.
         keep_graphs: Whether the report keeps the graphs before and after, for its page (`report.save("report.html")`).

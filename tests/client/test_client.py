@@ -133,14 +133,18 @@ def test_settings_and_samples_arrive(
         "batch": 1,
         "target_runtime": None,
     }
+    with np.load(tmp_path / "samples.npz") as arrays:
+        in_memory = [arrays["pixels"], dict(arrays)]
 
-    async def convert() -> tuple[bytes, dict[str, Any]]:
+    async def convert(**settings: Any) -> tuple[bytes, dict[str, Any]]:
         async with _in_process(server) as client:
             job = await client.convert(digits_model, **settings)
             await job.save(tmp_path / "model.tflite")
             return await job.result(), job.info.settings["quantize"]
 
-    content, quantize = asyncio.run(convert())
+    content, quantize = asyncio.run(convert(**settings))
+    for samples in in_memory:
+        assert asyncio.run(convert(**settings | {"samples": samples}))[0] == content
     assert {name: quantize[name] for name in ("mode", "io")} == {"mode": "int8", "io": "int8"}
     assert content == (tmp_path / "model.tflite").read_bytes()
     # A list of labels is what arrives of a file of them.

@@ -8,9 +8,10 @@ import shutil
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tfconvert.client.packing import TarStream, pack_model, pack_samples
+from tfconvert.client.packing import TarStream, pack_arrays, pack_model, pack_samples
 from tfconvert.schema.diagnostics import ConversionError
 
 
@@ -97,3 +98,20 @@ def test_samples_keep_their_order(tmp_path: Path) -> None:
         with pytest.raises(ConversionError) as caught:
             pack_samples(paths)
         assert caught.value.code == code
+
+
+def test_samples_in_memory_are_files() -> None:
+    array = np.arange(6, dtype=np.float32).reshape(3, 2)
+    one = pack_arrays(array)
+    assert one.name == "samples.npy"
+    np.testing.assert_array_equal(np.load(io.BytesIO(one.stream.read())), array)
+    named = pack_arrays({"file": array, "scope/x": array[:, :1]})
+    assert named.name == "samples.npz"
+    content = named.stream.read()
+    assert content == pack_arrays({"file": array, "scope/x": array[:, :1]}).stream.read()
+    with np.load(io.BytesIO(content)) as found:
+        assert sorted(found) == ["file", "scope/x"]
+        np.testing.assert_array_equal(found["scope/x"], array[:, :1])
+    with pytest.raises(ConversionError) as caught:
+        pack_arrays(np.array([None]))
+    assert caught.value.code == "wrong-sample"

@@ -118,6 +118,8 @@ _ALLOWED = {
     ("service.events", "os.open"): "the service's own file of a job's events",
     ("service.leases", "boot_id.read_text"): "what the system tells of its start",
     ("cli.output_options", "Path(file).read_text"): _NAMED_BY_THE_USER,
+    ("client.packing", "archive.open"): "an entry of an archive in memory",
+    ("client.packing", "zipfile.ZipFile"): "an archive in memory",
     ("client.packing", "file.open"): "a file of the model, as `Source.files` names them",
     ("client.packing", "member.path.open"): "a file of the model, as `Source.files` names them",
     ("client.settings", "Path(labels).read_text"): _NAMED_BY_THE_USER,

@@ -140,3 +140,9 @@ def test_invalid_model_arguments_are_reported(model: Any) -> None:
 @pytest.mark.parametrize(("model", "code"), [(pb.GraphDef(), "not-a-graph-def"), (pb.SavedModel(), "unknown-tags")])
 def test_empty_messages_are_reported(model: pb.GraphDef | pb.SavedModel, code: str) -> None:
     assert _code(Source(model)) == code
+
+
+def test_bytes_of_a_file_are_told_how_to_run() -> None:
+    with pytest.raises(ConversionError, match=r"tfconvert\.load") as caught:
+        tfconvert.convert(b"\x1c\0\0\0TFL3")
+    assert caught.value.code == "unknown-format"

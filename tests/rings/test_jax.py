@@ -251,6 +251,15 @@ def test_functions_with_examples_of_their_arguments(run_tflite: RunTFLite) -> No
 
 
 @pytest.mark.parametrize(
+    "example", [X, jax.ShapeDtypeStruct(X.shape, X.dtype), jax.numpy.array(X)], ids=["numpy", "shape", "jax"]
+)
+def test_one_array_is_the_only_argument(example: Any, run_tflite: RunTFLite) -> None:
+    model = tfconvert.convert(lambda x: x @ WEIGHTS, args=example)
+    (found,) = run_tflite(bytes(model), [X])
+    np.testing.assert_allclose(found, X @ WEIGHTS, atol=1e-5)
+
+
+@pytest.mark.parametrize(
     ("model", "args", "message"),
     [
         (jax.jit(function), None, "has no inputs yet"),

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, Generic, ParamSpec, TypeVar
 from urllib.parse import quote
 
-from tfconvert.client.packing import pack_model, pack_samples
+from tfconvert.client.packing import Packed, pack_model, pack_samples
 from tfconvert.client.protocol import (
     JOBS,
     EventReader,
@@ -117,7 +117,7 @@ class AsyncClient:
         with ExitStack() as stack:
             for field, packed in (
                 ("model", pack_model(model) if model is not None else None),
-                ("calibration", pack_samples(samples) if samples else None),
+                ("calibration", samples if isinstance(samples, Packed) else pack_samples(samples) if samples else None),
             ):
                 if packed is not None:
                     form[field] = (packed.name, stack.enter_context(packed.stream))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import os
 import tarfile
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
 
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -157,6 +160,33 @@ def pack_samples(paths: Sequence[str | os.PathLike[str]]) -> Packed:
     # Their order is that in which they were named, whatever they are called.
     members = [Member(f"{at:06}_{file.name}", file, _size(file)) for at, file in enumerate(files)]
     return Packed("samples.tar", TarStream(members))
+
+
+def is_array(value: Any) -> bool:
+    """Returns whether a value is an array or a tensor of any library."""
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def pack_arrays(samples: Any) -> Packed:
+    """Returns the upload of samples in memory: an array as `.npy`, arrays by input name as `.npz`.
+
+    Raises:
+        ConversionError: An array has Python objects (`wrong-sample`).
+    """
+    stream = io.BytesIO()
+    try:
+        if not isinstance(samples, Mapping):
+            np.save(stream, np.asarray(samples), allow_pickle=False)
+        else:
+            # Not `numpy.savez`, whose parameters are no names of arrays.
+            with zipfile.ZipFile(stream, "w") as archive:
+                for name, array in samples.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                        np.save(file, np.asarray(array), allow_pickle=False)
+    except ValueError as problem:
+        raise error("wrong-sample", f"the samples can't be sent: {problem}") from None
+    stream.seek(0)
+    return Packed("samples.npz" if isinstance(samples, Mapping) else "samples.npy", stream)
 
 
 def _members(files: Sequence[Path], root: Path) -> list[Member]:

@@ -8,14 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tfconvert.client.packing import Packed, is_array, pack_arrays
 from tfconvert.schema.diagnostics import error
 from tfconvert.settings.data import check_data, plain, target_data
 from tfconvert.settings.quantization import Quantize, to_quantize
 from tfconvert.settings.targets import LiteRT
 
+Samples = tuple[str | os.PathLike[str], ...] | Packed
+"""Samples that are sent: paths of files, or arrays as a file."""
 
-def to_request(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str | os.PathLike[str], ...]]:
-    """Returns the data that is sent for settings, and the files of samples.
+
+def to_request(settings: Mapping[str, Any]) -> tuple[dict[str, Any], Samples]:
+    """Returns the data that is sent for settings, and the samples.
 
     Args:
         settings: Keywords of `tfconvert.convert`, or names that settings have in data.
@@ -29,7 +33,7 @@ def to_request(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str |
         given.setdefault("quantize", target.quantize)
         target = replace(target, quantize=None)
     given |= {"target": target} if isinstance(target, str) else target_data(target)
-    samples: tuple[str | os.PathLike[str], ...] = ()
+    samples: Samples = ()
     quantize = given.get("quantize")
     if "samples" in given and not isinstance(quantize, Mapping):
         quantize = to_quantize(quantize, given.pop("samples"))
@@ -50,16 +54,18 @@ def to_request(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str |
     return data, samples
 
 
-def _samples(samples: Any) -> tuple[str | os.PathLike[str], ...]:
+def _samples(samples: Any) -> Samples:
     if samples is None:
         return ()
+    if is_array(samples) or (isinstance(samples, Mapping) and samples and all(map(is_array, samples.values()))):
+        return pack_arrays(samples)
     paths = [samples] if isinstance(samples, str | os.PathLike) else samples
     if isinstance(paths, Sequence) and all(isinstance(each, str | os.PathLike) for each in paths):
         return tuple(paths)
     raise error(
         "wrong-option",
-        "quantize: only samples in files can be sent to a server",
-        hint="save them with numpy.savez, by input name, and pass the file's path",
+        "quantize: only arrays and files of samples can be sent to a server",
+        hint="pass an array, arrays by input name, or the paths of .npz or .npy files",
     )
 
 

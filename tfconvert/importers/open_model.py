@@ -75,7 +75,7 @@ def exported(model: object, args: Sequence[Any]) -> object:
 
     Args:
         model: The function.
-        args: Examples of its arguments.
+        args: Examples of its arguments; an array is that of its only one.
 
     Raises:
         ConversionError: It is not a function (`wrong-option`), or JAX can't export it.
@@ -85,7 +85,8 @@ def exported(model: object, args: Sequence[Any]) -> object:
         raise error("wrong-option", what, hint="leave it out, or use input_shapes")
     from tfconvert.importers.jax_functions import export_function
 
-    return export_function(model, args)
+    is_array = hasattr(args, "shape") and hasattr(args, "dtype")
+    return export_function(model, (args,) if is_array else args)
 
 
 def is_of_jax(model: object) -> bool:

@@ -26,7 +26,8 @@ class Source(Selection):
         model: A SavedModel directory, a file (GraphDef, MetaGraph, MLIR text, StableHLO artifact, `jax.export`,
             `.tflite`, Keras), a SavedModel or GraphDef message, TensorFlow's own or this package's, or a Keras model or
             TensorFlow functions (see `importable`), or a function of JAX.
-        args: For a function of JAX: examples of its arguments, arrays or `jax.ShapeDtypeStruct`s.
+        args: For a function of JAX: examples of its arguments, arrays or `jax.ShapeDtypeStruct`s; one of them alone
+            is that of its only argument.
         prepared: The model, if it was made of another that only its framework can read; `importable` sets it, unless
             the caller has one.
     """

@@ -223,7 +223,7 @@ function quantizationSection() {
   const share = (value) => (typeof value === "number" ? `${(value * 100).toFixed(2)}%` : "");
   const compared = fidelity ? (fidelity.layers || []).map((each) => [el("span", { class: "path" }, each.node), each.op, decibels(each.snr), decibels(each.channel_snr),
     `${Number(each.low).toPrecision(4)} to ${Number(each.high).toPrecision(4)}`, share(each.used), share(each.lost)]) : [];
-  return section("quantization", "Quantization", `Weights: ${bytes(found.bytes_before)} before, ${bytes(found.bytes_after)} now.`,
+  return section("quantization", "Quantization", found.bytes_before ? `Weights: ${bytes(found.bytes_before)} before, ${bytes(found.bytes_after)} now.` : "",
     el("ul", { class: "chips" }, Object.entries(found.forms || {}).map(([form, times]) => el("li", {}, `${form} × ${count(times)}`))),
     fidelity && [el("h3", {}, `Compared with the float model on ${many(fidelity.samples, "sample")}`),
       table("Outputs", ["Output", "Signal to noise", "Same largest element"], fidelity.outputs.map((each) => [each.name, decibels(each.snr), each.agreement === undefined ? "" : `${(each.agreement * 100).toFixed(1)}%`])),

@@ -87,7 +87,9 @@ class QuantizationReport(NamedTuple):
         Args:
             most: Maximum number of entries of a list; `None` for no limit.
         """
-        lines = ["quantization:", f"  weights: {_size(self.bytes_before)} -> {_size(self.bytes_after)}"]
+        lines = ["quantization:"]
+        if self.bytes_before:
+            lines.append(f"  weights: {_size(self.bytes_before)} -> {_size(self.bytes_after)}")
         lines += [f"  {form}: {count}" for form, count in self.forms.most_common() if form != FLOAT]
         floats = [layer for layer in self.layers if layer.form == FLOAT]
         if floats:

@@ -21,6 +21,9 @@ from tfconvert.schema.ir.operation import Operation
 # Ops whose results are not computed.
 _NOT_COMPUTED = frozenset(("tf.Const", "tf.ReadVariableOp"))
 
+# Ops that may order -0 before 0, which LiteRT takes as equal. Disturbed runs do too.
+_ORDERING = frozenset(("stablehlo.sort",))
+
 # The relative errors of alternating runs: of sums in another order, and of longer sums.
 _SHARES = (1e-6, 1e-5)
 
@@ -118,7 +121,7 @@ def _wide(value: Array) -> Array:
 
 @dataclass(slots=True)
 class Shaken(Executor):
-    """Rounds differently: every computed number is off by a few random units in the last place.
+    """Rounds differently: every computed number is off by a few random units in the last place, and -0 equals 0.
 
     This changes only results that rounding decides: the larger of two nearly equal numbers, small differences of large
     numbers, and everything that depends on them.
@@ -132,6 +135,8 @@ class Shaken(Executor):
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def execute(self, op: Operation, inputs: Results) -> Results:
+        if op.name in _ORDERING:
+            inputs = tuple(each + each.dtype.type(0) if each.dtype.kind == "f" else each for each in inputs)
         results = Executor.execute(self, op, inputs)
         return results if op.name in _NOT_COMPUTED else tuple(map(self._off, results))
 

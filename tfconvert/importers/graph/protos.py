@@ -14,6 +14,7 @@ from tfconvert.schema.diagnostics import error
 from tfconvert.schema.files import read_input
 from tfconvert.schema.limits import check_size
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 
@@ -64,6 +65,12 @@ def own_message(message: object) -> pb.SavedModel | pb.GraphDef:
                     f"the {kind.DESCRIPTOR.name} can't be copied: {problem}",
                     hint="save the model to a directory, and convert that",
                 ) from None
+    if isinstance(message, bytes) and message[4:8] == TFLITE_IDENTIFIER:
+        raise error(
+            "unknown-format",
+            "these bytes are a .tflite file, and a path is needed",
+            hint="write them to a file; tfconvert.load(path) runs it, tfconvert.convert(path) converts it again",
+        )
     raise error(
         "unknown-format",
         f"a {type(message).__name__} is neither a path nor a model in memory",

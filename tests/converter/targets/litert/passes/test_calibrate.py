@@ -115,6 +115,8 @@ def test_there_must_be_samples(tmp_path: Path) -> None:
         with pytest.raises(ConversionError) as caught:
             _apply(**settings)
         assert caught.value.code == "no-samples"
+        is_spent = settings.get("samples") is spent
+        assert ("an iterator gives" in caught.value.diagnostics[0].hint) == is_spent
 
 
 def test_the_file_must_be_writable(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.converter.pass_texts import FileCheck
@@ -234,6 +236,32 @@ def test_a_fixed_scale_goes_through_what_moves_numbers(filecheck: FileCheck) -> 
         + """
     // CHECK: "tfl.softmax"{{.*}} -> tensor<1x4x!quant.uniform<i8:f32, 0.00390625:-128>>
     // CHECK: "tfl.reshape"{{.*}} -> tensor<1x4x!quant.uniform<i8:f32, 0.00390625:-128>>
+    """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_float"),
+    [
+        ({}, True),
+        ({"io": ("uint8", "float32")}, True),
+        ({"io": ("float32", "int8")}, False),
+        ({"io": "int8"}, False),
+        ({"io": ("uint8", "float32"), "strict": True}, False),
+    ],
+)
+def test_probabilities_stay_floats_if_they_are_float_outputs(
+    settings: dict[str, Any], is_float: bool, filecheck: FileCheck
+) -> None:
+    result = X if is_float else "tensor<1x4x!quant.uniform<i8:f32, 0.00390625:-128>>"
+    filecheck(
+        QuantizeOps(Quantize("int8", **settings)),
+        _main(f"""
+      %1 = "tfl.relu"(%x) {SEEN} : ({X}) -> {X}
+      %0 = "tfl.softmax"(%1) : ({X}) -> {X}
+    """)
+        + f"""
+    // CHECK: "tfl.softmax"{{{{.*}}}} -> {result}
     """,
     )
 

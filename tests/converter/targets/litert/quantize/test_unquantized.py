@@ -58,6 +58,12 @@ def test_the_reason_is_told(op: str, weight: np.ndarray[Any, Any], quantize: Any
     assert (note.severity, note.message) == ("note", f"quantized weights: none: {reason}")
 
 
+def test_no_bytes_are_told_of_no_weights() -> None:
+    report = tfconvert.convert(_model("MatMul", _weights(8, 27)), quantize="dynamic", verify=True).report
+    assert report.quantization is not None
+    assert "weights: 0" not in report.to_text()
+
+
 def test_the_command_tells_it(tmp_path: Path) -> None:
     (tmp_path / "m.pb").write_bytes(_model("MatMul", _weights(4, 4)).SerializeToString())
     command = [str(tmp_path / "m.pb"), "-o", str(tmp_path / "m.tflite"), "--quantize", "dynamic"]

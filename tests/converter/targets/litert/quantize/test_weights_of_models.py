@@ -106,5 +106,16 @@ def test_versions_are_those_of_hybrid_kernels(digits_model: Path) -> None:
 def test_the_report_counts_forms(digits_model: Path) -> None:
     report = tfconvert.convert(digits_model, quantize=Quantize("dynamic", exclude=["CONV_2D", "no/such"])).report
     assert report.rewrites["quantize-weights"] == {"int8 per channel": 1}
-    assert "quantized weights" in report.to_text()
+    assert "int8 per channel: 1" in report.to_text()
     assert [note.code for note in report.notes] == ["nothing-excluded", "same-signature"]
+
+
+@pytest.mark.parametrize(("mode", "least"), [("dynamic", 3.9), ("weights", 3.9), ("float16", 1.9)])
+def test_the_report_has_the_bytes_of_weights(digits_model: Path, mode: Any, least: float) -> None:
+    report = tfconvert.convert(digits_model, quantize=mode, verify=True).report
+    assert report.quantization is not None
+    before, after = report.quantization.bytes_before, report.quantization.bytes_after
+    assert before > 4000
+    assert least <= before / after <= 4
+    assert report.to_dict()["quantization"]["bytes_before"] == before
+    assert f"weights: {before / 1000:.1f} kB -> {after / 1000:.1f} kB" in report.to_text()

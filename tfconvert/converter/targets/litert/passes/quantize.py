@@ -111,7 +111,7 @@ def _coarse(plan: Plan) -> list[Diagnostic]:
             "probabilities below 1/512 become 0, and there are many classes",
             "tfl.softmax",
             node_of(op.location),
-            hint="exclude the op, which costs no speed",
+            hint='exclude the op, which costs no speed: exclude=["SOFTMAX"] (--exclude SOFTMAX)',
             severity=WARNING,
         )
         for op in ops

@@ -127,7 +127,7 @@ class QuantizeWeights:
             notes.append(Diagnostic("other-mode", _AS_DYNAMIC, severity=NOTE))
         if not stored.counts:
             notes.append(why_none(module, settings.mode, exclusion, stored))
-        return PassResult(stored.counts, notes, "quantized weights")
+        return PassResult(stored.counts, notes, layers=tuple(stored.layers.values()))
 
     def _settings(self) -> Quantize:
         modes: tuple[Mode, ...] = get_args(Mode)

@@ -170,6 +170,7 @@ def observe(
             progress(number, total)
     if not number:
         hint = "an iterator gives its samples once: pass a list, or a function that returns a new one"
+        hint = "pass typical inputs of the model" if total == 0 else hint
         raise error("no-samples", "there are no samples, so the ranges are unknown", hint=hint)
     return run.ranges()
 

@@ -31,6 +31,7 @@ class Settings(NamedTuple):
         per_channel: Whether weights have a scale for each channel, or which have.
         bits: Bits of the weights of matrix products.
         integers_only: Whether to use integers even where floats would be as fast and more precise.
+        keeps_outputs: Whether ops whose integers have a fixed scale stay float if their results are float outputs.
         in_loop: Whether the function is the body of a loop.
         has_wide_sums: Whether biases and sums of products of 16-bit activations have 64 bits.
         variables: The mappings of variables.
@@ -42,6 +43,7 @@ class Settings(NamedTuple):
     per_channel: PerChannel = True
     bits: int = 8
     integers_only: bool = False
+    keeps_outputs: bool = True
     in_loop: bool = False
     has_wide_sums: bool = True
     variables: Variables = Variables()
@@ -51,13 +53,14 @@ class Settings(NamedTuple):
     def of(cls, quantize: Quantize) -> Settings:
         """Returns the part of a conversion's settings that selects what becomes integers."""
         storage = I16 if quantize.mode == "int16" else I8
-        integers_only = quantize.strict or quantize.has_integer_ends or quantize.trained_only
+        is_demanded = quantize.strict or quantize.trained_only
         return cls(
             storage,
             Exclusion(quantize.exclude),
             quantize.per_channel,
             quantize.weights,
-            integers_only,
+            integers_only=is_demanded or quantize.has_integer_ends,
+            keeps_outputs=not is_demanded and quantize.ends[1] == "float32",
             has_wide_sums=quantize.bias != "int32",
             trained_only=quantize.trained_only,
         )
@@ -102,9 +105,7 @@ def candidate(op: Operation, settings: Settings) -> Rule | str:
         problem = _with_weights(op, rule)
         if problem or rule.is_product:
             return problem or rule
-    if not settings.integers_only and settings.storage is I8:
-        return _better_float(op, rule, settings) or rule
-    return rule
+    return (_better_float(op, rule, settings) if settings.storage is I8 else "") or rule
 
 
 def _with_weights(op: Operation, rule: Rule) -> str:
@@ -119,9 +120,10 @@ def _with_weights(op: Operation, rule: Rule) -> str:
 
 def _better_float(op: Operation, rule: Rule, settings: Settings) -> str:
     """Returns why an op should stay float, or an empty string."""
-    if settings.in_loop:
+    if settings.in_loop and not settings.integers_only:
         return "its errors would add up from one iteration of the loop to the next"
-    if rule.scales is Scales.FIXED and all(use.operation.name == "func.return" for use in op.results[0].uses):
+    is_kept = settings.keeps_outputs and rule.scales is Scales.FIXED
+    if is_kept and all(use.operation.name == "func.return" for use in op.results[0].uses):
         return "its result leaves the model as floats, and would have steps of a fixed size"
     return ""
 

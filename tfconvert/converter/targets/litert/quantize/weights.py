@@ -11,6 +11,7 @@ import numpy as np
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.extent import Extent, extent
 from tfconvert.converter.ir.tf_builder import TFLBuilder
+from tfconvert.converter.pipeline.pass_result import LayerReport
 from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize import fake_quant, hybrid
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
@@ -125,11 +126,13 @@ class StoredConstants:
 
     Attributes:
         counts: The number of constants of each form.
+        layers: The first operator of each constant, with the constant's bytes.
         notes: The reasons why others stay floats, and losses of accuracy.
     """
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.layers: dict[tuple[Constant, Form], LayerReport] = {}
         self.notes: list[Diagnostic] = []
         self._values: dict[tuple[Value, Form], Value] = {}
         self._plains: dict[tuple[Value, Form], Value] = {}
@@ -163,9 +166,24 @@ class StoredConstants:
         known = self._values.get((value, form))
         if known is None:
             self.counts[str(form)] += 1
+            self._describe(value, form)
             plain = self._plain(value, form._replace(dequantized=False))
             known = self._values[value, form] = _dequantized(value, plain) if form.dequantized else plain
         return known
+
+    def _describe(self, value: Value, form: Form) -> None:
+        """Adds a constant to the report, unless it is already there."""
+        constant, user = tensor_data.constant_of(value), next(iter(value.uses)).operation
+        assert constant is not None
+        elements = size_of(value)
+        layer = LayerReport(
+            node_of(user.location),
+            _operator(user),
+            str(form),
+            bytes_before=4 * elements,
+            bytes_after=-(-elements * form.bits // 8),
+        )
+        self.layers.setdefault((constant, form._replace(dequantized=False)), layer)
 
     def erase_unused(self) -> None:
         """Erases the float constants that are no longer used."""
