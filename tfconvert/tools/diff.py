@@ -338,7 +338,7 @@ class Diff(NamedTuple):
 
 
 def _largest_error(output: OutputChange) -> str:
-    """Returns the figures of an output; empty if there are none, as for other shapes."""
+    """Returns the figures of an output; empty for other shapes."""
     if not np.isfinite(output.max_absolute):
         return ""
     return f" (largest error {output.max_absolute:.2e}, {output.max_relative:.1e} of the largest value)"

@@ -482,8 +482,9 @@ def _unlike(what: str, value: Array, shape: tuple[int, ...]) -> ConversionError:
     if len(own) < len(shape) - 1:
         return _sample_error(message, "the first dimension is the batch: pass image[None] for a single image")
     batch = len(shape) - len(own)
-    if batch in (0, 1):
-        axis = next(axis for axis, dim in enumerate(own) if shape[axis + batch] not in (-1, dim))
+    unlike = [axis for axis, dim in enumerate(own) if shape[axis + batch] not in (-1, dim)] if batch in (0, 1) else []
+    if unlike:
+        axis = unlike[0]
         message += f": dimension {axis} has to be {shape[axis + batch]}"
     return _sample_error(message, "resize the samples, or set other sizes with input_shapes (--input-shape)")
 
