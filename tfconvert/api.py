@@ -200,8 +200,9 @@ def convert(
         batch: The size that replaces the unknown first dimension of every input.
         input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
         signatures: SavedModels: the signatures to convert; by default all.
-        inputs: The tensors to feed, `x` or `x:0`, in this order; what computes them is cut off.
-        outputs: The tensors to fetch, in this order; what uses them is cut off.
+        inputs: The tensors to feed, `x` or `x:0`, in this order; the nodes that compute them are left
+            out.
+        outputs: The tensors to fetch, in this order; the nodes that use them are left out.
         rename: New names of inputs and outputs, by the names that the model has.
         target: `"litert"`, `"stablehlo"` or `"iree"`; or a `tfconvert.LiteRT`, `tfconvert.StableHLO` or
             `tfconvert.Iree` with the settings that only this target has.

@@ -48,6 +48,31 @@ def test_a_mistake_is_a_message_that_asks_for_a_report(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("arguments", [["model", "--frobnicate"], ["diff", "one"], ["model", "-q", "-v"]], ids=str)
+def test_errors_of_the_command_line_are_documents_too(arguments: list[str]) -> None:
+    result = CliRunner().invoke(main, [*arguments, "--json"])
+    assert result.exit_code == 2
+    (found,) = json.loads(result.stdout)["errors"]
+    assert found["code"] == "wrong-option"
+    assert found["message"] in result.stderr
+
+
+def test_a_word_after_verify_is_a_runtime_or_a_path(digits_model: Path, tmp_path: Path) -> None:
+    result = _convert(digits_model, tmp_path, "--verify", "tpu")
+    assert result.exit_code == 2
+    assert "'tpu' is neither a runtime for --verify (compiled, gpu, micro) nor a path" in result.stderr
+
+
+def test_the_page_of_a_failure_is_mentioned(
+    digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.html"
+    result = _convert(digits_model, tmp_path, "--report", str(page), "--output", "nothing")
+    assert result.exit_code
+    assert f"note: {page} shows what failed" in result.stderr
+    assert page.exists()
+
+
 def test_too_little_memory_is_not_the_converter_s_mistake(
     digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

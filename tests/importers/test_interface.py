@@ -354,6 +354,27 @@ def test_open_sizes_are_noted(tf: ModuleType, tmp_path: Path) -> None:
     assert [note["code"] for note in model.report.to_dict()["notes"]][-2:] == ["no-batch", "open-sizes"]
 
 
+def test_a_first_dimension_is_not_taken_for_a_batch(tf: ModuleType) -> None:
+    @traced(tf, tf.TensorSpec([None, None, 3], name="image"))
+    def brighter(image: Any) -> Any:
+        return image * 2.0
+
+    (note,) = tfconvert.convert(brighter).report.input_notes
+    assert (
+        note.hint == "input_shapes (--input-shape image=N,N,3) fixes them; batch=1 (--batch 1) only the first dimension"
+    )
+
+
+def test_a_batch_that_contradicts_the_model_is_the_batch_s_fault(tf: ModuleType) -> None:
+    @traced(tf, tf.TensorSpec([2, 3], name="x"))
+    def double(x: Any) -> Any:
+        return x * 2.0
+
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.convert(double, batch=1)
+    assert caught.value.diagnostics[0].hint == "the model has only this batch: leave --batch (batch) out"
+
+
 def test_only_a_batch_is_fixed_by_a_word(digits_model: Path) -> None:
     (note,) = tfconvert.convert(digits_model).report.input_notes
     assert (note.code, note.hint) == ("open-sizes", "batch=1 (--batch 1) fixes them")

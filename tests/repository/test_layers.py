@@ -115,6 +115,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.importers.graph.signature_order",
     "tfconvert.importers.jax_functions",
     "tfconvert.importers.keras",
+    "tfconvert.importers.tflite.buffers",
     "tfconvert.importers.model_files",
     "tfconvert.importers.open_model",
     "tfconvert.importers.source",

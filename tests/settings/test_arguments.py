@@ -153,7 +153,7 @@ def test_a_value_is_shown_and_what_is_expected(graph: pb.GraphDef) -> None:
     (problem,) = refused.value.diagnostics
     assert problem.message == "input_shapes can't be (1, 224, 224, 3)"
     assert problem.hint == (
-        'expected is a mapping from names of inputs to shapes, as in input_shapes={"image": [1, 224, 224, 3]}'
+        'use a mapping from names of inputs to shapes, as in input_shapes={"image": [1, 224, 224, 3]}'
     )
     with pytest.raises(ConversionError, match=r"batch can't be '1'\n.*an integer of at least 1"):
         tfconvert.convert(graph, batch="1")  # type: ignore[arg-type]

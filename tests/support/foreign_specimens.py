@@ -72,6 +72,12 @@ SPECIMENS: list[tuple[str, str, Callable[[Path], object], str]] = [
         "litert-torch",
     ),
     ("an ONNX model", "model.onnx", lambda path: path.write_bytes(b"\x08\x07"), "onnx2tf -i"),
+    (
+        "the main file of a SavedModel under another name",
+        "graph.pb",
+        lambda path: path.write_bytes(b"\x08\x01\x12\x04"),
+        "name it saved_model.pb",
+    ),
     ("an ONNX model", "model.pb", lambda path: path.write_bytes(b"\x08\x07\x12\x04onnx"), "onnx2tf -i"),
     ("a file of safetensors", "model.safetensors", _safetensors, "weights"),
     (

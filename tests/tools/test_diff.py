@@ -65,6 +65,41 @@ def test_outputs_come_first_and_rounding_is_one_line(right: Path, digits_model: 
     assert not weights[1].startswith("    ")
 
 
+def test_outputs_of_other_shapes_have_no_largest_error(tf: ModuleType, tmp_path: Path) -> None:
+    @traced(tf, tf.TensorSpec([4], name="x"))
+    def once(x: Any) -> dict[str, Any]:
+        return {"y": x * 2.0}
+
+    @traced(tf, tf.TensorSpec([4], name="x"))
+    def twice(x: Any) -> dict[str, Any]:
+        return {"y": tf.tile(x, [2])}
+
+    files = [tmp_path / "once.tflite", tmp_path / "twice.tflite"]
+    for file, function in zip(files, (once, twice), strict=True):
+        tfconvert.convert(function).save(file)
+    run = _diff(*files)
+    assert "serving_default/y has shape [8], not [4]\n" in run.output
+    assert "inf" not in run.output
+
+
+@pytest.mark.parametrize("command", ["diff", "bench", "verify"])
+def test_what_is_no_tflite_file_is_named(command: str, right: Path, digits_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"\x08\x07\x12\x04onnx")
+    (tmp_path / "empty.tflite").write_bytes(b"")
+    (tmp_path / "notes.txt").write_text("hello")
+    more = {"diff": [str(right)], "verify": ["--against", str(digits_model)]}.get(command, [])
+    for path, told in (
+        (tmp_path / "model.onnx", "is an ONNX model"),
+        (tmp_path / "empty.tflite", "is empty"),
+        (tmp_path / "notes.txt", "is not a .tflite file"),
+        (digits_model, "is not a .tflite file"),
+    ):
+        run = CliRunner().invoke(main, [command, str(path), *more])
+        assert run.exit_code
+        assert f"{path} {told}" in run.output
+        assert ("convert it first" in run.output) is (path == digits_model)
+
+
 def test_larger_differences_are_not_folded(right: Path, wrong: Path) -> None:
     assert not any(each["is_rounding"] for each in _data(right, wrong)["weights"])
     assert "rounding" not in _diff(right, wrong).stdout

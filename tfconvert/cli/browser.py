@@ -16,7 +16,12 @@ def temporary_page(model: str) -> str:
     return str(Path(tempfile.mkdtemp(prefix="tfconvert-"), f"{name}.html"))
 
 
-def open_page(path: str) -> None:
-    """Opens a page in the user's browser; says so if it finds no browser."""
+def open_page(path: str, *, is_known: bool = False) -> None:
+    """Opens a page in the user's browser; says so if it finds no browser.
+
+    Args:
+        path: The page.
+        is_known: Whether the path was printed already.
+    """
     if not webbrowser.open(Path(path).absolute().as_uri()):
-        say(f"tfconvert: note: found no browser; open {path}", sys.stderr)
+        say(f"tfconvert: note: found no browser; open {'the page' if is_known else path}", sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tfconvert.api import Model, convert_source
 from tfconvert.cli.output_options import Output
+from tfconvert.cli.streams import say
 from tfconvert.exporters.output_file import (
     Parts,
     descriptor_of,
@@ -102,6 +104,7 @@ class ConvertCommand(NamedTuple):
         if self.output.page is not None:
             report: Report = problem.report or Report(self.source.name, failure=problem)
             report.save(self.output.page)
+            say(f"tfconvert: note: {self.output.page} shows what failed", sys.stderr)
             self._open()
 
     def _latency(self) -> list[float | None]:

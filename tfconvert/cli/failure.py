@@ -92,6 +92,31 @@ class JsonErrors:
             say(to_json(ConversionError([unexpected(problem)]).to_dict()), self._stream)
 
 
+class UsageErrors:
+    """A context that also prints an error of the command line as a JSON document, before click prints it as text.
+
+    Args:
+        as_json: Whether documents are wanted.
+    """
+
+    __slots__ = ("_as_json",)
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Prints the document of an error of the command line."""
+        if self._as_json and isinstance(problem, click.UsageError):
+            from tfconvert.cli.json_output import to_json
+
+            say(to_json(ConversionError([Diagnostic("wrong-option", problem.format_message())]).to_dict()), sys.stdout)
+
+
 def unexpected(problem: Exception) -> Diagnostic:
     """Returns the diagnostic of an unexpected exception, or of one about an exhausted resource."""
     if isinstance(problem, MemoryError | RecursionError):

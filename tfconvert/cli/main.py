@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from tfconvert.cli.completion import complete_model
-from tfconvert.cli.failure import DEBUG, INTERRUPTED, ErrorGuard, JsonErrors, show_failure
+from tfconvert.cli.failure import DEBUG, INTERRUPTED, ErrorGuard, JsonErrors, UsageErrors, show_failure
 from tfconvert.cli.help_page import SUMMARY, format_help
 from tfconvert.cli.keras_files import imports_option, prepare_for_keras
 from tfconvert.cli.options import CONTEXT, STATS, flag, json_option, setting_options, show, to_settings
@@ -28,7 +29,7 @@ from tfconvert.cli.output_options import (
     to_server,
 )
 from tfconvert.cli.progress import Progress, with_progress
-from tfconvert.cli.streams import can_redraw, emphasized, say
+from tfconvert.cli.streams import can_redraw, emphasized, is_beside_errors, say
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.source import Source
@@ -134,6 +135,18 @@ def with_runtimes(args: Sequence[str]) -> list[str]:
     return found
 
 
+def _check_runtimes(args: Sequence[str]) -> None:
+    """Checks that a word after the flag is a runtime, or what it can be beside: the model, or a file to write.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    for option, word in pairwise(args):
+        if option == VERIFY and word.isalpha() and word not in get_args(Runtime) and not Path(word).exists():
+            choices = ", ".join(get_args(Runtime))
+            raise click.UsageError(f"{word!r} is neither a runtime for {VERIFY} ({choices}) nor a path")
+
+
 # The extensions of models that the name of a result does not keep.
 _MODEL_EXTENSIONS = (".keras", ".h5", ".hdf5", ".pb", ".pbtxt", ".meta", ".mlir", ".mlirbc", ".bin", ".tflite")
 
@@ -150,10 +163,14 @@ _LIKE_OFFICIAL = re.compile("--[a-z0-9]+_")
 class MainCommand(click.Group):
     """A command that converts, unless its first argument is the name of another command."""
 
+    # Whether errors are documents, too, known before the command line is parsed.
+    _as_json = False
+
     def main(self, args: Sequence[str] | None = None, *positional: Any, **extra: Any) -> Any:
         """Runs the command line; nothing unexpected is seen as a traceback, unless that is asked for."""
         given = list(sys.argv[1:] if args is None else args)
         rest = [argument for argument in given if argument != DEBUG]
+        self._as_json = "--json" in rest
         with ErrorGuard(debug=rest != given):
             return super().main(rest, *positional, **extra)
 
@@ -164,9 +181,10 @@ class MainCommand(click.Group):
         if args and args[0] in _OWN_VERBS and not Path(args[0]).exists():
             args = [*args[1:], *_OWN_VERBS[args[0]]]
         command = self.commands.get(args[0]) if args else None
-        if command is not None:
-            return command.make_context(f"{info_name} {command.name}", args[1:], parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
+        with UsageErrors(as_json=self._as_json):
+            if command is not None:
+                return command.make_context(f"{info_name} {command.name}", args[1:], parent, **extra)
+            return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses the main job's arguments; options may follow the model, or be those of `tflite_convert`."""
@@ -179,6 +197,8 @@ class MainCommand(click.Group):
 
             if tflite_convert.is_meant(args):
                 args = tflite_convert.rewritten(args)
+        if not ctx.resilient_parsing:
+            _check_runtimes(args)
         extra = click.Command.parse_args(self, ctx, with_runtimes(args))
         if extra and not ctx.resilient_parsing:
             ctx.fail(f"unexpected: {' '.join(extra)}")
@@ -187,7 +207,8 @@ class MainCommand(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; an interrupt ends the process with the status that shells give it."""
         try:
-            return ctx.command.invoke(ctx) if ctx.command is not self else click.Command.invoke(self, ctx)
+            with UsageErrors(as_json=self._as_json):
+                return ctx.command.invoke(ctx) if ctx.command is not self else click.Command.invoke(self, ctx)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
 
@@ -292,7 +313,8 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
     except ConversionError as problem:
         _print_error(problem, written, as_json)
         sys.exit(1)
-    is_seen = not quiet and not as_json and can_redraw(written.report_stream)  # It is in the report, too.
+    # The report has it, too.
+    is_seen = not quiet and not as_json and is_beside_errors(written.report_stream)
     if options.verify is not None and options.quantize is not None and not is_seen:
         show(low_fidelity(report))
     if as_json or not quiet:

@@ -38,6 +38,16 @@ def can_redraw(stream: TextIO | None) -> bool:
     return stream is not None and not is_plain and stream.isatty()
 
 
+def is_beside_errors(stream: TextIO | None) -> bool:
+    """Returns whether who sees the error stream also sees this one: a terminal, or the same file or pipe."""
+    if stream is None or sys.stderr is None:
+        return False
+    try:
+        return stream.isatty() or os.path.sameopenfile(stream.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):  # One is no file: it is captured or closed.
+        return False
+
+
 def say(text: str, stream: TextIO | None) -> None:
     """Prints a report; after the file was written, a missing reader or a full disk is not a failure.
 

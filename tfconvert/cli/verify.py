@@ -11,7 +11,6 @@ import click
 from tfconvert.cli.keras_files import imports_option
 from tfconvert.cli.options import CONTEXT, json_option, options_of, show, to_source
 from tfconvert.schema.diagnostics import ERROR, ConversionError
-from tfconvert.schema.files import read_input
 from tfconvert.schema.limits import limited
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
@@ -94,9 +93,7 @@ def verify(
         with limited(options.limits):
             found = check(source, file, wanted)
     except ConversionError as problem:
-        if as_json:
-            _print_json(problem.to_dict())
-        show(problem.diagnostics)
+        _show_failure(problem, as_json=as_json)
         sys.exit(1 if problem.code in ("runtime-error", "litert-timeout", "run-timeout") else 2)
     if as_json:
         _print_json(found.to_dict())
@@ -109,16 +106,25 @@ def verify(
 def _run_on(file: str, kinds: tuple[str, ...], *, as_json: bool) -> None:
     """Runs a file in other runtimes; ends with 1 if one does not run it, or has other results."""
     from tfconvert.converter.validation.runtimes_check import notes_of, outcomes
+    from tfconvert.importers.tflite.outline import read_file
 
     try:
-        found = list(notes_of(list(outcomes(read_input(file), kinds))))
-    except OSError as problem:
-        raise click.UsageError(f"{file} can't be read: {problem.strerror}") from problem
+        content = read_file(file)
+    except ConversionError as problem:
+        _show_failure(problem, as_json=as_json)
+        sys.exit(2)
+    found = list(notes_of(list(outcomes(content, kinds))))
     if as_json:
         _print_json({"runtimes": [each.to_dict() for each in found]})
     show(found)
     if any(each.severity == ERROR for each in found):
         sys.exit(1)
+
+
+def _show_failure(problem: ConversionError, *, as_json: bool) -> None:
+    if as_json:
+        _print_json(problem.to_dict())
+    show(problem.diagnostics)
 
 
 def _print_json(data: Any) -> None:

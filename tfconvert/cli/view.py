@@ -68,4 +68,4 @@ def view(model: str, other: str | None, page: str | None, no_open: bool, bench: 
         show(found.failure.diagnostics)
     click.echo(path)
     if not no_open:
-        open_page(path)
+        open_page(path, is_known=True)

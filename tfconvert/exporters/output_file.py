@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -128,7 +129,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             with _beside(target) as stream:
                 yield stream
     except OSError as problem:
-        raise _not_writable(os.fspath(path), problem.strerror or str(problem)) from problem
+        hint = "the program that reads it has ended" if problem.errno == errno.EPIPE else _HINT
+        raise _not_writable(os.fspath(path), problem.strerror or str(problem), hint) from problem
     except UnicodeError as problem:
         raise _not_writable(os.fspath(path), "no file can have this name") from problem
 
@@ -176,6 +178,8 @@ def _is_device(path: Path) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def _not_writable(path: str, reason: str) -> ConversionError:
-    hint = "check that the directory exists and is writable, and that the disk has space left"
+_HINT = "check that the directory exists and is writable, and that the disk has space left"
+
+
+def _not_writable(path: str, reason: str, hint: str = _HINT) -> ConversionError:
     return error("output-not-writable", f"can't write {path}: {reason}", hint=hint)

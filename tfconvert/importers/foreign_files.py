@@ -207,6 +207,11 @@ def _onnx(found: Found) -> bool:
     return found.head[:1] == b"\x08" and found.head[2:3] == b"\x12" and b"onnx" in found.head.lower()
 
 
+def _renamed_saved_model(found: Found) -> bool:
+    # The version of the format, 1, then the first graph.
+    return found.head.startswith(b"\x08\x01\x12") and found.path.name not in SAVED_MODEL_FILES
+
+
 def _safetensors(found: Found) -> bool:
     size = int.from_bytes(found.head[:8], "little")
     return found.head[8:9] == b"{" and 0 < size < 1 << 30 and b'"dtype"' in found.head
@@ -273,6 +278,11 @@ ROWS: Sequence[Row] = (
     ),
     Row("a model of PyTorch", _TORCH, _torch),
     Row("an ONNX model", "pip install onnx2tf; onnx2tf -i {path} -o saved_model, and convert saved_model", _onnx),
+    Row(
+        "the main file of a SavedModel under another name",
+        "name it saved_model.pb, in a directory with its variables, and give the directory",
+        _renamed_saved_model,
+    ),
     Row("a file of safetensors, which has weights only", _WEIGHTS, _safetensors),
     Row(
         "a checkpoint without a graph ({found})",
@@ -356,6 +366,25 @@ def recognized(problem: ConversionError, model: str | os.PathLike[str]) -> Conve
     """
     given = os.fspath(model)
     return (foreign(Path(given), given) or problem) if problem.code in _CODES else problem
+
+
+# The extensions of files that become .tflite files.
+_CONVERTIBLE = (".pb", ".pbtxt", ".prototxt", ".meta", ".keras", ".h5", ".hdf5", ".mlir", ".mlirbc", ".jax")
+
+
+def not_tflite(path: str | os.PathLike[str]) -> ConversionError:
+    """Returns the error about a path that should be a .tflite file and is something else, which it names if known.
+
+    Args:
+        path: The path as the user wrote it.
+    """
+    given = os.fspath(path)
+    known = foreign(Path(given), given)
+    if known is not None:
+        return known
+    is_model = any(is_file(Path(given) / name) for name in SAVED_MODEL_FILES) or given.endswith(_CONVERTIBLE)
+    hint = f"convert it first: tfconvert {given} -o model.tflite" if is_model else "make or download the file again"
+    return error("malformed-tflite", f"{given} is not a .tflite file", hint=hint)
 
 
 def foreign(path: Path, given: str) -> ConversionError | None:

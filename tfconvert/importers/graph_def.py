@@ -140,10 +140,12 @@ def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
         ConversionError: The file isn't one (`not-a-graph-def`).
     """
     data = read_input(path)
+    is_text = os.fspath(path).endswith((".pbtxt", ".prototxt"))
     try:
-        graph = parse_proto(data, pb.GraphDef, is_text=os.fspath(path).endswith((".pbtxt", ".prototxt")))
+        graph = parse_proto(data, pb.GraphDef, is_text=is_text)
     except DecodeError as problem:
-        raise error("not-a-graph-def", f"{os.fspath(path)} is not a GraphDef: {problem}", hint=_WANTED) from None
+        where = f": {problem}" if is_text else ""  # Of text, it names the line.
+        raise error("not-a-graph-def", f"{os.fspath(path)} is not a GraphDef{where}", hint=_WANTED) from None
     if not graph.node:
         raise error("not-a-graph-def", f"{os.fspath(path)} holds no nodes", hint=_WANTED)
     return graph

@@ -8,14 +8,18 @@ from typing import Any, SupportsIndex
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import dims, types
 
+_SHAPE = "--input-shape (input_shapes)"
+_BATCH = "--batch (batch)"
 
-def override_shape(name: str, noted: types.Shape | None, wanted: Any) -> types.Shape:
+
+def override_shape(name: str, noted: types.Shape | None, wanted: Any, option: str = _SHAPE) -> types.Shape:
     """Returns the shape that the user sets for an input.
 
     Args:
         name: The input.
         noted: The shape that the model records.
         wanted: The user's shape; -1 or `None` leaves a dimension as the model has it.
+        option: The option that sets it.
 
     Raises:
         ConversionError: The user's shape contradicts the model's (`shape-mismatch`), or isn't one (`wrong-option`).
@@ -28,11 +32,11 @@ def override_shape(name: str, noted: types.Shape | None, wanted: Any) -> types.S
         )
     shape = tuple(-1 if dim is None or dim < 0 else int(dim) for dim in wanted)
     if noted is not None and (clash := dims.difference(shape, noted)):
-        hint = "only dynamic dimensions (?) can be set" if "?" in dims.text(noted) else ""
+        hint = "only dynamic dimensions (?) can be set" if option == _SHAPE and "?" in dims.text(noted) else ""
         raise error(
             "shape-mismatch",
             f"the shape {dims.text(shape)} for {name!r} contradicts the model's {dims.text(noted)}: {clash}",
-            hint=hint or "the model has only this shape: leave --input-shape (input_shapes) out",
+            hint=hint or f"the model has only this {'shape' if option == _SHAPE else 'batch'}: leave {option} out",
         )
     return shape if noted is None else tuple(a if b < 0 else b for a, b in zip(noted, shape, strict=True))
 
@@ -58,5 +62,5 @@ def with_batch(name: str, tensor: types.AnyTensor, batch: int) -> types.AnyTenso
     shape = types.shape_of(tensor)
     if not shape:  # The report names those.
         return tensor
-    shape = override_shape(name, shape, [batch, *(-1 for _ in shape[1:])])
+    shape = override_shape(name, shape, [batch, *(-1 for _ in shape[1:])], _BATCH)
     return types.tensor(types.element_of(tensor), shape)

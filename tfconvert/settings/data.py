@@ -102,7 +102,7 @@ def _check(settings: Mapping[str, Any], known: Mapping[str, Setting], where: str
         if row.is_path and not allow_paths and not row.is_own(value):
             raise _wrong(f"{name!r} names files, which is not allowed here", where)
         if not is_valid(value, row.schema):
-            hint = f"expected is {row.expected}" if row.expected else ""
+            hint = f"use {row.expected}" if row.expected else ""
             raise _wrong(f"{name!r} can't be {_shown(value)}", where, hint)
 
 
@@ -263,7 +263,7 @@ def plain(value: Any, name: str) -> Any:
         return {str(key): plain(each, name) for key, each in value.items()}
     if isinstance(value, Sequence):
         return [plain(each, name) for each in value]
-    raise _stays(name, f"a {type(value).__name__} is not data")
+    raise _stays(name, f"an object of type {type(value).__name__} is not data")
 
 
 def uncached(selection: Selection, options: Options) -> str:

@@ -35,7 +35,7 @@ class Selection:
 
     inputs: Sequence[str] | None = setting(
         None,
-        "The tensors to feed, x or x:0, in this order; what computes them is cut off.",
+        "The tensors to feed, x or x:0, in this order; the nodes that compute them are left out.",
         flag="--input",
         metavar="NAME",
         expected="a list of names",
@@ -44,7 +44,7 @@ class Selection:
     )
     outputs: Sequence[str] | None = setting(
         None,
-        "The tensors to fetch, x or x:0, in this order; what uses them is cut off.",
+        "The tensors to fetch, x or x:0, in this order; the nodes that use them are left out.",
         flag="--output",
         metavar="NAME",
         expected="a list of names",

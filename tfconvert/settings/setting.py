@@ -297,7 +297,7 @@ def wrong_value(name: str, value: object, row: Setting) -> ConversionError:
 
 def _wrong(name: str, value: object, expected: str, example: str) -> ConversionError:
     more = f", as in {name}={example}" if example else ""
-    return error("wrong-option", f"{name} can't be {shown(value)}", hint=f"expected is {expected}{more}")
+    return error("wrong-option", f"{name} can't be {shown(value)}", hint=f"use {expected}{more}")
 
 
 class _Shown(reprlib.Repr):

@@ -335,7 +335,7 @@ def target_of(target: object, quantize: object = None, samples: object = None) -
         target = CLASSES[target]()
     if not isinstance(target, LiteRT | StableHLO | Iree):
         names = ", ".join(TARGETS)
-        hint = f"expected is one of {names}, or a LiteRT, a StableHLO or an Iree"
+        hint = f"use one of {names}, or a LiteRT, a StableHLO or an Iree"
         raise error("wrong-option", f"target can't be {shown(target)}", hint=hint)
     if quantize is None and samples is None:
         return target

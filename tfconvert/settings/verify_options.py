@@ -95,4 +95,4 @@ def to_verify(verify: object) -> Verify | None:
         return verify
     if verify is None or is_flag(verify):
         return Verify() if verify else None
-    raise error("wrong-option", f"verify can't be {shown(verify)}", hint="expected is True, False or a Verify")
+    raise error("wrong-option", f"verify can't be {shown(verify)}", hint="use True, False or a Verify")

@@ -27,6 +27,9 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.tools.bench import measure
 
+# Floats that were computed in another order differ by so many roundings of the largest number.
+_FEW_ROUNDINGS = 8
+
 # Longer entries of the metadata are shown as their length and checksum.
 _MAX_SHOWN = 40
 
@@ -127,7 +130,8 @@ class WeightChange(NamedTuple):
         numbers: How many numbers differ.
         absolute: The maximum absolute difference.
         relative: The same, relative to the largest number.
-        is_rounding: Whether no number differs by more than a step of the coarser type.
+        is_rounding: Whether no number differs by more than a step of the coarser type; floats by a few roundings of the
+            largest number.
     """
 
     name: str
@@ -203,8 +207,9 @@ def _change(one: Weight, other: Weight) -> WeightChange | None:
     a, b = _numbers(first, kinds[0]), _numbers(second, kinds[1])
     distance = np.abs(a - b)
     largest, scale = float(np.max(distance, initial=0)), float(np.max(np.abs(a), initial=0))
+    widest = max(scale, float(np.max(np.abs(b), initial=0)))
     count = int(np.count_nonzero(distance))
-    steps = np.maximum(_step(first, kinds[0], scale), _step(second, kinds[1], scale))
+    steps = np.maximum(_step(first, kinds[0], widest), _step(second, kinds[1], widest))
     is_rounding = count > 0 and bool(np.all(distance <= steps))
     relative = largest / scale if scale else largest
     return WeightChange(one.name, one.type, other.type, one.shape, count, largest, relative, is_rounding)
@@ -227,13 +232,13 @@ def _along(axis: int | None, numbers: Sequence[float], rank: int) -> Array:
 
 
 def _step(stored: Array, kind: Any, largest: float) -> Array:
-    """Returns the distance of neighbouring numbers of a constant: the scales; for floats, that at the largest."""
+    """Returns the distance of neighbouring numbers of a constant: the scales; for floats, a few at the largest."""
     element = types.element_of(kind)
     if isinstance(element, quant.UniformType):
         return _along(element.data.axis, element.data.scales, stored.ndim)
     if stored.dtype.kind not in "fc" and "float" not in stored.dtype.name:
         return np.asarray(0.0)
-    return np.asarray(float(ml_dtypes.finfo(stored.dtype).eps) * largest)  # type: ignore[no-untyped-call]
+    return np.asarray(_FEW_ROUNDINGS * float(ml_dtypes.finfo(stored.dtype).eps) * largest)  # type: ignore[no-untyped-call]
 
 
 _MAX_INPUTS = 32
@@ -300,8 +305,7 @@ class Diff(NamedTuple):
             yield "  outputs:"
             yield from _few(
                 [
-                    f"{each.signature}/{each.output} {each.what or 'agrees'} (largest error {each.max_absolute:.2e}, "
-                    f"{each.max_relative:.1e} of the largest value)"
+                    f"{each.signature}/{each.output} {each.what or 'agrees'}{_largest_error(each)}"
                     for each in self.outputs
                 ]
             )
@@ -331,6 +335,13 @@ class Diff(NamedTuple):
 
     def __repr__(self) -> str:
         return self.to_text()
+
+
+def _largest_error(output: OutputChange) -> str:
+    """Returns the figures of an output; empty for other shapes."""
+    if not np.isfinite(output.max_absolute):
+        return ""
+    return f" (largest error {output.max_absolute:.2e}, {output.max_relative:.1e} of the largest value)"
 
 
 # Maximum number of lines of a section of the text.

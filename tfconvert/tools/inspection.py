@@ -315,7 +315,7 @@ def _size_of(file: Path) -> int:
 # Maximum number of rows of a table without `verbose`.
 _MAX_ROWS = 12
 
-_CONVERTED = "yes (all of it was tried but for the weights)"
+_CONVERTED = "yes (tried without reading the weights)"
 
 
 def to_text(inspection: Inspection, *, verbose: bool = False) -> str:
@@ -399,9 +399,12 @@ def _litert(file: LiteRTFile, is_source: bool, most: int | None) -> list[str]:
     custom = [use.name for use in file.operators if use.is_custom and needs_registration(use.name)]
     registered = f", with these registered: {', '.join(custom)}" if custom else ""
     lines.append(f"  runtime: {file.min_runtime_version or 'any'} or later{registered}")
-    lines.append(f"  memory of activations: {_activations(file.activations)}")
+    is_open = any(None in (tensor.shape or ()) for each in file.signatures for tensor in each.inputs)
+    least = ", where dynamic sizes are 1" if is_open else ""
+    lines.append(f"  memory of activations: {_activations(file.activations)}{least}")
     if file.arena is not None:
-        lines.append(f"  arena of the main graph: {_bytes(file.arena)}, with dynamic sizes as stored")
+        stored = ", with dynamic sizes as stored" if is_open else ""
+        lines.append(f"  arena of the main graph: {_bytes(file.arena)}{stored}")
     for note in file.notes if is_source else ():
         lines += [line.removeprefix("  ") for line in _diagnostic(note)]
     if file.composites:
@@ -417,7 +420,7 @@ def _activations(activations: Mapping[str, int]) -> str:
         text = _bytes(sizes.pop())
     else:
         text = ", ".join(f"{_bytes(size)} for {name}" for name, size in activations.items())
-    return f"at least {text}, where dynamic sizes are 1"
+    return f"at least {text}"
 
 
 def _composite(use: CompositeUse) -> tuple[str, str]:

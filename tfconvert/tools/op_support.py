@@ -105,12 +105,16 @@ class FunctionSupport(NamedTuple):
     summary: str
 
 
+# Ops of TensorFlow's own tests, which its library registers.
+_TESTS = frozenset(("Foo1", "Foo2", "Foo3"))
+
+
 @cache
 def supported_ops() -> tuple[OpSupport, ...]:
-    """Returns what becomes of each of TensorFlow's ops, by name; those that it makes for its own use are left out."""
+    """Returns what becomes of each of TensorFlow's ops, by name; those for its own use and tests are left out."""
     entries = _entries()
     removed = rewritten()
-    everything = (_support(name, entries, removed) for name in op_defs.names())
+    everything = (_support(name, entries, removed) for name in op_defs.names() if name not in _TESTS)
     return tuple(each for each in everything if each.how not in ("custom", "flex") or not each.op.startswith("_"))
 
 

@@ -120,7 +120,7 @@ def test_an_insisting_fusion_makes_an_error() -> None:
     assert caught.value.code == "composite-misfit"
 
 
-@pytest.mark.parametrize(("given", "message"), [([7], "not a fusion"), (OWN, "expected is a list of fusions")])
+@pytest.mark.parametrize(("given", "message"), [([7], "not a fusion"), (OWN, "use a list of fusions")])
 def test_what_is_no_fusion_is_refused(tmp_path: Path, given: Any, message: str) -> None:
     path = tmp_path / "model.mlir"
     path.write_text(SOURCE)

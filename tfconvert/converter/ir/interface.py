@@ -120,9 +120,9 @@ def _pinned(inputs: Sequence[Tensor]) -> str:
     if all("[?" in each.type and each.type.count("?") == 1 for each in inputs):
         return "batch=1 (--batch 1) fixes them"
     first = next(each for each in inputs if "..." in each.type or each.type.count("?") != each.type.count("[?"))
-    dims = first.type.partition("[")[2].partition("]")[0].replace("...", "1,N").split(",")
-    sizes = ",".join(("N" if at else "1") if dim == "?" else dim for at, dim in enumerate(dims))
-    return f"input_shapes (--input-shape {first.name}={sizes}) fixes them; batch=1 (--batch 1) fixes only the first"
+    dims = first.type.partition("[")[2].partition("]")[0].replace("...", "N,N").split(",")
+    sizes = ",".join("N" if dim == "?" else dim for dim in dims)
+    return f"input_shapes (--input-shape {first.name}={sizes}) fixes them; batch=1 (--batch 1) only the first dimension"
 
 
 def interfaces(module: ModuleOp) -> Iterator[Interface]:

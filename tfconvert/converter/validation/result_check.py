@@ -538,4 +538,6 @@ _HINT = f"`compare_layers` (--compare-layers) finds the layer; {_REPORT_IT}"
 
 
 def _failed(signature: str, output: str, what: str) -> Diagnostic:
-    return Diagnostic("verification-failed", f"output {output!r} of {signature!r} {what}, by the reference", hint=_HINT)
+    return Diagnostic(
+        "verification-failed", f"output {output!r} of {signature!r} {what}, compared with the reference", hint=_HINT
+    )

@@ -144,4 +144,5 @@ class Shaken(Executor):
         if value.dtype.kind != "f":
             return value
         share = max(self.share, 2 * float(np.finfo(value.dtype).eps)) if value.dtype.itemsize < 4 else self.share
-        return np.asarray(value * (1 + share * self.random.uniform(-1, 1, value.shape)), value.dtype)
+        with np.errstate(over="ignore"):  # What is nearly infinite may become so.
+            return np.asarray(value * (1 + share * self.random.uniform(-1, 1, value.shape)), value.dtype)

@@ -50,8 +50,8 @@ def tensor_hint(name: str, nodes: Iterable[str], results: Sequence[str]) -> str:
     parts = [f"did you mean {', '.join(near)}?"] if near else []
     if results:
         more = ", ..." if len(results) > _RESULTS else ""
-        parts.append(f"the results are: {', '.join(results[:_RESULTS])}{more}")
-    return "; ".join(parts) or "name a node, or node:index"
+        parts.append(f"{'The' if near else 'the'} results are: {', '.join(results[:_RESULTS])}{more}")
+    return " ".join(parts) or "name a node, or node:index"
 
 
 def _near(name: str, nodes: Sequence[str]) -> list[str]:

@@ -73,7 +73,7 @@ def own_message(message: object) -> pb.SavedModel | pb.GraphDef:
         )
     raise error(
         "unknown-format",
-        f"a {type(message).__name__} is neither a path nor a model in memory",
+        f"an object of type {type(message).__name__} is neither a path nor a model in memory",
         hint="give a path, a Keras model, TensorFlow's functions or tf.Module, a SavedModel or GraphDef message, or a "
         "function of JAX and its args",
     )
@@ -109,7 +109,9 @@ def read_op_defs(source: object) -> Sequence[pb.OpDef]:
     if isinstance(source, Message) and source.DESCRIPTOR.name == pb.OpList.DESCRIPTOR.name:
         return pb.OpList.FromString(source.SerializeToString()).op
     if not isinstance(source, str | os.PathLike):
-        raise error("bad-op-list", f"a {type(source).__name__} is neither a path nor an OpList", hint=_HINT)
+        raise error(
+            "bad-op-list", f"an object of type {type(source).__name__} is neither a path nor an OpList", hint=_HINT
+        )
     path = Path(source)
     data = read_input(path)
     try:

@@ -6,19 +6,20 @@ import math
 import os
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import boxes, tensor_data, types
 from tfconvert.schema.dialects.boxes import Array, Box
 from tfconvert.schema.dialects.sources import BufferSource, FileSlice, Source, bytes_of
 from tfconvert.schema.dialects.tensor_data import SMALL, Constant, TensorData
-from tfconvert.schema.files import LARGEST, InputFile
+from tfconvert.schema.files import LARGEST, InputFile, is_folder
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import TensorType
-from tfconvert.schema.tflite.reader import View, malformed
+from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER, View, malformed
 
 PACKED = {"int4": 4, "uint4": 4, "int2": 2}
 """Bits of an element of types of which several share a byte, by TensorFlow's names."""
@@ -176,15 +177,40 @@ def content_of(source: str | os.PathLike[str] | bytes | bytearray | memoryview) 
         source: Its path, or its bytes.
 
     Raises:
-        ConversionError: It can't be read (`model-not-found`).
+        ConversionError: It can't be read (`model-not-found`), or is another kind of file (`foreign-format`,
+            `malformed-tflite`).
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return BytesContent(source)
     try:
-        return FileContent(os.fspath(source))
+        content = FileContent(os.fspath(source))
     except OSError as problem:
-        message = f"can't read {os.fspath(source)}: {problem.strerror or problem}"
-        raise error("model-not-found", message) from problem
+        raise unreadable(source, problem) from problem
+    check_identifier(source, content.view)
+    return content
+
+
+def unreadable(path: str | os.PathLike[str], problem: OSError) -> ConversionError:
+    """Returns the error about a path that can't be read as a file."""
+    if isinstance(problem, IsADirectoryError) or is_folder(Path(path)):
+        return _not_tflite(path)
+    return error("model-not-found", f"can't read {os.fspath(path)}: {problem.strerror or problem}")
+
+
+def check_identifier(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
+    """Checks that a file begins as a .tflite file does.
+
+    Raises:
+        ConversionError: It is another kind of file (`foreign-format`, `malformed-tflite`).
+    """
+    if content[4:8] != TFLITE_IDENTIFIER:
+        raise _not_tflite(path)
+
+
+def _not_tflite(path: str | os.PathLike[str]) -> ConversionError:
+    from tfconvert.importers.foreign_files import not_tflite
+
+    return not_tflite(path)
 
 
 class Buffers:

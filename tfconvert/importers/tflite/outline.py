@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfconvert.importers.tflite import operators
+from tfconvert.importers.tflite.buffers import check_identifier, unreadable
 from tfconvert.schema import files
-from tfconvert.schema.diagnostics import error
 from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 from tfconvert.schema.tflite.tables import TFLITE
 
@@ -108,12 +108,15 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     """Returns the bytes of a file.
 
     Raises:
-        ConversionError: It can't be read (`model-not-found`).
+        ConversionError: It can't be read (`model-not-found`), or is another kind of file (`foreign-format`,
+            `malformed-tflite`).
     """
     try:
-        return files.read_file(path)
+        content = files.read_file(path)
     except OSError as problem:
-        raise error("model-not-found", f"can't read {os.fspath(path)}: {problem.strerror or problem}") from problem
+        raise unreadable(path, problem) from problem
+    check_identifier(path, content)
+    return content
 
 
 def outline(content: bytes) -> Outline:

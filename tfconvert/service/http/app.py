@@ -52,7 +52,7 @@ _MORE: dict[str, dict[int, str]] = {
     "revoke_token": {404: "There is no such token."},
 }
 
-_ABOUT = """Converts TensorFlow models to `.tflite` files for LiteRT, to StableHLO, and to programs of IREE.
+_ABOUT = """Converts TensorFlow and JAX models to `.tflite` files for LiteRT, to StableHLO, and to programs of IREE.
 
 A job is submitted with `POST /v1/jobs`, followed at `/v1/jobs/{id}/events`, and its result is at
 `/v1/jobs/{id}/result`. Everything that goes wrong is answered with problem details (RFC 9457) with a stable `code`."""
@@ -63,7 +63,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(
         title=app.title,
         version=app.version,
-        summary="Converts TensorFlow models for LiteRT.",
+        summary="Converts TensorFlow and JAX models for LiteRT.",
         description=_ABOUT,
         routes=app.routes,
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},

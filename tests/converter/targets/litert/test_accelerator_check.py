@@ -12,17 +12,19 @@ from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.ir.types import FunctionType
+from tfconvert.schema.ir.types import FunctionType, TensorType
 from tfconvert.schema.ir.values import Value
 
 KIND = types.tensor(types.F32, (1, 3, 4, 6))
 
 
-def checked(build: Callable[[Block, Value], list[Value]], accelerator: str = "gpu") -> Acceptance:
-    block = Block(arg_types=[KIND])
+def checked(
+    build: Callable[[Block, Value], list[Value]], accelerator: str = "gpu", kind: TensorType = KIND
+) -> Acceptance:
+    block = Block(arg_types=[kind])
     results = build(block, block.args[0])
     block.add_op(ReturnOp.of(results))
-    function = FuncOp.of("main", FunctionType.get([KIND], [each.type for each in results]), Region(block))
+    function = FuncOp.of("main", FunctionType.get([kind], [each.type for each in results]), Region(block))
     return check(ModuleOp.of([function]), accelerator)
 
 
@@ -90,6 +92,12 @@ def test_microcontrollers_take_all_or_nothing() -> None:
     found = checked(build, "micro")
     assert (found.taken, [each.operator for each in found.obstacles]) == (0, ["GELU"])
     assert checked(chain(()), "micro").headline == "whole on microcontrollers"
+
+
+def test_the_gpu_needs_fixed_sizes() -> None:
+    found = checked(chain(()), kind=types.tensor(types.F32, (-1, 3, 4, 6)))
+    assert found.is_whole
+    assert found.headline == "whole on the GPU, once its dynamic sizes are fixed"
 
 
 def test_a_tensor_that_is_two_outputs_is_wrong() -> None:

@@ -90,7 +90,8 @@ class Obstacle:
         where += [f"({self.source})"] if self.source else []
         subject = " ".join([self.operator or "the file", *where])
         why = f": {self.reason}" if self.reason else ""
-        off = f"; it splits off {self.splits_off} operators" if self.splits_off else ""
+        plural = "s" if self.splits_off > 1 else ""
+        off = f"; it splits off {self.splits_off} operator{plural}" if self.splits_off else ""
         verb = f"runs on the CPU as its neighbours do; else it {_VERBS[self.outcome]}" if self.is_left else ""
         return f"{subject} {verb or _VERBS[self.outcome]}{why}{off}"
 
@@ -118,6 +119,7 @@ class Acceptance:
         operators: How many operators there are.
         taken: How many run on it.
         obstacles: The operators that do not, or not correctly.
+        is_open: Whether it compiles models for fixed sizes, and inputs of this one have dynamic sizes.
     """
 
     accelerator: str
@@ -125,6 +127,7 @@ class Acceptance:
     operators: int
     taken: int
     obstacles: tuple[Obstacle, ...] = field(default=())
+    is_open: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -135,8 +138,9 @@ class Acceptance:
     def headline(self) -> str:
         """The verdict in a line."""
         title = TITLES[self.accelerator]
+        condition = ", once its dynamic sizes are fixed" if self.is_open else ""
         if self.is_whole:
-            return f"whole on {title}"
+            return f"whole on {title}{condition}"
         outcomes = Counter(each.outcome for each in self.obstacles if not each.is_left)
         if LOAD_FAILS in outcomes:
             return f"does not load on {title}"
@@ -146,7 +150,7 @@ class Acceptance:
             return f"does not run on {title}"
         wrong = ", with wrong numbers" if WRONG in outcomes else ""
         unknown = f", {outcomes[UNKNOWN]} never tried" if UNKNOWN in outcomes else ""
-        return f"{self.taken} of {self.operators} operators on {title}{wrong}{unknown}"
+        return f"{self.taken} of {self.operators} operators on {title}{wrong}{unknown}{condition}"
 
     def lines(self, most: int | None = None) -> list[str]:
         """Returns the verdict and the obstacles as text.
@@ -205,7 +209,8 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
                     obstacles += _open_sizes(function, nodes)
     if accelerator in _ALL_OR_NONE and obstacles:
         taken = 0
-    return Acceptance(accelerator, table(accelerator).release, operators, taken, tuple(obstacles))
+    is_open = accelerator in _COMPILED and not all(map(_has_fixed_inputs, entries))
+    return Acceptance(accelerator, table(accelerator).release, operators, taken, tuple(obstacles), is_open)
 
 
 def verdicts(module: ModuleOp, accelerator: str) -> list[list[Verdict]]:
@@ -377,9 +382,13 @@ def _name(op: Operation) -> str:
     )
 
 
+def _has_fixed_inputs(function: FuncOp) -> bool:
+    return all(types.is_static(types.shape_of(value.type)) for value in function.body.blocks[0].args)
+
+
 def _open_sizes(function: FuncOp, nodes: Sequence[Operation]) -> Iterator[Obstacle]:
     """Yields the first op whose result has a size that only running tells, although all inputs have known sizes."""
-    if not all(types.is_static(types.shape_of(value.type)) for value in function.body.blocks[0].args):
+    if not _has_fixed_inputs(function):
         return
     for op in nodes:
         if not all(types.is_static(types.shape_of(result.type)) for result in op.results):

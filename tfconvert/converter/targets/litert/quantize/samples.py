@@ -419,7 +419,9 @@ def _array(value: Any) -> Array:
     try:
         return np.asarray(value)
     except RuntimeError as problem:  # A tensor of Torch with a gradient, or on another device.
-        raise _sample_error(f"a {type(value).__name__} is no array: {problem}", "pass arrays of numpy") from problem
+        raise _sample_error(
+            f"an object of type {type(value).__name__} is not an array: {problem}", "pass arrays of numpy"
+        ) from problem
 
 
 def _finite(values: list[Array], entry: Entry, number: int) -> list[Array]:
