@@ -10,16 +10,17 @@ import pytest
 from tfconvert.converter.targets.litert.accelerator_check import Acceptance, check
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.ir.types import FunctionType, TensorType
+from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import Value
 
 KIND = types.tensor(types.F32, (1, 3, 4, 6))
 
 
 def checked(
-    build: Callable[[Block, Value], list[Value]], accelerator: str = "gpu", kind: TensorType = KIND
+    build: Callable[[Block, Value], list[Value]], accelerator: str = "gpu", kind: Attribute = KIND
 ) -> Acceptance:
     block = Block(arg_types=[kind])
     results = build(block, block.args[0])
