@@ -153,7 +153,7 @@ def test_a_graph_says_which_tensors_it_has() -> None:
     assert caught.value.diagnostics[0].hint == "the results are: Identity"
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(graph, inputs=["relu"])
-    assert caught.value.diagnostics[0].hint == "did you mean dense/Relu?; the results are: Identity"
+    assert caught.value.diagnostics[0].hint == "did you mean dense/Relu? The results are: Identity"
 
 
 def test_ops_without_an_outside_have_no_such_hint(tf: ModuleType, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_names_that_are_wrong(networks: Path) -> None:
     unknown = _error(networks, signatures="once", outputs=["hiden"])
     assert unknown.code == "unknown-tensor"
     assert "did you mean hidden" in unknown.diagnostics[0].hint
-    assert "the results are: hidden_sum, scores" in unknown.diagnostics[0].hint
+    assert "The results are: hidden_sum, scores" in unknown.diagnostics[0].hint
     missing = _error(networks, signatures="once", outputs=["hidden:1"])
     assert missing.code == "missing-output"
     ambiguous = _error(networks, signatures="twice", outputs=["product"])
