@@ -52,7 +52,7 @@ PARTS = (
         "Networks of keras.applications, as Keras 3 exports them, converted by tfconvert and `tf.lite.TFLiteConverter`."
         " Most of our time for small networks is fixed: about 0.2 s for loading Python and the libraries.\n\n"
         "![Time and memory of conversions, against TensorFlow's converter](benchmark.png)",
-        ("benchmarks.compare", "--runs", "2", "--output", "out/benchmark.md"),
+        ("benchmarks.compare", "--runs", "1", "--seconds", "2", "--output", "out/benchmark.md"),
     ),
     Part(
         "memory",
