@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tfconvert.converter.ir.interface import Interface, Tensor
+from tfconvert.converter.ir.interface import Interface, Tensor, in_order, interface_called
 from tfconvert.converter.process.guard import diagnosed
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Input, fitted, read
@@ -86,7 +86,7 @@ class Program:
         Raises:
             ConversionError: The inputs don't fit (`wrong-sample`), or the runtime fails (`runtime-error`).
         """
-        interface = self._interface(signature)
+        interface = interface_called(self.interfaces, signature)
         by_name: Mapping[str, Any] | None = named or None
         if len(values) == 1 and not named and isinstance(values[0], Mapping):
             by_name = values[0]
@@ -113,8 +113,8 @@ class Program:
             ConversionError: There is no such signature, or the inputs don't fit (`wrong-sample`); or the runtime fails
                 (`runtime-error`).
         """
-        interface = self._interface(signature)
-        values = _in_order(inputs, interface)
+        interface = interface_called(self.interfaces, signature)
+        values = in_order(inputs, interface)
         fed = [
             fitted(np.asarray(value), input_of(tensor, value), f"the input {tensor.name!r}")
             for value, tensor in zip(values, interface.inputs, strict=True)
@@ -138,7 +138,7 @@ class Program:
             ConversionError: The samples don't fit, or the results have no batch (`wrong-sample`), or the runtime fails
                 (`runtime-error`).
         """
-        interface = self._interface(signature)
+        interface = interface_called(self.interfaces, signature)
         size = _batch(interface)
         entry = _entry(interface, open_batch=size is not None)
         samples = (each.values for each in read(data, [entry], finite=False))
@@ -159,32 +159,6 @@ class Program:
 
     def _repr_html_(self) -> str:
         return summary(self.name, (), interface_tables(self.interfaces))
-
-    def _interface(self, signature: str) -> Interface:
-        for each in self.interfaces:
-            known = (each.function, *each.keys, *each.other_keys)
-            if signature in known or (not signature and len(self.interfaces) == 1):
-                return each
-        names = [key for each in self.interfaces for key in (each.keys or (each.function,))]
-        message = f"there is no signature {signature!r}" if signature else "there are several signatures"
-        raise error("wrong-sample", message, hint=f"pass signature=...; there are {', '.join(names)}")
-
-
-def _in_order(inputs: Mapping[str, Any] | Sequence[Any], interface: Interface) -> list[Any]:
-    names = [tensor.name for tensor in interface.inputs]
-    if not isinstance(inputs, Mapping):
-        if len(inputs) != len(names):
-            message = f"{len(inputs)} inputs are given, but these are taken: {', '.join(names) or '(none)'}"
-            raise error("wrong-sample", message, hint="pass them in this order, or by name")
-        return list(inputs)
-    if set(inputs) != set(names):
-        raise error(
-            "wrong-sample",
-            f"the inputs {', '.join(map(str, inputs)) or '(none)'} are given, but these are "
-            f"taken: {', '.join(names) or '(none)'}",
-            hint="pass each of them once",
-        )
-    return [inputs[name] for name in names]
 
 
 def input_of(tensor: Tensor, value: Any = None) -> Input:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tfconvert.schema.diagnostics import NOTE, Diagnostic
+from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, OTHER_NAMES, port_names
@@ -76,6 +76,43 @@ class Interface(NamedTuple):
     def __str__(self) -> str:
         inputs, outputs = (", ".join(map(str, tensors)) for tensors in (self.inputs, self.outputs))
         return f"{', '.join(self.keys) or self.function}: {inputs or '()'} -> {outputs}"
+
+
+def interface_called(found: Sequence[Interface], signature: str) -> Interface:
+    """Returns the function of a signature or a name, which may be empty if there is one function.
+
+    Raises:
+        ConversionError: There is no such function, or there are several (`wrong-sample`).
+    """
+    for each in found:
+        known = (each.function, *each.keys, *each.other_keys)
+        if signature in known or (not signature and len(found) == 1):
+            return each
+    names = [key for each in found for key in (each.keys or (each.function,))]
+    message = f"there is no signature {signature!r}" if signature else "there are several signatures"
+    raise error("wrong-sample", message, hint=f"pass signature=...; there are {', '.join(names)}")
+
+
+def in_order(inputs: Mapping[str, Any] | Sequence[Any], interface: Interface) -> list[Any]:
+    """Returns values, given by name or in order, in the order of a function's inputs.
+
+    Raises:
+        ConversionError: They are not those of the function (`wrong-sample`).
+    """
+    names = [tensor.name for tensor in interface.inputs]
+    if not isinstance(inputs, Mapping):
+        if len(inputs) != len(names):
+            message = f"{len(inputs)} inputs are given, but these are taken: {', '.join(names) or '(none)'}"
+            raise error("wrong-sample", message, hint="pass them in this order, or by name")
+        return list(inputs)
+    if set(inputs) != set(names):
+        raise error(
+            "wrong-sample",
+            f"the inputs {', '.join(map(str, inputs)) or '(none)'} are given, but these are "
+            f"taken: {', '.join(names) or '(none)'}",
+            hint="pass each of them once",
+        )
+    return [inputs[name] for name in names]
 
 
 def input_notes(found: Iterable[Interface], batch: int | None, *, has_delegates: bool = True) -> list[Diagnostic]:

@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401  # Makes numpy know the names of its dtypes.
 import numpy as np
 
-from tfconvert.converter.ir.interface import Interface, Tensor
+from tfconvert.converter.ir.interface import Interface, Tensor, in_order, interface_called
 from tfconvert.converter.targets.iree.description import Description, description_in
 from tfconvert.converter.targets.iree.passes.weights_to_parameters import SCOPE
 from tfconvert.exporters.safetensors import PARAMETERS
@@ -90,8 +90,6 @@ class IreeProgram:
                 hint="convert the model again, for a backend that this machine has",
             ) from problem
         self._config = config
-        self._described = told
-        self._names = {key: name for name, each in told.items() for key in (name, *each.keys)}
         self.interfaces = tuple(Interface(name, each.keys, each.inputs, each.outputs) for name, each in told.items())
 
     def run(self, inputs: Mapping[str, Any] | Sequence[Any], signature: str = "") -> dict[str, Array]:
@@ -108,11 +106,10 @@ class IreeProgram:
             ConversionError: There is no such signature, or the inputs don't fit (`wrong-sample`); or the program fails,
                 for example because an assertion doesn't hold (`runtime-error`).
         """
-        name = self._function(signature)
-        known = self._described[name]
-        values = [_fed(value, tensor) for value, tensor in zip(_ordered(inputs, known), known.inputs, strict=True)]
+        known = interface_called(self.interfaces, signature)
+        values = [_fed(value, tensor) for value, tensor in zip(in_order(inputs, known), known.inputs, strict=True)]
         try:
-            found = self._calls[name](*values)
+            found = self._calls[known.function](*values)
             results = list(found) if isinstance(found, tuple | list) else [] if found is None else [found]
             return {tensor.name: _fetched(each, tensor) for tensor, each in zip(known.outputs, results, strict=True)}
         except _FAILURES as problem:
@@ -121,18 +118,6 @@ class IreeProgram:
                 f"the program has failed: {_short(problem)}",
                 hint="inputs may have sizes or values that the model doesn't take",
             ) from problem
-
-    def _function(self, signature: str) -> str:
-        if not signature and len(self._described) == 1:
-            return next(iter(self._described))
-        name = self._names.get(signature)
-        if name is None:
-            raise error(
-                "wrong-sample",
-                f"there is no signature {signature!r}" if signature else "there are several",
-                hint=f"choose from {', '.join(self._names)}",
-            )
-        return name
 
 
 def _opened(runtime: ModuleType, path: str, instance: Any) -> tuple[dict[str, Description], Any]:
@@ -152,21 +137,6 @@ def _parameters(runtime: ModuleType, config: Any, path: Path) -> Any:
     index = runtime.ParameterIndex()
     index.load(str(path), mmap=True)
     return runtime.create_io_parameters_module(config.vm_instance, index.create_provider(scope=SCOPE))
-
-
-def _ordered(inputs: Mapping[str, Any] | Sequence[Any], known: Description) -> list[Any]:
-    names = [tensor.name for tensor in known.inputs]
-    if not isinstance(inputs, Mapping):
-        if len(inputs) != len(names):
-            raise error("wrong-sample", f"{len(inputs)} inputs are given, but these are taken: {', '.join(names)}")
-        return list(inputs)
-    if set(inputs) != set(names):
-        raise error(
-            "wrong-sample",
-            f"the inputs {', '.join(map(str, inputs)) or '(none)'} are given, but these are "
-            f"taken: {', '.join(names) or '(none)'}",
-        )
-    return [inputs[name] for name in names]
 
 
 def _fed(value: Any, tensor: Tensor) -> Array:
