@@ -283,12 +283,18 @@ def _saved_values(
     return saved_variables(meta_graph, nodes, checkpoint.entries()), checkpoint
 
 
-def check_values(functions: Sequence[FuncOp]) -> None:
+def check_values(functions: Sequence[FuncOp], registry: OpRegistry) -> None:
     """Checks that functions of a graph without a checkpoint read no variable.
+
+    Args:
+        functions: The functions.
+        registry: The registry that they were imported with.
 
     Raises:
         ConversionError: They read variables that nothing writes (`no-checkpoint`).
     """
+    if not registry.has_found(_HANDLE.removeprefix(tf.PREFIX)):
+        return
     unknown = [
         op
         for op in imported_ops(functions)
