@@ -29,6 +29,7 @@ from tfconvert.importers.graph.attributes import import_tensor, shape_of
 from tfconvert.importers.graph.entry_points import EntryPoint, import_entries
 from tfconvert.importers.graph.legacy_ops import HANDLE, TEMPORARY
 from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
+from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import tensor_data, tf, tf_executor, types
 from tfconvert.schema.dialects.func import FuncOp
