@@ -86,21 +86,32 @@ class _Worklist:
     __slots__ = ("_farthest", "_reach", "ops", "size", "waiting")
 
     def __init__(self, region: Region, patterns: PatternSet) -> None:
-        reach = self._reach = patterns.reach
-        self._farthest = max(reach.values(), default=0)
+        self._reach = patterns.reach
+        self._farthest = 0  # the maximum depth of the patterns that start at ops of the region
         self.size = 0
         self.ops: list[Operation] = []
+        self.waiting: set[Operation] = set()
+        # Most ops are added here: what `_add` does for any op, without a check for those that are there already.
+        depth_of, farthest, ops = self._reach.get, 0, self.ops
         for block in region.blocks:
             op = block.first_op
             while op is not None:
-                for each in (*ops_within(op), op) if op.regions else (op,):
-                    self.size += 1
-                    results = each.results
-                    if each.name in reach or (results and results[0].first_use is None and is_unused(each)):
-                        self.ops.append(each)
+                if op.regions:
+                    inner = list(ops_within(op))
+                    self.size += len(inner)
+                    self._add(inner)
+                self.size += 1
+                depth = depth_of(op.name)
+                if depth is not None:
+                    if depth > farthest:
+                        farthest = depth
+                    ops.append(op)
+                elif (results := op.results) and results[0].first_use is None and is_unused(op):
+                    ops.append(op)
                 op = op.next_op
-        self.ops.reverse()
-        self.waiting = set(self.ops)
+        ops.reverse()
+        self._farthest = max(farthest, self._farthest)
+        self.waiting.update(ops)
 
     def push(self, changed: list[Operation], dropped: list[Operation]) -> None:
         """Adds ops to visit.
@@ -109,44 +120,47 @@ class _Worklist:
             changed: New ops, and ops whose operands changed or lost another user. Ops that they feed may also match.
             dropped: Ops whose results lost a use.
         """
-        if self._farthest > 1:
-            self._add(reversed(self._fed_by(changed)))
-        self._add(changed)
-        self._add(dropped)
+        fed = self._fed_by(changed) if self._farthest > 1 else ()
+        self._add([*reversed(fed), *changed, *dropped])
 
     def _add(self, ops: Iterable[Operation]) -> None:
-        waiting, reach, append = self.waiting, self._reach, self.ops.append
+        waiting, depth_of, append = self.waiting, self._reach.get, self.ops.append
         for op in ops:
-            if op not in waiting and (op.name in reach or is_unused(op)):
-                waiting.add(op)
-                append(op)
+            if op in waiting:
+                continue
+            depth = depth_of(op.name)
+            if depth is None:
+                results = op.results
+                if not results or results[0].first_use is not None or not is_unused(op):
+                    continue
+            elif depth > self._farthest:
+                self._farthest = depth
+            waiting.add(op)
+            append(op)
 
     def _fed_by(self, ops: list[Operation]) -> list[Operation]:
         """Returns the ops fed by changed ones whose patterns look as far as the change, nearest first.
 
         The changed ops are the producers of operands of `changed`, one step farther away than those.
         """
+        depth_of = self._reach.get
         seen = set(ops)
         found: list[Operation] = []
         for distance in range(2, self._farthest + 1):
-            ops = _users(ops, seen)
-            found.extend(op for op in ops if self._reach.get(op.name, 0) >= distance)
+            users: list[Operation] = []
+            for op in ops:
+                for result in op.results:
+                    use = result.first_use
+                    while use is not None:
+                        user = use.operation
+                        if user not in seen:
+                            seen.add(user)
+                            users.append(user)
+                            if depth_of(user.name, 0) >= distance:
+                                found.append(user)
+                        use = use.next
+            ops = users
         return found
-
-
-def _users(ops: list[Operation], seen: set[Operation]) -> list[Operation]:
-    """Returns the users of ops' results that are not in `seen`, and adds them."""
-    users: list[Operation] = []
-    for op in ops:
-        for result in op.results:
-            use = result.first_use
-            while use is not None:
-                user = use.operation
-                if user not in seen:
-                    seen.add(user)
-                    users.append(user)
-                use = use.next
-    return users
 
 
 def _cycle(op: Operation, trace: list[str]) -> ConversionError:

@@ -16,7 +16,7 @@ from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.printer import text_of
 from tfconvert.schema.ir.traits import NO_TRAITS, Trait
-from tfconvert.schema.ir.values import OpResult, Use, Value, link, results_of, unlink, uses_of
+from tfconvert.schema.ir.values import OpResult, Use, Value, link, results_of, unlink, unlink_all, uses_of
 
 Op = TypeVar("Op", bound="Operation")
 
@@ -170,8 +170,7 @@ class Operation:
 
     def drop_operands(self) -> None:
         if self._uses:
-            for value, use in zip(self._operands, self._uses, strict=True):
-                unlink(value, use)
+            unlink_all(self._operands, self._uses)
             self._operands.clear()
             self._uses.clear()
 
@@ -189,15 +188,23 @@ class Operation:
         The current op may be erased or moved; ops inserted right after it are not visited.
         """
         yield self
-        pending = [_ops_inside(self)] if self.regions else []
+        # What comes next, last first: regions, blocks, and the rest of a block from an op on.
+        pending: list[Operation | Block | Region] = [*reversed(self.regions)]
         while pending:
-            for op in pending[-1]:
+            following = pending.pop()
+            if isinstance(following, Region):
+                pending += reversed(following.blocks)
+                continue
+            op = following.first_op if isinstance(following, Block) else following
+            while op is not None:
+                rest = op.next_op
                 yield op
                 if op.regions:
-                    pending.append(_ops_inside(op))
+                    if rest is not None:
+                        pending.append(rest)
+                    pending += reversed(op.regions)
                     break
-            else:
-                pending.pop()
+                op = rest
 
     # Position.
 
@@ -266,10 +273,6 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"<{self.name}, {len(self._operands)} operands, {len(self.results)} results>"
-
-
-def _ops_inside(op: Operation) -> Iterator[Operation]:
-    return (inner for region in op.regions for block in list(region.blocks) for inner in block.ops)
 
 
 class _Cloning:

@@ -229,10 +229,16 @@ def link(value: Value, use: Use) -> None:
 
 def unlink(value: Value, use: Use) -> None:
     """Removes a use from a value's list."""
-    following, previous = use.next, use.previous
-    if following is not None:
-        following.previous = previous
-    if previous is None:
-        value.first_use = following
-    else:
-        previous.next = following
+    unlink_all((value,), (use,))
+
+
+def unlink_all(values: Sequence[Value], uses: Sequence[Use]) -> None:
+    """Removes a use of each value from its list."""
+    for value, use in zip(values, uses, strict=True):
+        following, previous = use.next, use.previous
+        if following is not None:
+            following.previous = previous
+        if previous is None:
+            value.first_use = following
+        else:
+            previous.next = following
