@@ -234,7 +234,8 @@ def constant_of(value: Value) -> Constant | None:
     if type(value) is not OpResult or value.op.name not in _KNOWN:
         return None
     constant = value.op.properties.get("value")
-    return constant if is_constant(constant) else None
+    # `is_constant`, without a call: this is one of the most common questions.
+    return constant if type(constant) is DenseElementsAttr or type(constant) is TensorData else None
 
 
 def as_handle(constant: Constant) -> TensorData:

@@ -142,10 +142,6 @@ class OpResult(Value):
     op: Operation
     index: int
 
-    @property
-    def owner(self) -> Operation:
-        return self.op
-
     def __repr__(self) -> str:
         return f"<result {self.index} of {self.op.name}: {self.type}>"
 
@@ -169,12 +165,13 @@ class BlockArgument(Value):
         self.index = index
         self.location = location
 
-    @property
-    def owner(self) -> Block:
-        return self.block
-
     def __repr__(self) -> str:
         return f"<argument {self.index}: {self.type}>"
+
+
+# The slots themselves: a property would be a call.
+OpResult.owner = OpResult.op  # type: ignore[assignment, method-assign, misc]
+BlockArgument.owner = BlockArgument.block  # type: ignore[assignment, method-assign, misc]
 
 
 def value_of(type: Attribute) -> Value:
@@ -187,18 +184,17 @@ def value_of(type: Attribute) -> Value:
 
 def results_of(op: Operation, types: Sequence[Attribute]) -> tuple[OpResult, ...]:
     """Returns the results of a new op, one of each type."""
-    if len(types) == 1:
-        return (_result(op, types[0], 0),)
-    return tuple([_result(op, each, index) for index, each in enumerate(types)])
-
-
-def _result(op: Operation, type: Attribute, index: int) -> OpResult:
-    result = OpResult()
-    result.type = type
-    result.first_use = result.name_hint = None
-    result.op = op
-    result.index = index
-    return result
+    results = []
+    for index, kind in enumerate(types):
+        result = OpResult()
+        result.type = kind
+        result.first_use = result.name_hint = None
+        result.op = op
+        result.index = index
+        if len(types) == 1:
+            return (result,)
+        results.append(result)
+    return tuple(results)
 
 
 def uses_of(op: Operation, values: Iterable[Value]) -> list[Use]:
