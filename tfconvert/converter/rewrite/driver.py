@@ -47,7 +47,7 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
     applied: Counter[str] = Counter()
     trace: deque[str] = deque(maxlen=_TRACE)
     rewriter = Rewriter()
-    ops, waiting, match = worklist.ops, worklist.waiting, patterns.match
+    ops, waiting, push, match = worklist.ops, worklist.waiting, worklist.push, patterns.match
     while ops:
         op = ops.pop()
         waiting.discard(op)
@@ -57,7 +57,8 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
         if results and results[0].first_use is None and is_unused(op) and not has_side_effects(op):
             rewriter.root = op
             rewriter.erase(op)
-            worklist.push(*rewriter.finish(has_side_effects))
+            changed, dropped = rewriter.finish(has_side_effects)
+            push(changed, dropped)
             continue
         found = match(op)
         if found is None:
@@ -65,9 +66,11 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
         pattern, matched = found
         rewriter.root = op
         pattern.rewrite(op, matched, rewriter)
-        worklist.push(*rewriter.finish(has_side_effects))
-        applied[pattern.name] += 1
-        trace.append(pattern.name)
+        changed, dropped = rewriter.finish(has_side_effects)
+        push(changed, dropped)
+        name = pattern.name
+        applied[name] += 1
+        trace.append(name)
         limit -= 1
         if limit < 0:
             raise _cycle(op, list(trace))
@@ -83,24 +86,26 @@ class _Worklist:
         waiting: The same ops, as a set.
     """
 
-    __slots__ = ("_farthest", "_reach", "ops", "size", "waiting")
+    __slots__ = ("_append", "_depth_of", "_farthest", "ops", "size", "waiting")
 
     def __init__(self, region: Region, patterns: PatternSet) -> None:
-        self._reach = patterns.reach
+        self._depth_of = patterns.reach.get
         self._farthest = 0  # the maximum depth of the patterns that start at ops of the region
-        self.size = 0
         self.ops: list[Operation] = []
+        self._append = self.ops.append
         self.waiting: set[Operation] = set()
         # Most ops are added here: what `_add` does for any op, without a check for those that are there already.
-        depth_of, farthest, ops = self._reach.get, 0, self.ops
+        depth_of, farthest, size, ops = self._depth_of, 0, 0, self.ops
         for block in region.blocks:
             op = block.first_op
-            while op is not None:
+            while True:  # Python 3.11 doesn't specialize the instructions of a loop that `while op` begins.
+                if op is None:
+                    break
                 if op.regions:
                     inner = list(ops_within(op))
-                    self.size += len(inner)
+                    size += len(inner)
                     self._add(inner)
-                self.size += 1
+                size += 1
                 depth = depth_of(op.name)
                 if depth is not None:
                     if depth > farthest:
@@ -110,6 +115,7 @@ class _Worklist:
                     ops.append(op)
                 op = op.next_op
         ops.reverse()
+        self.size = size
         self._farthest = max(farthest, self._farthest)
         self.waiting.update(ops)
 
@@ -124,7 +130,7 @@ class _Worklist:
         self._add([*reversed(fed), *changed, *dropped])
 
     def _add(self, ops: Iterable[Operation]) -> None:
-        waiting, depth_of, append = self.waiting, self._reach.get, self.ops.append
+        waiting, depth_of, append = self.waiting, self._depth_of, self._append
         for op in ops:
             if op in waiting:
                 continue
@@ -143,7 +149,7 @@ class _Worklist:
 
         The changed ops are the producers of operands of `changed`, one step farther away than those.
         """
-        depth_of = self._reach.get
+        depth_of = self._depth_of
         seen = set(ops)
         found: list[Operation] = []
         for distance in range(2, self._farthest + 1):

@@ -434,30 +434,30 @@ class NodeGraphImporter:
         name = node.name
         location_name = f"{name}@{self.function}" if self.function else name
         location = NameLoc.get(location_name, self.context.source_of(location_name))
-        form = self.context.form(proto, name, op_name, node.inputs)
-        node.types = form.types
+        types_of_node, full_name, result_types, properties, attributes = self.context.form(
+            proto, name, op_name, node.inputs
+        )
+        node.types = types_of_node
+        elements, outputs, _, _ = types_of_node
         op: Operation
         if op_name in op_forms.OPS:
-            resolved = op_forms.ExecutorNode(
-                op_name, form.types.outputs, proto.attr, form.properties, form.attributes, location
-            )
+            resolved = op_forms.ExecutorNode(op_name, outputs, proto.attr, properties, attributes, location)
             if op_name in op_forms.NEXT_ITERATION:
                 op = op_forms.build_source(resolved)
             else:
-                op = op_forms.build_executor_op(resolved, self._operands(node), self._tokens(node))
+                op = op_forms.build_executor_op(resolved, self._operands(node, elements), self._tokens(node))
         else:
-            operands = self._operands(node) if node.tensors or form.types.inputs else ()
-            op = tf.TFOp(form.op, operands, form.result_types, form.properties, form.attributes, (), location)
+            operands = self._operands(node, elements) if node.tensors or elements else ()
+            op = tf.TFOp(full_name, operands, result_types, properties, attributes, (), location)
             if self._has_islands:
                 op = tf_executor.IslandOp.wrap(op, self._tokens(node), location)
         self._block.add_op(op)
         node.op = op
-        if form.types.outputs and name not in self._fed:
+        if outputs and name not in self._fed:
             self._first[name] = op.results[0]
 
-    def _operands(self, node: _Node) -> list[Value]:
+    def _operands(self, node: _Node, expected: Sequence[Attribute]) -> list[Value]:
         """Returns a node's data operands, after a check of their number and element types."""
-        expected = node.types.inputs
         first: Mapping[Any, Any] = self._first
         operands: list[Any] = list(map(first.get, node.tensors))
         if None in operands:
@@ -479,7 +479,7 @@ class NodeGraphImporter:
 
     def _close_loop(self, node: _Node) -> None:
         """Adds the sink of a NextIteration."""
-        (value,) = self._operands(node)
+        (value,) = self._operands(node, node.types.inputs)
         self._block.add_op(op_forms.build_sink(node.op, value, self._tokens(node)))
 
 
