@@ -47,7 +47,7 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
     applied: Counter[str] = Counter()
     trace: deque[str] = deque(maxlen=_TRACE)
     rewriter = Rewriter()
-    ops, waiting, push, match = worklist.ops, worklist.waiting, worklist.push, patterns.match
+    ops, waiting, match = worklist.ops, worklist.waiting, patterns.match
     while ops:
         op = ops.pop()
         waiting.discard(op)
@@ -57,8 +57,7 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
         if results and results[0].first_use is None and is_unused(op) and not has_side_effects(op):
             rewriter.root = op
             rewriter.erase(op)
-            changed, dropped = rewriter.finish(has_side_effects)
-            push(changed, dropped)
+            worklist.push(*rewriter.finish(has_side_effects))
             continue
         found = match(op)
         if found is None:
@@ -66,11 +65,9 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
         pattern, matched = found
         rewriter.root = op
         pattern.rewrite(op, matched, rewriter)
-        changed, dropped = rewriter.finish(has_side_effects)
-        push(changed, dropped)
-        name = pattern.name
-        applied[name] += 1
-        trace.append(name)
+        worklist.push(*rewriter.finish(has_side_effects))
+        applied[pattern.name] += 1
+        trace.append(pattern.name)
         limit -= 1
         if limit < 0:
             raise _cycle(op, list(trace))
@@ -86,38 +83,24 @@ class _Worklist:
         waiting: The same ops, as a set.
     """
 
-    __slots__ = ("_append", "_depth_of", "_farthest", "ops", "size", "waiting")
+    __slots__ = ("_farthest", "_reach", "ops", "size", "waiting")
 
     def __init__(self, region: Region, patterns: PatternSet) -> None:
-        self._depth_of = patterns.reach.get
-        self._farthest = 0  # the maximum depth of the patterns that start at ops of the region
+        reach = self._reach = patterns.reach
+        self._farthest = max(reach.values(), default=0)
+        self.size = 0
         self.ops: list[Operation] = []
-        self._append = self.ops.append
-        self.waiting: set[Operation] = set()
-        # Most ops are added here: what `_add` does for any op, without a check for those that are there already.
-        depth_of, farthest, size, ops = self._depth_of, 0, 0, self.ops
         for block in region.blocks:
             op = block.first_op
-            while True:  # Python 3.11 doesn't specialize the instructions of a loop that `while op` begins.
-                if op is None:
-                    break
-                if op.regions:
-                    inner = list(ops_within(op))
-                    size += len(inner)
-                    self._add(inner)
-                size += 1
-                depth = depth_of(op.name)
-                if depth is not None:
-                    if depth > farthest:
-                        farthest = depth
-                    ops.append(op)
-                elif (results := op.results) and results[0].first_use is None and is_unused(op):
-                    ops.append(op)
+            while op is not None:
+                for each in (*ops_within(op), op) if op.regions else (op,):
+                    self.size += 1
+                    results = each.results
+                    if each.name in reach or (results and results[0].first_use is None and is_unused(each)):
+                        self.ops.append(each)
                 op = op.next_op
-        ops.reverse()
-        self.size = size
-        self._farthest = max(farthest, self._farthest)
-        self.waiting.update(ops)
+        self.ops.reverse()
+        self.waiting = set(self.ops)
 
     def push(self, changed: list[Operation], dropped: list[Operation]) -> None:
         """Adds ops to visit.
@@ -126,47 +109,44 @@ class _Worklist:
             changed: New ops, and ops whose operands changed or lost another user. Ops that they feed may also match.
             dropped: Ops whose results lost a use.
         """
-        fed = self._fed_by(changed) if self._farthest > 1 else ()
-        self._add([*reversed(fed), *changed, *dropped])
+        if self._farthest > 1:
+            self._add(reversed(self._fed_by(changed)))
+        self._add(changed)
+        self._add(dropped)
 
     def _add(self, ops: Iterable[Operation]) -> None:
-        waiting, depth_of, append = self.waiting, self._depth_of, self._append
+        waiting, reach, append = self.waiting, self._reach, self.ops.append
         for op in ops:
-            if op in waiting:
-                continue
-            depth = depth_of(op.name)
-            if depth is None:
-                results = op.results
-                if not results or results[0].first_use is not None or not is_unused(op):
-                    continue
-            elif depth > self._farthest:
-                self._farthest = depth
-            waiting.add(op)
-            append(op)
+            if op not in waiting and (op.name in reach or is_unused(op)):
+                waiting.add(op)
+                append(op)
 
     def _fed_by(self, ops: list[Operation]) -> list[Operation]:
         """Returns the ops fed by changed ones whose patterns look as far as the change, nearest first.
 
         The changed ops are the producers of operands of `changed`, one step farther away than those.
         """
-        depth_of = self._depth_of
         seen = set(ops)
         found: list[Operation] = []
         for distance in range(2, self._farthest + 1):
-            users: list[Operation] = []
-            for op in ops:
-                for result in op.results:
-                    use = result.first_use
-                    while use is not None:
-                        user = use.operation
-                        if user not in seen:
-                            seen.add(user)
-                            users.append(user)
-                            if depth_of(user.name, 0) >= distance:
-                                found.append(user)
-                        use = use.next
-            ops = users
+            ops = _users(ops, seen)
+            found.extend(op for op in ops if self._reach.get(op.name, 0) >= distance)
         return found
+
+
+def _users(ops: list[Operation], seen: set[Operation]) -> list[Operation]:
+    """Returns the users of ops' results that are not in `seen`, and adds them."""
+    users: list[Operation] = []
+    for op in ops:
+        for result in op.results:
+            use = result.first_use
+            while use is not None:
+                user = use.operation
+                if user not in seen:
+                    seen.add(user)
+                    users.append(user)
+                use = use.next
+    return users
 
 
 def _cycle(op: Operation, trace: list[str]) -> ConversionError:

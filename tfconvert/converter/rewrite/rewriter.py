@@ -95,7 +95,7 @@ class Rewriter:
         elif isinstance(values, Value):
             values = (values,)
         for old, new in zip(root.results, values, strict=True):
-            self._changed += old.move_uses(new)
+            self.replace_value(old, new)
         self.erase(root)
 
     def replace_value(self, old: Value, new: Value) -> None:
@@ -105,10 +105,8 @@ class Rewriter:
 
     def erase(self, op: Operation) -> None:
         """Erases an op without uses; the producers of its operands are visited again."""
-        if op.regions:
-            for inner in ops_within(op):
-                self._dropped += inner.operands
-        self._dropped += op.operands
+        for each in (*ops_within(op), op) if op.regions else (op,):
+            self._dropped.extend(each.operands)
         if op.name not in CONSTANT_OPS and op is not self.root:
             self._gone.append(op.location)
         op.erase()

@@ -188,23 +188,15 @@ class Operation:
         The current op may be erased or moved; ops inserted right after it are not visited.
         """
         yield self
-        # What comes next, last first: regions, blocks, and the rest of a block from an op on.
-        pending: list[Operation | Block | Region] = [*reversed(self.regions)]
+        pending = [_ops_inside(self)] if self.regions else []
         while pending:
-            following = pending.pop()
-            if isinstance(following, Region):
-                pending += reversed(following.blocks)
-                continue
-            op = following.first_op if isinstance(following, Block) else following
-            while op is not None:
-                rest = op.next_op
+            for op in pending[-1]:
                 yield op
                 if op.regions:
-                    if rest is not None:
-                        pending.append(rest)
-                    pending += reversed(op.regions)
+                    pending.append(_ops_inside(op))
                     break
-                op = rest
+            else:
+                pending.pop()
 
     # Position.
 
@@ -273,6 +265,10 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"<{self.name}, {len(self._operands)} operands, {len(self.results)} results>"
+
+
+def _ops_inside(op: Operation) -> Iterator[Operation]:
+    return (inner for region in op.regions for block in list(region.blocks) for inner in block.ops)
 
 
 class _Cloning:
