@@ -47,7 +47,7 @@ class Sweep:
         inferred: The results that ops determine by shapes and attributes alone; other sweeps may add to them too.
     """
 
-    __slots__ = ("_block", "_folded", "_inferred", "_known", "_tolerates", "_writes")
+    __slots__ = ("_block", "_constant_of", "_folded", "_inferred", "_known", "_shape_of", "_tolerates", "_writes")
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class Sweep:
         self._tolerates = tolerates
         self._folded = folded
         self._inferred: Inferred = {} if inferred is None else inferred
+        self._constant_of, self._shape_of = known.constants.get, known.shapes.get
 
     def enter(self, facts: Sequence[Fact] | None, *, keeps_returns: bool = False) -> None:
         """Records the facts of the block's arguments.
@@ -128,7 +129,7 @@ class Sweep:
         """Infers an op's results, and records them or updates the IR."""
         key = self._determinants(op)
         known = self._inferred.get(key)
-        if known is not None and None in map(self._known.constants.get, op.operands):
+        if known is not None and None in map(self._constant_of, op.operands):
             for result, (shape, kind) in zip(op.results, known, strict=True):
                 self._known.note(result, shape)
                 result.type = kind
@@ -145,7 +146,7 @@ class Sweep:
             self._writes,
             op.name,
             *map(_TYPE, values),
-            *map(self._known.shapes.get, values),
+            *map(self._shape_of, values),
             *map(_TYPE, op.results),
             *properties,
             *properties.values(),

@@ -291,7 +291,8 @@ class NodeGraphImporter:
         self._fed = {name: value for (name, index), value in self.feeds.items() if not index}
         self._first = dict(self._fed)
         order = self._topological_order(roots)
-        self._has_islands = not self.context.is_functional or not op_forms.OPS.isdisjoint([node.op_name for node in order])
+        names = [node.op_name for node in order]
+        self._has_islands = not self.context.is_functional or not op_forms.OPS.isdisjoint(names)
         if not self._has_islands:
             self._block = block
         for node in order:

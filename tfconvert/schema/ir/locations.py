@@ -59,8 +59,8 @@ class NameLoc(Location):
 
     @classmethod
     def get(cls, name: str, child: Location = UNKNOWN_LOC) -> NameLoc:
-        # Every node has one of its own, and usually it is new: there is no search before it is made. A name alone is the
-        # cheapest entry that no other attribute has.
+        # Every node has one of its own, and usually it is new: there is no search before it is made. A name alone is
+        # the cheapest entry that no other attribute has.
         instance = NameLoc()
         instance.name = name
         instance.child = child
