@@ -77,7 +77,7 @@ def import_graph(graph: pb.GraphDef, selection: Selection = WHOLE) -> ModuleOp:
         entry = named_entry(nodes, context, inputs, output_names, selection.input_shapes)
     functions = import_entries(nodes, context, adjusted([entry], selection))
     if not is_raw:
-        check_values(functions)
+        check_values(functions, registry)
     module = ModuleOp.of([*functions, *import_callees(context)])
     module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
     return module
@@ -179,7 +179,7 @@ def _sinks(nodes: Mapping[str, pb.NodeDef], context: ImportContext) -> list[str]
 
 def output_types(node: pb.NodeDef, context: ImportContext) -> Sequence[Attribute]:
     """Returns the element types of a node's outputs."""
-    if node.op in context.library:
+    if node.op in context.library.definitions:
         node, _ = context.library.call(node)
     return context.registry.signature(node.op, node.name).resolve(node, node.attr).outputs
 

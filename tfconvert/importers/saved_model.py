@@ -216,7 +216,7 @@ def module_of(
         variables = import_variables(files.checkpoint, files.folder, meta_graph, nodes, functions, files.values)
     else:
         variables = []
-        check_values(functions)
+        check_values(functions, context.registry)
     module = ModuleOp.of([*variables, *functions, *initializers, *called])
     module.attributes[tf.VERSIONS] = versions_attribute(meta_graph.graph_def.versions)
     module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)

@@ -89,13 +89,15 @@ class Operands:
     Attributes:
         op: The op.
         values: Its operands.
+        is_by_shapes: Whether nothing was read yet but the op's name, types and attributes, and its operands' shapes.
     """
 
-    __slots__ = ("_known", "op", "values")
+    __slots__ = ("_known", "is_by_shapes", "op", "values")
 
     def __init__(self, op: Operation, known: Known) -> None:
         self.op = op
         self.values: tuple[Value, ...] = tuple(op.operands)
+        self.is_by_shapes = True
         self._known = known
 
     @property
@@ -124,15 +126,17 @@ class Operands:
 
     def value(self, index: int) -> tensor_data.Array | None:
         """Returns an operand's value if it is a (small) compile-time constant."""
+        self.is_by_shapes = False
         return self._known.array(self._operand(index))
 
     def partial(self, index: int) -> Partial | None:
         """Returns the elements of an integer scalar or vector as far as they are known, `None` if nothing is."""
+        self.is_by_shapes = False
         return self._known.partial(self._operand(index))
 
     def elements(self, index: int) -> Partial | None:
         """Returns an operand's elements as `partial` does, all unknown where only their number is known."""
-        found = self._known.partial(self._operand(index))
+        found = self.partial(index)
         if found is None:
             shape = self.shape(index)
             if shape is not None and len(shape) == 1 and 0 <= shape[0] <= MAX_PARTIAL:
@@ -155,6 +159,7 @@ class Operands:
 
     def producer(self, index: int) -> Operation | None:
         """Returns the defining op of an operand, `None` for a function's argument."""
+        self.is_by_shapes = False
         owner = self._operand(index).owner
         return owner if isinstance(owner, Operation) else None
 

@@ -113,7 +113,7 @@ def test_control_inputs_stay() -> None:
 
 def test_graphs_without_legacy_ops_are_unchanged() -> None:
     nodes = {each.name: each for each in v1_graphs.loop().node}
-    assert upgrade_legacy_ops(nodes) is nodes
+    assert upgrade_legacy_ops(nodes) == nodes
 
 
 def test_attributes_of_other_producers_are_tolerated(tmp_path: Path) -> None:

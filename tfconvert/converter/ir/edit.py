@@ -101,12 +101,9 @@ def update_function_types(functions: Sequence[FuncOp]) -> None:
 
 def erase_dead(block: Block) -> None:
     """Erases dead ops, from the last to the first."""
-    op = block.last_op
-    while op is not None:
-        previous = op.prev_op
+    for op in reversed(block.ops):
         if op.results and op.results[0].first_use is None and _is_dead(op):
             op.erase()
-        op = previous
 
 
 def _is_dead(op: Operation) -> bool:

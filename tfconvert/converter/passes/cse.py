@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import replace_op
@@ -37,6 +38,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _APPLIED = "cse"
+
+_TYPE = attrgetter("type")
 
 _READS_STATE = frozenset({"tfl.read_variable"})
 
@@ -76,7 +79,7 @@ def _merge(outermost: Block) -> int:
                 continue
             properties = op.properties
             content = frozenset(properties.items()) if len(properties) > 1 else tuple(properties.items())
-            key = (op.name, content, *op.operands, *[result.type for result in op.results])
+            key = (op.name, content, *op.operands, *map(_TYPE, op.results))
             first = known.setdefault(key, op)
             if first is not op:
                 merged += 1

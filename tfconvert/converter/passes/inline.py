@@ -53,7 +53,7 @@ class Inline:
         """Inlines calls and erases private functions without uses; returns how many ops of each name are left."""
         functions = functions_of(module)
         inside = {name: list(function.body.walk()) for name, function in functions.items()}
-        calls = {name: [op for op in ops if op.name in CALLS] for name, ops in inside.items()}
+        calls = {name: _calls(ops) for name, ops in inside.items()}
         if not any(calls.values()) and not any(map(is_private, functions.values())):
             return NOTHING_DONE._replace(operations=count_operations(module))
         outside = names_outside(module)
@@ -78,6 +78,12 @@ class Inline:
             update_function_type(functions[name])
         erase_unreferenced(functions, outside)
         return NOTHING_DONE._replace(operations=count_operations(module))
+
+
+def _calls(ops: list[Operation]) -> list[Operation]:
+    if CALLS.isdisjoint([op.name for op in ops]):
+        return []
+    return [op for op in ops if op.name in CALLS]
 
 
 def _callee(call: Operation) -> str:

@@ -70,7 +70,9 @@ def names_in(module: ModuleOp) -> set[str]:
         for region in pending.pop().regions:
             for block in region.blocks:
                 op = block.first_op
-                while op is not None:
+                while True:  # Python 3.11 doesn't specialize the instructions of a loop that `while op` begins.
+                    if op is None:
+                        break
                     names.add(op.name)
                     if op.regions:
                         pending.append(op)

@@ -22,7 +22,7 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase_dead, update_function_type
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.shapes.facts import Fact, fact_of, join
-from tfconvert.converter.shapes.sweep import Folded, Sweep
+from tfconvert.converter.shapes.sweep import Folded, Inferred, Sweep
 from tfconvert.ops.operands import Known
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.call_interfaces import IFS, KINDS, Kind, callees
@@ -127,6 +127,7 @@ class _Flow:
     def __init__(self, functions: Mapping[str, FuncOp], outside: Iterable[str]) -> None:
         self._functions = functions
         self._known = Known()
+        self._inferred: Inferred = {}
         self._bodies: dict[FuncOp, _Body] = {}
         self._entered: list[_Body] = []
         single = _run_by_one(functions, outside) if len(functions) > 1 else {}
@@ -175,6 +176,7 @@ class _Flow:
             writes=writes,
             tolerates=symbol_table.is_private(body.function),
             folded=None if body.is_fixed else body.folded,
+            inferred=self._inferred,
         )
         if body.results is not None and not body.is_fixed:
             self._forget(block)

@@ -6,7 +6,8 @@ is updated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from tfconvert.schema.dialects import tensor_data, tf, tf_effects, types
 from tfconvert.schema.dialects.dims import Partial, constant_target, without_symbols
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.operation import Operation
@@ -26,6 +28,11 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 Folded = dict[Operation, tuple[list[Constant], Sequence[Constant] | None]]
 """Op -> the constant operands of its last folding, and the results, or `None` if it failed."""
+
+Inferred = dict[Hashable, Sequence[tuple[Shape | None, Attribute]]]
+"""The determinants of results (see `_determinants`) -> the results' shapes, and the types that they have then."""
+
+_TYPE = attrgetter("type")
 
 
 class Sweep:
@@ -37,18 +44,28 @@ class Sweep:
         writes: Whether the IR is updated; otherwise only `known` is.
         tolerates: Whether shape errors are ignored (code that may be unreachable).
         folded: The results of earlier foldings.
+        inferred: The results that ops determine by shapes and attributes alone; other sweeps may add to them too.
     """
 
-    __slots__ = ("_block", "_folded", "_known", "_tolerates", "_writes")
+    __slots__ = ("_block", "_constant_of", "_folded", "_inferred", "_known", "_shape_of", "_tolerates", "_writes")
 
     def __init__(
-        self, block: Block, known: Known, *, writes: bool = True, tolerates: bool = False, folded: Folded | None = None
+        self,
+        block: Block,
+        known: Known,
+        *,
+        writes: bool = True,
+        tolerates: bool = False,
+        folded: Folded | None = None,
+        inferred: Inferred | None = None,
     ) -> None:
         self._block = block
         self._known = known
         self._writes = writes
         self._tolerates = tolerates
         self._folded = folded
+        self._inferred: Inferred = {} if inferred is None else inferred
+        self._constant_of, self._shape_of = known.constants.get, known.shapes.get
 
     def enter(self, facts: Sequence[Fact] | None, *, keeps_returns: bool = False) -> None:
         """Records the facts of the block's arguments.
@@ -110,7 +127,34 @@ class Sweep:
 
     def visit(self, op: Operation) -> None:
         """Infers an op's results, and records them or updates the IR."""
+        key = self._determinants(op)
+        known = self._inferred.get(key)
+        if known is not None and None in map(self._constant_of, op.operands):
+            for result, (shape, kind) in zip(op.results, known, strict=True):
+                self._known.note(result, shape)
+                result.type = kind
+            return
         operands = Operands(op, self._known)
+        shapes = self._infer_and_update(operands)
+        if shapes is not None and operands.is_by_shapes:
+            self._inferred[key] = list(zip(shapes, map(_TYPE, op.results), strict=True))
+
+    def _determinants(self, op: Operation) -> Hashable:
+        """Returns all that shape functions read which look neither at elements nor at other ops."""
+        values, properties = op.operands, op.properties
+        return (
+            self._writes,
+            op.name,
+            *map(_TYPE, values),
+            *map(self._shape_of, values),
+            *map(_TYPE, op.results),
+            *properties,
+            *properties.values(),
+        )
+
+    def _infer_and_update(self, operands: Operands) -> list[Shape | None] | None:
+        """Infers an op's results, and records them or updates the IR; returns their shapes if nothing else is known."""
+        op = operands.op
         noted = operands.results
         shapes, partials = self._infer(operands, noted)
         found = self._fold(operands, shapes) or _whole(op, shapes, partials) or _empty(op, shapes)
@@ -121,7 +165,7 @@ class Sweep:
                 else:
                     self._known.constants[result] = constant
                     self._known.shapes[result] = types.shape_of(constant.type)
-            return
+            return None
         for result, shape, old, partial in zip(op.results, shapes, noted, partials, strict=True):
             self._known.note(result, shape)
             if self._writes and shape != old:
@@ -130,6 +174,7 @@ class Sweep:
                 self._known.partials[result] = partial
         if self._writes and op.name == "tf.Reshape":
             self._settle_target(operands, shapes[0])
+        return shapes if partials.count(None) == len(partials) else None
 
     def _infer(self, operands: Operands, noted: list[Shape | None]) -> tuple[list[Shape | None], list[Partial | None]]:
         try:
@@ -138,6 +183,7 @@ class Sweep:
         except ConversionError as problem:
             if not self._tolerates or problem.code != "shape-mismatch":
                 raise
+            operands.is_by_shapes = False  # Another function may not tolerate it.
             return noted, [None] * len(noted)
 
     def _fold(self, operands: Operands, shapes: list[Shape | None]) -> Sequence[Constant] | None:

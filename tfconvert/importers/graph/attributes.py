@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +57,13 @@ _FIELDS: dict[int, str] = {
 
 def shape_of(shape: pb.TensorShapeProto) -> types.Shape | None:
     """Returns a shape proto's dimensions, -1 where unknown; `None` if the rank is unknown."""
+    return _shape_of_bytes(shape.SerializeToString())
+
+
+@lru_cache(4096)
+def _shape_of_bytes(data: bytes) -> types.Shape | None:
+    # Few shapes are different, and each dimension is a message.
+    shape = pb.TensorShapeProto.FromString(data)
     return None if shape.unknown_rank else tuple([max(dim.size, -1) for dim in shape.dim])
 
 
@@ -69,9 +77,10 @@ def import_tensor(tensor: pb.TensorProto, node: str) -> tensor_data.Constant:
     Raises:
         ConversionError: Unknown dtype, a shape that is not static or absurd, or contents that don't fill the shape.
     """
-    row = types.from_number(tensor.dtype)
-    if row is None or (tensor.dtype not in _FIELDS):
-        raise _invalid_node(node, f"has element type {tensor.dtype}, which can't be a constant")
+    number = tensor.dtype
+    row = types.from_number(number)
+    if row is None or number not in _FIELDS:
+        raise _invalid_node(node, f"has element type {number}, which can't be a constant")
     shape = shape_of(tensor.tensor_shape)
     if shape is None or -1 in shape:
         raise _invalid_node(node, "has a shape that is not static")

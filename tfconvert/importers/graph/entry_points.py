@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.importers.graph.function_library import make_function
-from tfconvert.importers.graph.legacy_ops import upgrade_legacy_ops, upgrade_ref_variables
+from tfconvert.importers.graph.legacy_ops import LEGACY, VARIABLES, upgrade_legacy_ops, upgrade_ref_variables
 from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, TensorName, parse_graph_input
 from tfconvert.importers.graph.reachability import needed_nodes
 from tfconvert.importers.pinned_shapes import override_shape
@@ -149,8 +149,10 @@ def import_entries(
         context: The state that all graphs of the model share.
         entries: The entry points.
     """
-    if not context.is_raw:
+    kinds = set() if context.is_raw else {node.op for node in nodes.values()}
+    if not kinds.isdisjoint(LEGACY):
         nodes = upgrade_legacy_ops(nodes)
+    if not kinds.isdisjoint(VARIABLES):
         targets = [output.tensor for entry in entries for output in entry.outputs]
         targets += [TensorName(control, "", 0) for entry in entries for control in entry.controls]
         fed = set.intersection(

@@ -21,19 +21,20 @@ _MAX_NESTING = 32
 
 
 class FunctionLibrary:
-    """The functions that nodes can name."""
+    """The functions that nodes can name.
+
+    Attributes:
+        definitions: The functions and instances by name.
+    """
 
     def __init__(self, library: pb.FunctionDefLibrary | None = None) -> None:
         functions = library.function if library is not None else ()
-        self._definitions = {function.signature.name: function for function in functions}
+        self.definitions = {function.signature.name: function for function in functions}
         self._instances: dict[tuple[str, tuple[tuple[str, bytes], ...]], str] = {}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._definitions
 
     def definition(self, name: str) -> pb.FunctionDef | None:
         """Returns a function or instance by its name, `None` if the model has none."""
-        return self._definitions.get(name)
+        return self.definitions.get(name)
 
     def instance(self, name: str, attributes: Mapping[str, pb.AttrValue]) -> str:
         """Returns the name of a function with its own attributes chosen; the name itself if it has none.
@@ -41,7 +42,7 @@ class FunctionLibrary:
         Raises:
             ConversionError: An attribute is missing or wrong, or there are absurdly many instances (`bad-function`).
         """
-        definition = self._definitions.get(name)
+        definition = self.definitions.get(name)
         if definition is None or not definition.signature.attr:
             return name
         bound = {attr.name: _chosen(name, attr, attributes) for attr in definition.signature.attr}
@@ -54,7 +55,7 @@ class FunctionLibrary:
             if len(self._instances) == _MAX_INSTANCES:
                 raise _invalid_function(name, "is called with new attributes again and again")
             instance = self._instances[key] = self._unused(name)
-            self._definitions[instance] = _instantiate(definition, instance, bound)
+            self.definitions[instance] = _instantiate(definition, instance, bound)
         return instance
 
     def bind(self, node: pb.NodeDef, attributes: Iterable[str]) -> pb.NodeDef:
@@ -78,7 +79,7 @@ class FunctionLibrary:
     def call(self, node: pb.NodeDef) -> tuple[pb.NodeDef, dict[str, tuple[int, int]]]:
         """Returns the call of a function that a node names as its op, and where in its outputs each result is."""
         name = self.instance(node.op, node.attr)
-        signature = self._definitions[name].signature
+        signature = self.definitions[name].signature
         call = pb.NodeDef(name=node.name, input=node.input, device=node.device)
         call.op = "StatefulPartitionedCall" if signature.is_stateful else "PartitionedCall"
         call.attr["f"].func.name = name
@@ -88,7 +89,7 @@ class FunctionLibrary:
 
     def _unused(self, name: str) -> str:
         number = len(self._instances)
-        while f"{name}_{number}" in self._definitions:
+        while f"{name}_{number}" in self.definitions:
             number += 1
         return f"{name}_{number}"
 

@@ -35,12 +35,9 @@ Replacement = list[pb.NodeDef]
 
 
 def upgrade_legacy_ops(nodes: Mapping[str, pb.NodeDef]) -> Mapping[str, pb.NodeDef]:
-    """Returns the nodes with legacy ones replaced; the same mapping if nothing changes."""
-    old = [node for node in nodes.values() if node.op in _LEGACY]
-    if not old:
-        return nodes
+    """Returns the nodes with legacy ones replaced."""
     upgraded = dict(nodes)
-    for node in old:
+    for node in [node for node in nodes.values() if node.op in LEGACY]:
         for new in _replacement(node):
             upgraded[new.name] = new
     return upgraded
@@ -155,7 +152,8 @@ _REWRITTEN: Mapping[str, Callable[[pb.NodeDef], Replacement]] = {
     "TopK": _top_k,
 }
 
-_LEGACY = frozenset(_RENAMED) | frozenset(_REWRITTEN)
+LEGACY = frozenset(_RENAMED) | frozenset(_REWRITTEN)
+"""The ops that `upgrade_legacy_ops` replaces."""
 
 CURRENT: Mapping[str, str] = {
     **_RENAMED,
@@ -175,7 +173,8 @@ HANDLE = "/handle"
 TEMPORARY = "TemporaryVariable"
 """The op of a variable without a value until the first assignment."""
 
-_VARIABLES = frozenset({"Variable", "VariableV2", TEMPORARY})
+VARIABLES = frozenset({"Variable", "VariableV2", TEMPORARY})
+"""The ops that `upgrade_ref_variables` replaces."""
 
 # Ops that pass references on -> those that do the same with values and handles.
 _FORWARDERS = {
@@ -207,15 +206,13 @@ _WRITERS = {"Assign": "AssignVariableOp", "AssignAdd": "AssignAddVariableOp", "A
 def upgrade_ref_variables(
     nodes: Mapping[str, pb.NodeDef], targets: Iterable[TensorName], fed: Collection[tuple[str, int]]
 ) -> Mapping[str, pb.NodeDef]:
-    """Returns the nodes with reference variables replaced by handles; the same mapping if nothing changes.
+    """Returns the nodes with reference variables replaced by handles.
 
     Args:
         nodes: The graph's nodes by name.
         targets: The live part of the graph; only its writes count, and only it is rewritten.
         fed: Tensors that are fed, as (node, index).
     """
-    if _VARIABLES.isdisjoint([node.op for node in nodes.values()]):
-        return nodes
     return _Upgrade(needed_nodes(nodes, targets, fed)).apply(nodes)
 
 
@@ -255,7 +252,7 @@ class _Upgrade:
         """Returns all nodes, with those that use references rewritten."""
         self._find_groups()
         for node in self.needed.values():
-            if node.op in _VARIABLES:
+            if node.op in VARIABLES:
                 self._rewrite_variable(node)
             elif self._is_reference(node.name) and (node.op in _FORWARDERS or self._forwards_memory(node)):
                 self._rewrite_forwarder(node)
@@ -268,7 +265,7 @@ class _Upgrade:
     def _find_groups(self) -> None:
         """Puts all nodes that references pass through from one variable into a group, and finds the writes."""
         for node in self.needed.values():
-            if node.op in _VARIABLES:
+            if node.op in VARIABLES:
                 self._join(node.name, node.name)
             if _shares_memory(node):
                 self._join(parse_graph_input(_data(node)[0]).node, node.name)
@@ -278,7 +275,7 @@ class _Upgrade:
             member = self.needed.get(name)
             op = member.op if member is not None else "Identity"
             group = self._find(name)
-            if op in _VARIABLES:
+            if op in VARIABLES:
                 self._variable_groups.add(group)
             elif op not in _FORWARDERS and op not in _QUESTIONS and op not in _READERS:
                 self._written.add(group)
@@ -405,7 +402,7 @@ class _Upgrade:
             node = self.needed.get(tensor.node)
         if node is None or not self._is_reference(node.name):
             return False
-        if node.op in _VARIABLES or (node.op in _FORWARDERS and node.op != "RefMerge"):
+        if node.op in VARIABLES or (node.op in _FORWARDERS and node.op != "RefMerge"):
             return True
         op_def = op_defs.lookup(node.op)
         outputs = op_def.output_arg if op_def is not None else ()
@@ -414,7 +411,7 @@ class _Upgrade:
     def _handle(self, text: str) -> tuple[str, list[str]]:
         """Returns the handle of a reference, and the nodes that must run before it is used."""
         node = self.needed.get(parse_graph_input(text).node)
-        if node is None or node.op in _VARIABLES or not self._is_pass_through(node):
+        if node is None or node.op in VARIABLES or not self._is_pass_through(node):
             return self._base(text), []
         return self._base(text), [f"^{node.name}/write" if _twin(node.op) else f"^{node.name}"]
 
@@ -422,7 +419,7 @@ class _Upgrade:
         """Returns the handle of a reference after all writes before it."""
         passed = []
         while (node := self.needed.get(parse_graph_input(text).node)) is not None:
-            if node.op in _VARIABLES:
+            if node.op in VARIABLES:
                 text = node.name + HANDLE
                 break
             if not self._is_pass_through(node):

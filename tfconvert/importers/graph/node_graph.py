@@ -11,10 +11,10 @@ this order is one in which its ops can run.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tfconvert.importers.graph import op_forms
-from tfconvert.importers.graph.attributes import import_attribute
+from tfconvert.importers.graph.attributes import import_attribute, import_tensor
 from tfconvert.importers.graph.debug_info import SourceOf, no_source
 from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.op_forms import NodeForm
@@ -25,7 +25,7 @@ from tfconvert.schema.dialects import tf, tf_executor, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.locations import NameLoc
-from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -38,6 +38,9 @@ _CONSTANT = "Const"
 
 # Cache size of forms of nodes: most models have fewer; in some each node has a private attribute of its own.
 _MAX_FORMS = 4096
+
+# Maximum size in bytes of a node with a form of one key.
+_MAX_KEY = 4096
 
 # Private attributes that are in the types, or that are only hints to TensorFlow's executor.
 _NOT_KEPT = frozenset({"_output_shapes", "_read_only_resource_inputs", "_collective_manager_ids"})
@@ -85,7 +88,9 @@ class _Node:
 
     Attributes:
         proto: The node.
+        name: Its name.
         op_name: Its op.
+        inputs: Its inputs as the file has them.
         tensors: Its data inputs; the name of a node stands for the first output of that node.
         controls: The nodes of its control inputs.
         is_open: Whether it waits for its inputs.
@@ -93,17 +98,18 @@ class _Node:
         types: The types of the op's arguments, and the index of the first result of each output argument.
     """
 
-    __slots__ = ("controls", "is_open", "op", "op_name", "proto", "tensors", "types")
+    __slots__ = ("controls", "inputs", "is_open", "name", "op", "op_name", "proto", "tensors", "types")
 
+    # Set by `_read`: the call of a constructor would take half of its time.
+    proto: pb.NodeDef
+    name: str
+    op_name: str
+    inputs: Sequence[str]
+    tensors: Sequence[TensorName | str]
+    controls: Sequence[str]
+    is_open: bool
     op: Operation
     types: NodeTypes
-
-    def __init__(self, proto: pb.NodeDef, tensors: list[TensorName | str], controls: list[str]) -> None:
-        self.proto = proto
-        self.op_name: str = proto.op
-        self.tensors = tensors
-        self.controls = controls
-        self.is_open = True
 
     @property
     def control(self) -> Value:
@@ -132,7 +138,7 @@ class ImportContext:
         forms: The forms of nodes seen so far, by op, device and attributes.
     """
 
-    __slots__ = ("callees", "forms", "is_functional", "is_raw", "library", "registry", "source_of")
+    __slots__ = ("_constants", "callees", "forms", "is_functional", "is_raw", "library", "registry", "source_of")
 
     def __init__(
         self,
@@ -150,6 +156,7 @@ class ImportContext:
         self.is_functional = is_functional
         self.callees: dict[str, pb.NodeDef] = {} if callees is None else callees
         self.forms: dict[Hashable, NodeForm] = {}
+        self._constants: dict[int, NodeTypes] = {}  # by the number of the element type
 
     def note_callees(self, node: pb.NodeDef, signature: OpSignature) -> pb.NodeDef:
         """Records the functions that a node names; returns the node, naming instances of those that have attributes."""
@@ -159,6 +166,66 @@ class ImportContext:
                 if function.name:
                     self.callees.setdefault(self.library.instance(function.name, function.attr), node)
         return self.library.bind(node, signature.functions)
+
+    def form(self, node: pb.NodeDef, name: str, op_name: str, inputs: Sequence[str]) -> NodeForm:
+        """Returns a node's types and attributes, and records the functions that it names.
+
+        Nodes of one op with the same attributes share them.
+
+        Args:
+            node: The node.
+            name: Its name.
+            op_name: Its op.
+            inputs: Its inputs.
+        """
+        if op_name == _CONSTANT:
+            return self._constant_form(node, name) or self._new_form(node, name, op_name)
+        key = _form_key(node, name, op_name, inputs)
+        known = self.forms.get(key)
+        if known is None:
+            known = self._new_form(node, name, op_name)
+            if len(self.forms) < _MAX_FORMS:
+                self.forms[key] = known
+        return known
+
+    def _new_form(self, node: pb.NodeDef, name: str, op_name: str) -> NodeForm:
+        signature = self.registry.signature(op_name, name)
+        if signature.functions:
+            node = self.note_callees(node, signature)
+        values = node.attr
+        attr = {each: values[each] for each in values}
+        signature.check_attributes(node, attr)
+        types_of_node = signature.resolve(node, attr)
+        if op_name == _CONSTANT:
+            self._constants[attr["dtype"].type] = types_of_node
+        return op_forms.form(node, attr, types_of_node, *_node_attributes(node, attr, signature))
+
+    def _constant_form(self, node: pb.NodeDef, name: str) -> NodeForm | None:
+        """Returns the form of a constant whose element type others have had; `None` if it is not plain, or damaged."""
+        values = node.attr
+        if "value" not in values or "dtype" not in values or node.device:
+            return None
+        value = values["value"]
+        known = self._constants.get(values["dtype"].type)
+        if known is None or len(values) - ("_output_shapes" in values) != 2 or value.WhichOneof("value") != "tensor":
+            return None
+        constant = import_tensor(value.tensor, name)
+        if constant.type.element_type is not known.outputs[0]:
+            return None
+        return NodeForm(known, "tf.Const", (constant.type,), {"value": constant}, NO_ATTRIBUTES)
+
+
+def _form_key(node: pb.NodeDef, name: str, op_name: str, inputs: Sequence[str]) -> Hashable:
+    """Returns what two nodes have in common if they have the same op, device and attributes."""
+    values = node.attr
+    if len(values) > 1 and len(data := node.SerializeToString()) <= _MAX_KEY:
+        # The bytes of a node begin with its name, op and inputs. The rest is a key that takes much less time than each
+        # attribute by itself. This is their form in bytes if all are ASCII and shorter than 128.
+        texts = "".join([f"\x1a{chr(len(text))}{text}" for text in inputs])
+        head = f"\n{chr(len(name))}{name}\x12{chr(len(op_name))}{op_name}{texts}".encode()
+        if data.startswith(head):
+            return op_name, data[len(head) :]
+    return (op_name, node.device, *[(each, values[each].SerializeToString()) for each in values])
 
 
 class NodeGraphImporter:
@@ -177,6 +244,7 @@ class NodeGraphImporter:
         "_entered",
         "_fed",
         "_fed_nodes",
+        "_first",
         "_has_islands",
         "_seen",
         "context",
@@ -201,6 +269,7 @@ class NodeGraphImporter:
         self.feeds: dict[tuple[str, int], Value] = {} if feeds is None else feeds
         self._fed: Mapping[str, Value] = {}  # by node, values that replace its first output
         self._fed_nodes: Set[str] = frozenset()
+        self._first: dict[str, Value] = {}  # by node, the first outputs of those imported so far, and the fed ones
         self._seen: dict[str, _Node] = {}
         self._entered: dict[str, Value] = {}
         self._block: Block = Block()
@@ -220,8 +289,10 @@ class NodeGraphImporter:
         self._feed_frames()
         self._fed_nodes = {name for name, _ in self.feeds}
         self._fed = {name: value for (name, index), value in self.feeds.items() if not index}
+        self._first = dict(self._fed)
         order = self._topological_order(roots)
-        self._has_islands = not self.context.is_functional or any(node.op_name in op_forms.OPS for node in order)
+        names = [node.op_name for node in order]
+        self._has_islands = not self.context.is_functional or not op_forms.OPS.isdisjoint(names)
         if not self._has_islands:
             self._block = block
         for node in order:
@@ -273,18 +344,19 @@ class NodeGraphImporter:
             node = seen.get(name)
             if node is not None:
                 if node.is_open:
-                    raise _cycle(name, [node.proto.name for node in stack if isinstance(node, _Node)])
+                    raise _cycle(name, [node.name for node in stack if isinstance(node, _Node)])
                 continue
             node, needed = self._read(name)
             seen[name] = node
             if node.op_name in op_forms.NEXT_ITERATION:
                 later += needed
+                needed = []
+            if needed:
+                stack.append(node)
+                stack += needed[::-1]
+            else:
                 node.is_open = False
                 order.append(node)
-                continue
-            stack.append(node)
-            needed.reverse()
-            stack += needed
         return order
 
     def _read(self, name: str) -> tuple[_Node, list[str]]:
@@ -292,11 +364,28 @@ class NodeGraphImporter:
         proto = self.nodes.get(name)
         if proto is None:
             raise error("missing-node", f"the graph has no node {name!r}", node=name, hint="the model file is damaged")
-        is_entered = name in self._entered
+        node = _Node()
+        node.proto = proto
+        node.name = name
+        node.op_name = proto.op
+        node.is_open = True
+        # A list: iterating over the field itself takes several times as long.
+        node.inputs = node.tensors = texts = proto.input[:]
+        node.controls = ()
+        if not texts:
+            return node, texts
+        joined = "".join(texts)
+        if "^" in joined or ":" in joined or name in self._entered or not self._fed.keys().isdisjoint(texts):
+            return node, self._read_inputs(node)
+        return node, texts
+
+    def _read_inputs(self, node: _Node) -> list[str]:
+        """Parses a node's inputs; returns the nodes that must come before it."""
+        is_entered = node.name in self._entered
         tensors: list[TensorName | str] = []
         controls: list[str] = []
         needed: list[str] = []
-        for text in proto.input:
+        for text in node.inputs:
             if text.startswith("^"):
                 if text[1:] not in self._fed:
                     controls.append(text[1:])
@@ -311,7 +400,8 @@ class NodeGraphImporter:
                 tensors.append(tensor)
                 if tensor.node not in self._fed_nodes or (tensor.node, tensor.position) not in self.feeds:
                     needed.append(tensor.node)
-        return _Node(proto, tensors, controls), needed + controls
+        node.tensors, node.controls = tensors, controls
+        return needed + controls
 
     def _resolve(self, tensor: TensorName | str, user: str) -> Value:
         name, argument, position = (tensor, "", 0) if isinstance(tensor, str) else tensor
@@ -333,63 +423,49 @@ class NodeGraphImporter:
 
     def _import_node(self, node: _Node) -> None:
         """Adds a node's op to the block: the source of a NextIteration, the call if the op is a function's name."""
-        if node.op_name not in self.context.library:
+        library = self.context.library
+        if node.op_name not in library.definitions:
             self._import_op(node, node.proto, node.op_name)
             return
-        call, places = self.context.library.call(node.proto)
+        call, places = library.call(node.proto)
         self._import_op(node, call, call.op)
         node.types = node.types._replace(places=places)
 
     def _import_op(self, node: _Node, proto: pb.NodeDef, op_name: str) -> None:
-        name = proto.name
-        signature = self.context.registry.signature(op_name, name)
-        if signature.functions:
-            proto = self.context.note_callees(proto, signature)
+        name = node.name
         location_name = f"{name}@{self.function}" if self.function else name
         location = NameLoc.get(location_name, self.context.source_of(location_name))
-        values = proto.attr
-        attr = {key: values[key] for key in values}
-        form = self._form(proto, op_name, attr, signature)
-        node.types = form.types
+        types_of_node, full_name, result_types, properties, attributes = self.context.form(
+            proto, name, op_name, node.inputs
+        )
+        node.types = types_of_node
+        elements, outputs, _, _ = types_of_node
         op: Operation
         if op_name in op_forms.OPS:
-            resolved = op_forms.ExecutorNode(
-                op_name, form.types.outputs, attr, form.properties, form.attributes, location
-            )
+            resolved = op_forms.ExecutorNode(op_name, outputs, proto.attr, properties, attributes, location)
             if op_name in op_forms.NEXT_ITERATION:
                 op = op_forms.build_source(resolved)
             else:
-                op = op_forms.build_executor_op(resolved, self._operands(node, name), self._tokens(node))
+                op = op_forms.build_executor_op(resolved, self._operands(node, elements), self._tokens(node))
         else:
-            operands = self._operands(node, name) if node.tensors or form.types.inputs else ()
-            op = tf.TFOp(form.op, operands, form.result_types, form.properties, form.attributes, (), location)
+            operands = self._operands(node, elements) if node.tensors or elements else ()
+            op = tf.TFOp(full_name, operands, result_types, properties, attributes, (), location)
             if self._has_islands:
                 op = tf_executor.IslandOp.wrap(op, self._tokens(node), location)
         self._block.add_op(op)
         node.op = op
+        if outputs and name not in self._fed:
+            self._first[name] = op.results[0]
 
-    def _form(
-        self, node: pb.NodeDef, op_name: str, attr: Mapping[str, pb.AttrValue], signature: OpSignature
-    ) -> NodeForm:
-        """Returns a node's types and attributes; nodes of one op with the same attributes share them."""
-        forms, key = self.context.forms, None
-        if op_name != _CONSTANT:
-            key = (op_name, node.device, tuple([(name, value.SerializeToString()) for name, value in attr.items()]))
-            known = forms.get(key)
-            if known is not None:
-                return known
-        signature.check_attributes(node, attr)
-        form = op_forms.form(node, attr, signature.resolve(node, attr), *_node_attributes(node, attr, signature))
-        if key is not None and len(forms) < _MAX_FORMS:
-            forms[key] = form
-        return form
-
-    def _operands(self, node: _Node, name: str) -> list[Value]:
+    def _operands(self, node: _Node, expected: Sequence[Attribute]) -> list[Value]:
         """Returns a node's data operands, after a check of their number and element types."""
-        expected = node.types.inputs
-        operands = [self._resolve(tensor, name) for tensor in node.tensors]
-        if name in self._entered:
-            operands = [self._entered[name]]
+        first: Mapping[Any, Any] = self._first
+        operands: list[Any] = list(map(first.get, node.tensors))
+        if None in operands:
+            for index, tensor in enumerate(node.tensors):
+                operands[index] = self._resolve(tensor, node.name)
+        if node.name in self._entered:
+            operands = [self._entered[node.name]]
         if len(expected) != len(operands):
             raise _bad_input(node, f"the op takes {len(expected)} inputs, the node has {len(operands)}")
         for wanted, operand in zip(expected, operands, strict=True):
@@ -404,7 +480,7 @@ class NodeGraphImporter:
 
     def _close_loop(self, node: _Node) -> None:
         """Adds the sink of a NextIteration."""
-        (value,) = self._operands(node, node.proto.name)
+        (value,) = self._operands(node, node.types.inputs)
         self._block.add_op(op_forms.build_sink(node.op, value, self._tokens(node)))
 
 

@@ -238,6 +238,10 @@ class OpRegistry:
         self._own = {op_def.name: op_def for op_def in stripped_op_list}
         self._signatures: dict[str, OpSignature] = {}
 
+    def has_found(self, op_name: str) -> bool:
+        """Returns whether the signature of an op has been requested, as it is for the nodes that are imported."""
+        return op_name in self._signatures
+
     def signature(self, op_name: str, node: str) -> OpSignature:
         """Returns the signature of an op.
 

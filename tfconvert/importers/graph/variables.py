@@ -29,6 +29,7 @@ from tfconvert.importers.graph.attributes import import_tensor, shape_of
 from tfconvert.importers.graph.entry_points import EntryPoint, import_entries
 from tfconvert.importers.graph.legacy_ops import HANDLE, TEMPORARY
 from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
+from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import tensor_data, tf, tf_executor, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -283,12 +284,18 @@ def _saved_values(
     return saved_variables(meta_graph, nodes, checkpoint.entries()), checkpoint
 
 
-def check_values(functions: Sequence[FuncOp]) -> None:
+def check_values(functions: Sequence[FuncOp], registry: OpRegistry) -> None:
     """Checks that functions of a graph without a checkpoint read no variable.
+
+    Args:
+        functions: The functions.
+        registry: The registry that they were imported with.
 
     Raises:
         ConversionError: They read variables that nothing writes (`no-checkpoint`).
     """
+    if not registry.has_found(_HANDLE.removeprefix(tf.PREFIX)):
+        return
     unknown = [
         op
         for op in imported_ops(functions)

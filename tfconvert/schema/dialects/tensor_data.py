@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from tfconvert.schema.dialects import boxes, dense_text, expressions, sources, types
-from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, keep
 from tfconvert.schema.ir.types import FloatType, IndexType, IntegerType, TensorType
 from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.schema.limits import budget
@@ -58,7 +58,11 @@ class DenseElementsAttr(Attribute):
 
     @classmethod
     def get(cls, type: TensorType, data: bytes) -> DenseElementsAttr:
-        return cls.intern(type, data)
+        # The most common attribute of a graph; usually it is new, so there is no search before it is made.
+        made = DenseElementsAttr()
+        made.type = type
+        made.data = data
+        return keep((DenseElementsAttr, (type, data)), made)
 
     @property
     def shape(self) -> types.Shape:
@@ -230,7 +234,8 @@ def constant_of(value: Value) -> Constant | None:
     if type(value) is not OpResult or value.op.name not in _KNOWN:
         return None
     constant = value.op.properties.get("value")
-    return constant if is_constant(constant) else None
+    # `is_constant`, without a call: this is one of the most common questions.
+    return constant if type(constant) is DenseElementsAttr or type(constant) is TensorData else None
 
 
 def as_handle(constant: Constant) -> TensorData:

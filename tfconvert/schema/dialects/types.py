@@ -193,10 +193,13 @@ class ElementType:
         tflite: LiteRT's `TensorType` enumerator, empty where LiteRT has none.
 
     Attributes:
-        is_foreign: Whether the dtype is one of ml_dtypes', which is loaded when somebody asks for it.
+        dtype: numpy's dtype, or ml_dtypes'.
+        is_foreign: Whether it is one of ml_dtypes', which is loaded when somebody asks for it.
     """
 
-    __slots__ = ("_dtype", "is_foreign", "mlir", "name", "number", "tflite")
+    __slots__ = ("_foreign", "dtype", "is_foreign", "mlir", "name", "number", "tflite")
+
+    dtype: np.dtype[np.generic]
 
     def __init__(self, number: int, name: str, mlir: Attribute, dtype: type | str, tflite: str = "") -> None:
         self.number = number
@@ -204,21 +207,19 @@ class ElementType:
         self.mlir = mlir
         self.tflite = tflite
         self.is_foreign = isinstance(dtype, str)
-        self._dtype: str | np.dtype[np.generic] = dtype if isinstance(dtype, str) else np.dtype(dtype)
+        self._foreign = dtype
+        if not isinstance(dtype, str):
+            self.dtype = np.dtype(dtype)
 
-    @property
-    def dtype(self) -> np.dtype[np.generic]:
-        """The dtype, numpy's or ml_dtypes'."""
-        known = self._dtype
-        return self._loaded(known) if isinstance(known, str) else known
-
-    def _loaded(self, name: str) -> np.dtype[np.generic]:
-        # Few models need these types, and their module takes a tenth of numpy's time to load.
+    def __getattr__(self, name: str) -> np.dtype[np.generic]:
+        # Called for `dtype` that isn't set yet. Few models need such types, and their module takes a tenth of numpy's
+        # time to load.
+        if name != "dtype":
+            raise AttributeError(name)
         import ml_dtypes
 
-        found: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, name))
-        self._dtype = found
-        return found
+        self.dtype = np.dtype(getattr(ml_dtypes, str(self._foreign)))
+        return self.dtype
 
 
 def _unsigned(width: int) -> IntegerType:

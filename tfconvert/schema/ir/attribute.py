@@ -140,15 +140,13 @@ def keep(entry: Hashable, instance: A) -> A:
     """
     reference = _Reference(instance, _forget)
     reference.entry = entry
-    while True:
-        # One call that no other thread can interrupt.
-        other = _INSTANCES.setdefault(entry, reference)
-        if other is reference:
-            return instance
+    # One call that no other thread can interrupt.
+    while (other := _INSTANCES.setdefault(entry, reference)) is not reference:
         found: Any = other()
         if found is not None:
             return found  # type: ignore[no-any-return]
         _forget(other)
+    return instance
 
 
 def _forget(reference: weakref.ref[Any]) -> None:

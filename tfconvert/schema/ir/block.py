@@ -212,8 +212,11 @@ class Region:
     def walk(self) -> Iterator[Operation]:
         """Yields all ops inside, each before those in its regions."""
         for block in list(self.blocks):
-            for op in block.ops:
+            op = block.first_op
+            while op is not None:
+                following = op.next_op
                 if op.regions:
                     yield from op.walk()
                 else:
                     yield op
+                op = following

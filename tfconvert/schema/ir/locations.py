@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, interned, keep
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, keep
 from tfconvert.schema.ir.attributes import quoted
 
 
@@ -59,15 +59,12 @@ class NameLoc(Location):
 
     @classmethod
     def get(cls, name: str, child: Location = UNKNOWN_LOC) -> NameLoc:
-        # Every node has one of its own: inlined, since this is a good part of the cost of importing a node.
-        entry = (NameLoc, name, child)
-        found = interned(entry)
-        if found is not None:
-            return found  # type: ignore[no-any-return]
-        instance = object.__new__(NameLoc)
+        # Every node has one of its own, and usually it is new: there is no search before it is made. A name alone is
+        # the cheapest entry that no other attribute has.
+        instance = NameLoc()
         instance.name = name
         instance.child = child
-        return keep(entry, instance)
+        return keep(name if child is UNKNOWN_LOC else (NameLoc, name, child), instance)
 
     def print_inside(self, printer: AttributePrinter) -> None:
         printer.write(quoted(self.name))

@@ -16,7 +16,7 @@ from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.printer import text_of
 from tfconvert.schema.ir.traits import NO_TRAITS, Trait
-from tfconvert.schema.ir.values import OpResult, Use, Value, link, unlink
+from tfconvert.schema.ir.values import OpResult, Use, Value, link, results_of, unlink, unlink_all, uses_of
 
 Op = TypeVar("Op", bound="Operation")
 
@@ -89,14 +89,8 @@ class Operation:
         self.successors: Sequence[Block] = successors
         self.regions: tuple[Region, ...] = ()
         self.operands = self._operands = list(operands)
-        self._uses: list[Use] = []
-        if operands:
-            self._uses += [Use(self, index, value) for index, value in enumerate(operands)]
-        self.results: tuple[OpResult, ...] = (
-            (OpResult(result_types[0], self, 0),)
-            if len(result_types) == 1
-            else tuple([OpResult(result, self, index) for index, result in enumerate(result_types)])
-        )
+        self._uses: list[Use] = uses_of(self, operands) if operands else []
+        self.results: tuple[OpResult, ...] = results_of(self, result_types)
         if regions:
             self._add_regions(regions)
 
@@ -172,12 +166,11 @@ class Operation:
         values = list(operands)
         self.drop_operands()
         self._operands += values
-        self._uses += [Use(self, index, value) for index, value in enumerate(values)]
+        self._uses += uses_of(self, values)
 
     def drop_operands(self) -> None:
         if self._uses:
-            for value, use in zip(self._operands, self._uses, strict=True):
-                unlink(value, use)
+            unlink_all(self._operands, self._uses)
             self._operands.clear()
             self._uses.clear()
 

@@ -23,7 +23,7 @@ from tfconvert.schema.ir.locations import UNKNOWN_LOC, FileLineColLoc, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.token_parser import BARE, CARET, END, EXCLAMATION, HASH, INTEGER, PERCENT, STRING
 from tfconvert.schema.ir.traits import Trait
-from tfconvert.schema.ir.values import BlockArgument, Value
+from tfconvert.schema.ir.values import BlockArgument, Value, value_of
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.dialect import Assembly, DialectRegistry
@@ -593,7 +593,7 @@ class Parser(AttributeParser):
         uses = self.scope.forward.setdefault(operand.name, {})
         use = uses.get(operand.index)
         if use is None:
-            use = uses[operand.index] = Forward(Value(type), operand.position)
+            use = uses[operand.index] = Forward(value_of(type), operand.position)
         elif use.value.type is not type:
             self.raise_error(
                 f"%{operand.name} is used with type {type}, but with type {use.value.type} on line "

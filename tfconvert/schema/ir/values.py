@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tfconvert.schema.ir.attribute import Attribute
@@ -16,22 +16,20 @@ if TYPE_CHECKING:
 class Use:
     """One operand of an op, in the use list of its value, to which new uses are prepended.
 
+    `uses_of` creates uses. There is no constructor, since a call of one written in Python takes most of the time.
+
     Attributes:
         operation: The op whose operand it is.
         index: Which operand.
+        next, previous: Its neighbours in the list.
     """
 
     __slots__ = ("index", "next", "operation", "previous")
 
-    def __init__(self, operation: Operation, index: int, value: Value) -> None:
-        self.operation = operation
-        self.index = index
-        self.previous: Use | None = None
-        head = value.first_use
-        self.next = head
-        if head is not None:
-            head.previous = self
-        value.first_use = self
+    operation: Operation
+    index: int
+    next: Use | None
+    previous: Use | None
 
 
 class Uses:
@@ -67,10 +65,10 @@ class Value:
 
     __slots__ = ("first_use", "name_hint", "type")
 
-    def __init__(self, type: Attribute) -> None:
-        self.type = type
-        self.first_use: Use | None = None
-        self.name_hint: str | None = None
+    # Set by the functions that make values, for the reason that `Use` has no constructor.
+    type: Attribute
+    first_use: Use | None
+    name_hint: str | None
 
     @property
     def owner(self) -> Operation | Block:
@@ -132,6 +130,8 @@ class Value:
 class OpResult(Value):
     """A result of an op.
 
+    `results_of` creates results; there is no constructor, for the reason that `Use` has none.
+
     Attributes:
         op: The op.
         index: Which result.
@@ -139,16 +139,8 @@ class OpResult(Value):
 
     __slots__ = ("index", "op")
 
-    def __init__(self, type: Attribute, op: Operation, index: int) -> None:
-        self.type = type
-        self.first_use = None
-        self.name_hint = None
-        self.op = op
-        self.index = index
-
-    @property
-    def owner(self) -> Operation:
-        return self.op
+    op: Operation
+    index: int
 
     def __repr__(self) -> str:
         return f"<result {self.index} of {self.op.name}: {self.type}>"
@@ -166,17 +158,59 @@ class BlockArgument(Value):
     __slots__ = ("block", "index", "location")
 
     def __init__(self, type: Attribute, block: Block, index: int, location: Location = UNKNOWN_LOC) -> None:
-        super().__init__(type)
+        self.type = type
+        self.first_use = None
+        self.name_hint = None
         self.block = block
         self.index = index
         self.location = location
 
-    @property
-    def owner(self) -> Block:
-        return self.block
-
     def __repr__(self) -> str:
         return f"<argument {self.index}: {self.type}>"
+
+
+# The slots themselves: a property would be a call.
+OpResult.owner = OpResult.op  # type: ignore[assignment, method-assign, misc]
+BlockArgument.owner = BlockArgument.block  # type: ignore[assignment, method-assign, misc]
+
+
+def value_of(type: Attribute) -> Value:
+    """Returns a value of a type that nothing defines yet."""
+    value = Value()
+    value.type = type
+    value.first_use = value.name_hint = None
+    return value
+
+
+def results_of(op: Operation, types: Sequence[Attribute]) -> tuple[OpResult, ...]:
+    """Returns the results of a new op, one of each type."""
+    results = []
+    for index, kind in enumerate(types):
+        result = OpResult()
+        result.type = kind
+        result.first_use = result.name_hint = None
+        result.op = op
+        result.index = index
+        if len(types) == 1:
+            return (result,)
+        results.append(result)
+    return tuple(results)
+
+
+def uses_of(op: Operation, values: Iterable[Value]) -> list[Use]:
+    """Returns the uses of values by an op that has them as its operands, in order; each is in its value's list."""
+    uses = []
+    for index, value in enumerate(values):
+        use = Use()
+        use.operation = op
+        use.index = index
+        use.previous = None
+        use.next = head = value.first_use
+        if head is not None:
+            head.previous = use
+        value.first_use = use
+        uses.append(use)
+    return uses
 
 
 def link(value: Value, use: Use) -> None:
@@ -191,10 +225,16 @@ def link(value: Value, use: Use) -> None:
 
 def unlink(value: Value, use: Use) -> None:
     """Removes a use from a value's list."""
-    following, previous = use.next, use.previous
-    if following is not None:
-        following.previous = previous
-    if previous is None:
-        value.first_use = following
-    else:
-        previous.next = following
+    unlink_all((value,), (use,))
+
+
+def unlink_all(values: Sequence[Value], uses: Sequence[Use]) -> None:
+    """Removes a use of each value from its list."""
+    for value, use in zip(values, uses, strict=True):
+        following, previous = use.next, use.previous
+        if following is not None:
+            following.previous = previous
+        if previous is None:
+            value.first_use = following
+        else:
+            previous.next = following
