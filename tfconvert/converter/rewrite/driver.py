@@ -48,9 +48,13 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
     trace: deque[str] = deque(maxlen=_TRACE)
     rewriter = Rewriter()
     ops, waiting, match = worklist.ops, worklist.waiting, patterns.match
+    unvisited = len(ops)
     while ops:
         op = ops.pop()
         waiting.discard(op)
+        # The ops that this one feeds are still waiting where it is visited first, and all others were inserted before.
+        is_first = len(ops) < unvisited and not rewriter.inserts_anywhere
+        unvisited = min(unvisited, len(ops))
         if op.parent is None:  # erased since it was enqueued
             continue
         results = op.results
@@ -65,7 +69,8 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
         pattern, matched = found
         rewriter.root = op
         pattern.rewrite(op, matched, rewriter)
-        worklist.push(*rewriter.finish(has_side_effects))
+        changed, dropped = rewriter.finish(has_side_effects)
+        worklist.push(changed, dropped, with_fed=not is_first or rewriter.inserts_anywhere)
         applied[pattern.name] += 1
         trace.append(pattern.name)
         limit -= 1
@@ -102,24 +107,26 @@ class _Worklist:
         self.ops.reverse()
         self.waiting = set(self.ops)
 
-    def push(self, changed: list[Operation], dropped: list[Operation]) -> None:
+    def push(self, changed: list[Operation], dropped: list[Operation], with_fed: bool = True) -> None:
         """Adds ops to visit.
 
         Args:
             changed: New ops, and ops whose operands changed or lost another user. Ops that they feed may also match.
             dropped: Ops whose results lost a use.
+            with_fed: Whether ops that changed ones feed may not be waiting.
         """
-        if self._farthest > 1:
+        if with_fed and self._farthest > 1:
             self._add(reversed(self._fed_by(changed)))
         self._add(changed)
-        self._add(dropped)
+        if dropped:
+            self._add(dropped)
 
     def _add(self, ops: Iterable[Operation]) -> None:
-        waiting, reach, append = self.waiting, self._reach, self.ops.append
+        waiting, reach = self.waiting, self._reach
         for op in ops:
             if op not in waiting and (op.name in reach or is_unused(op)):
                 waiting.add(op)
-                append(op)
+                self.ops.append(op)
 
     def _fed_by(self, ops: list[Operation]) -> list[Operation]:
         """Returns the ops fed by changed ones whose patterns look as far as the change, nearest first.

@@ -270,7 +270,7 @@ def class_of(name: str) -> type[TFLOp] | None:
 
 
 @cache
-def _full(name: str) -> str:
+def full_name(name: str) -> str:
     """Returns the full name of an op: all ops of a name share one string, whose hash is known."""
     if not is_known(name):
         raise KeyError(name)
@@ -319,12 +319,17 @@ def build(
         location: The location of the op.
         attributes: All other attributes.
     """
+    return TFLOp(full_name(name), operands, result_types, to_properties(name, properties), attributes, (), location)
+
+
+def to_properties(name: str, values: Mapping[str, attrs.Value] | None) -> dict[str, Attribute]:
+    """Returns the properties of an op of a name without `tfl.` for Python values or attributes."""
     converted: dict[str, Attribute] = {}
-    if properties:
+    if values:
         fields = option_fields(name)
-        for key, value in properties.items():
+        for key, value in values.items():
             converted[key] = value if isinstance(value, Attribute) else to_attribute(fields[key], value)
-    return TFLOp(_full(name), operands, result_types, converted, attributes, (), location)
+    return converted
 
 
 def constant(

@@ -174,6 +174,22 @@ class Operation:
         self._operands += values
         self._uses += [Use(self, index, value) for index, value in enumerate(values)]
 
+    def turn_into(self, kind: type[Operation], name: str, properties: dict[str, Attribute]) -> None:
+        """Makes another op of this one: operands, results, location and place stay, its own attributes do not.
+
+        Args:
+            kind: The other op's class, which has no fields of its own either.
+            name: The other op's name.
+            properties: Its properties, which become the op's own.
+        """
+        self.__class__ = kind
+        self.name = name
+        self.properties = properties
+        if self.attributes:
+            self.attributes = {}
+        for result in self.results:
+            result.name_hint = None
+
     def drop_operands(self) -> None:
         if self._uses:
             for value, use in zip(self._operands, self._uses, strict=True):

@@ -14,7 +14,7 @@ from tfconvert.converter.targets.litert.legalize.entry import (
     tflite_name,
 )
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -118,9 +118,10 @@ def _constant_constraint(op: Operation) -> Failure | None:
     return None if tflite_name(types.element_of(op.results[0].type)) else Failure("LiteRT has no such element type")
 
 
-def _constant(op: Operation, emit: LiteRTBuilder) -> Value:
+def _constant(op: Operation, emit: LiteRTBuilder) -> None:
     value: Any = op.properties["value"]
-    return emit.constant(value)
+    emit.turn_into(tfl.PSEUDO_CONST, {"value": value})
+    op.results[0].type = value.type
 
 
 def _squared_difference(op: Operation, emit: LiteRTBuilder) -> Value:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.legalize.litert_builder import INT32, LiteRTBuilder
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -164,14 +164,17 @@ class BuiltinRow(NamedTuple):
         return self.constraint(op) if self.constraint is not None else None
 
     def _rewrite(self, op: Operation, match: None, rewriter: Rewriter) -> None:
-        emit = LiteRTBuilder(rewriter)
-        chosen = range(len(op.operands)) if self.operands is None else self.operands
-        operands = [emit.i32(op.operands[i]) if i in self.narrow else op.operands[i] for i in chosen]
+        operands: Sequence[Value] = ()
+        if self.narrow or self.operands is not None:
+            emit = LiteRTBuilder(rewriter)
+            chosen = range(len(op.operands)) if self.operands is None else self.operands
+            operands = [emit.i32(op.operands[i]) if i in self.narrow else op.operands[i] for i in chosen]
         options = {
             name: _option(op, value) if isinstance(value, Attr | ResultType) else value
             for name, value in self.options.items()
         }
-        rewriter.replace(emit.tfl_op(self.target, operands, [result.type for result in op.results], options))
+        properties = tfl.to_properties(self.target, options)
+        rewriter.turn_root_into(tfl.TFLOp, tfl.full_name(self.target), properties, operands)
 
 
 class Lowering(NamedTuple):
@@ -180,7 +183,7 @@ class Lowering(NamedTuple):
     Attributes:
         op: TensorFlow's op, `Conv2D`.
         becomes: Its replacement, for readers: the names of the builtins, or of the `tf` ops that are legalized next.
-        rewrite: Emits the replacement of the op; returns the new results.
+        rewrite: Emits the replacement of the op; returns the new results, or `None` if the op has become another.
         types: Element types that it takes as its first (or `typed`th) operand; empty for any.
         constraint: A further requirement.
         typed: The operand that `types` restricts.
@@ -191,7 +194,7 @@ class Lowering(NamedTuple):
 
     op: str
     becomes: str
-    rewrite: Callable[[Operation, LiteRTBuilder], Value | Sequence[Value]]
+    rewrite: Callable[[Operation, LiteRTBuilder], Value | Sequence[Value] | None]
     types: str = ""
     constraint: Constraint | None = None
     typed: int = 0
@@ -217,7 +220,9 @@ class Lowering(NamedTuple):
         return self.constraint(op) if self.constraint is not None else None
 
     def _rewrite(self, op: Operation, match: None, rewriter: Rewriter) -> None:
-        rewriter.replace(self.rewrite(op, LiteRTBuilder(rewriter)))
+        values = self.rewrite(op, LiteRTBuilder(rewriter))
+        if values is not None:
+            rewriter.replace(values)
 
 
 Entry = BuiltinRow | Lowering

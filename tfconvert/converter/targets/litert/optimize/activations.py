@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_number
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, attr, check, computed, constant, number, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
@@ -68,8 +67,7 @@ _COMBINE = check("the two activations don't combine into one", lambda root, befo
 
 def _fuse(rewriter: Rewriter, root: Operation, source: Operation, before: str) -> None:
     # Written by hand, since this is the most frequent pattern.
-    options = {matching.ACTIVATION: attributes.string(_JOINED[root.name][before])}
-    rewriter.replace(rewriter.insert(rebuild(source, source.operands, [root.results[0].type], options)))
+    rewriter.extend(source, {matching.ACTIVATION: attributes.string(_JOINED[root.name][before])})
 
 
 # The maximum depth of nested products.

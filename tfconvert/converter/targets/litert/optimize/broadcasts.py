@@ -63,6 +63,9 @@ _MAX_RANK = 4
 _HIGHER: Mapping[str, int] = {"tfl.add": 6, "tfl.sub": 6, "tfl.mul": 6, "tfl.div": 5, "tfl.select_v2": 5}
 
 
+_NOT_BROADCAST = Failure("no operand is broadcast, or the other one isn't as large as the result")
+
+
 class _Broadcast(NamedTuple):
     """An operand that is broadcast: its position, and its defining op (of a constant, its number)."""
 
@@ -99,7 +102,7 @@ def _match_equal(op: Operation, dims: types.Shape) -> _Broadcast | Failure:
         first = array.reshape(-1)[:1]
         if array.tobytes() == first.tobytes() * array.size and _shape(*_without(op, index)) == dims:
             return _Broadcast(index, first.reshape(()))
-    return Failure("no operand is broadcast, or the other one isn't as large as the result")
+    return _NOT_BROADCAST
 
 
 def _without(op: Operation, index: int) -> list[Value]:
