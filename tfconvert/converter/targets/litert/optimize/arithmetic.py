@@ -74,6 +74,9 @@ _MAX_MOVES = 3
 _NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}
 
 
+# The ops that define constants.
+_KNOWN = tensor_data.CONSTANT_OPS
+
 _NOT_CONSTANT = Failure("an operand is computed, or too large to read")
 _NOT_ONE_CONSTANT = Failure("not exactly one operand is constant")
 _NOT_NEUTRAL = Failure("it changes its operand")
@@ -244,7 +247,10 @@ def _identity(matched: Op, *conditions: Check) -> Pattern[Any]:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, benefit=30) for root in _FOLDED),
+    *(
+        Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, 30, producers={0: _KNOWN})
+        for root in _FOLDED
+    ),
     *(_power(exponent, name) for exponent, name in _POWERS.items()),
     own_rule(
         "sub-to-add",

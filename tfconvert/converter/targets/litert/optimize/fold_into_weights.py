@@ -170,17 +170,41 @@ def _extend(source: Operation, changed: Mapping[int, Value], rewriter: Rewriter)
     rewriter.extend(source, {matching.ACTIVATION: rewriter.root.properties.get(matching.ACTIVATION, matching.NONE)})
 
 
-def _bias(source: Operation, vector: Constant) -> Constant | Failure:
+class _Added(NamedTuple):
+    """A constant added to the result of a weighted op, and the bias that replaces it."""
+
+    source: Operation
+    addend: Value
+    bias: Constant
+
+
+_NOT_WEIGHTED = Failure("it isn't the sum of a constant and of an op with weights whose result has no other use")
+
+
+# Written by hand, since networks have as many of these as convolutions.
+def _match_added(op: Operation) -> _Added | Failure:
+    value, addend = op.operands
+    source = matching.sole_producer(value, NAMES)
+    if source is None or (constant := tensor_data.constant_of(addend)) is None:
+        value, addend = addend, value
+        source = matching.sole_producer(value, NAMES)
+        if source is None or (constant := tensor_data.constant_of(addend)) is None:
+            return _NOT_WEIGHTED
+    if not matching.is_plain(source) or not matching.is_float(value):
+        return Failure("the op with weights has an activation, or elements other than 32-bit floats")
+    vector = _vector(source, constant)
+    if isinstance(vector, Failure):
+        return vector
     bias, length = bias_of(source), channels(source)
     if isinstance(bias, Failure):
         return bias
     assert length is not None, "the vector's length comes from it"
-    return sum_of(bias, vector, length)
+    return _Added(source, addend, sum_of(bias, vector, length))
 
 
-def _add_to_bias(rewriter: Rewriter, root: Operation, source: Operation, bias: Constant) -> None:
+def _add_to_bias(op: Operation, match: _Added, rewriter: Rewriter) -> None:
+    source, addend, bias = match
     index = OPS[source.name].bias
-    addend = next(value for value in root.operands if value.owner is not source)
     old = [value for value in source.operands[index : index + 1] if tensor_data.constant_of(value) is not None]
     _extend(source, {index: matching.insert_constant(rewriter, bias, *old, addend)}, rewriter)
 
@@ -465,13 +489,7 @@ def _rewrite(op: Operation, match: int, rewriter: Rewriter) -> None:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    own_rule(
-        "fold-add-into-bias",
-        tfl.add(SOURCE, constant("c")).commutative(),
-        _add_to_bias,
-        where=[VECTOR, computed(_bias, "bias")],
-        benefit=20,
-    ),
+    Pattern("fold-add-into-bias", "tfl.add", _match_added, _add_to_bias, benefit=20),
     own_rule(
         "fold-mul-into-filter",
         tfl.mul(SOURCE, constant("c")).commutative(),
