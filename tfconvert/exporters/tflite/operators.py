@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects import quant, tfl, tfl_file, types
@@ -38,6 +38,20 @@ class _Code:
         self.version = version
 
 
+class _Form(NamedTuple):
+    """What the tables of equal calls have in common.
+
+    Attributes:
+        code: The operator's index.
+        version: The version that they require.
+        options: The options table and its fields, which nothing may change; `None` without one.
+    """
+
+    code: int
+    version: int
+    options: tuple[str, dict[str, Any]] | None
+
+
 class OperatorCodes:
     """The operators that a model uses, in the order of their first use.
 
@@ -57,7 +71,7 @@ class OperatorCodes:
         self._fixed = fixed or {}
         self._are_minimums = are_minimums
         self._codes: dict[tuple[str, str], _Code] = {}
-        self._forms: dict[tuple[object, ...], tuple[dict[str, Any], int, tuple[object, ...]]] = {}
+        self._forms: dict[tuple[object, ...], tuple[_Form, tuple[object, ...]]] = {}
 
     def use(self, name: str, number: int, version: int, custom: str = "") -> int:
         """Records a use of an operator and returns its index.
@@ -83,15 +97,17 @@ class OperatorCodes:
     def form(
         self,
         op: tfl.TFLOp,
+        operator: operators.Operator,
         name: str,
         operands: Sequence[tuple[int, Operand]],
         results: Sequence[tuple[int, Operand]],
         subgraph: SubgraphIndex,
-    ) -> tuple[dict[str, Any], int]:
-        """Returns the fields of a call's options, which the caller must not change, and its version.
+    ) -> _Form:
+        """Records a call of a builtin operator; returns what its table shares with equal calls.
 
         Args:
             op: The op.
+            operator: The operator.
             name: Enumerator of `BuiltinOperator`.
             operands: Indices and types of the operands' tensors.
             results: Indices and types of the results' tensors.
@@ -103,13 +119,19 @@ class OperatorCodes:
         held = (*op.properties.values(), *inputs, *outputs)
         key = (name, len(inputs), *op.properties, *map(id, held))
         known = self._forms.get(key)
-        if known is None:
+        if known is not None:
+            self.calls[name] += 1
+            form = known[0]
+        else:
             fields = options(op, subgraph)
             version = operator_version(name, Call(tuple(inputs), tuple(outputs), fields)) if name in rules() else 1
-            known = (fields, version, held)
+            code = self.use(name, operator.code, version)
+            form = _Form(code, version, (operator.options, fields) if operator.options else None)
             if op.op_name not in tfl.SUBGRAPHS:
-                self._forms[key] = known
-        return known[0], known[1]
+                self._forms[key] = (form, held)
+        if self._target:
+            self._note(name, form.version, op)
+        return form
 
     def uses(self) -> list[tuple[str, int]]:
         """Returns the builtin operators with their required versions."""
@@ -120,9 +142,9 @@ class OperatorCodes:
         names = [custom for _, custom in self._codes if custom and operators.needs_registration(custom)]
         return Counter({name: self.calls[name] for name in names})
 
-    def note(self, name: str, version: int, op: Operation) -> None:
+    def _note(self, name: str, version: int, op: Operation) -> None:
         """Records the op that requires a version of an operator, if the target doesn't have it."""
-        if self._target and self._is_newer(name, version):
+        if self._is_newer(name, version):
             self._newer.setdefault((name, version), []).append(op)
 
     def _is_newer(self, name: str, version: int) -> bool:
@@ -225,11 +247,10 @@ def tree(
         result = _custom(op, codes, operands, results)
     else:
         name = operator.name.upper()
-        fields, version = codes.form(op, name, operands, results, subgraph)
-        codes.note(name, version, op)
-        result = _call(codes.use(name, operator.code, version), operands, results)
-        if operator.options:
-            result[operator.union] = (operator.options, fields)
+        form = codes.form(op, operator, name, operands, results, subgraph)
+        result = _call(form.code, operands, results)
+        if form.options is not None:
+            result[operator.union] = form.options
     if tfl_file.OPERATOR in op.attributes:
         result.update(tfl_file.from_dictionary("Operator", op.attributes[tfl_file.OPERATOR]))
     return result

@@ -24,6 +24,8 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.versions import ABSENT, Operand
 
 _QUANTIZE = "quantize"
+_QUANTIZED, _SPARSE = tfl.PREFIX + tfl.PSEUDO_QCONST, tfl.PREFIX + tfl.PSEUDO_SPARSE_CONST
+_EXTERNAL = tfl.PREFIX + tfl.EXTERNAL_CONST
 _CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d")
 _ACTIVATION = "fused_activation_function"
 
@@ -109,7 +111,10 @@ USERS = Naming()
 
 
 class Names:
-    """The names that are taken in a subgraph, or in a file.
+    """The names of a subgraph's tensors, or of a file's.
+
+    Attributes:
+        taken: The names that are taken.
 
     Args:
         joint: The text between a name and the number that makes it unique.
@@ -117,16 +122,16 @@ class Names:
 
     def __init__(self, joint: str = "_") -> None:
         self._joint = joint
-        self._taken: set[str] = set()
+        self.taken: set[str] = set()
         self._next: dict[str, int] = {}
 
     def unique(self, wanted: str) -> str:
         """Returns a name, with a number appended if it is taken, and reserves it."""
         name = wanted
-        while name in self._taken:
+        while name in self.taken:
             number = self._next[wanted] = self._next.get(wanted, 0) + 1
             name = f"{wanted}{self._joint}{number}"
-        self._taken.add(name)
+        self.taken.add(name)
         return name
 
 
@@ -162,15 +167,14 @@ class Shared:
         self.naming = naming
         self.names = naming.empty()
         self.problems: list[Diagnostic] = []
-        # By identity, since types are interned and hashing one takes longer than all else here.
-        self._types: dict[int, tuple[Attribute, Operand, dict[str, Any]]] = {}
+        self._types: dict[Attribute, tuple[Operand, dict[str, Any], Attribute]] = {}
 
-    def tensor_type(self, value_type: Attribute) -> tuple[Operand, dict[str, Any]]:
-        """Returns a type as the version rules see it, and as fields of `Tensor`."""
-        known = self._types.get(id(value_type))
+    def tensor_type(self, value_type: Attribute) -> tuple[Operand, dict[str, Any], Attribute]:
+        """Returns a type as the version rules see it, as fields of `Tensor`, and its element type."""
+        known = self._types.get(value_type)
         if known is None:
-            known = self._types[id(value_type)] = (value_type, *self._describe(value_type))
-        return known[1], known[2]
+            known = self._types[value_type] = (*self._describe(value_type), types.element_of(value_type))
+        return known
 
     def _describe(self, value_type: Attribute) -> tuple[Operand, dict[str, Any]]:
         element = types.element_of(value_type)
@@ -232,7 +236,7 @@ class Subgraph:
         self._tensors: list[dict[str, Any]] = []
         self._operators: list[dict[str, Any]] = []
         self._index: dict[Value, tuple[int, Operand]] = {}
-        self._constants: dict[tuple[int, int], tuple[int, Operand]] = {}
+        self._constants: dict[tuple[int, Attribute], tuple[int, Operand]] = {}
         self._parts: dict[tuple[Constant, str], int] = {}
         self._names = shared.naming.empty()
         self._own_names: dict[str, str] = {}
@@ -286,6 +290,11 @@ class Subgraph:
         """Returns a name that no other tensor of the file has, and records its name in the subgraph alone."""
         if self._exact:
             return name
+        taken, also = self._names.taken, self._shared.names.taken
+        if name not in taken and name not in also:
+            taken.add(name)
+            also.add(name)
+            return name
         own = self._names.unique(name)
         unique = self._shared.names.unique(own)
         if unique != own:
@@ -301,22 +310,20 @@ class Subgraph:
             buffer: Index of the buffer that holds its value, 0 if it is computed.
             carried: Fields that follow neither from the value's type nor from its place.
         """
-        operand, fields = self._shared.tensor_type(value.type)
+        operand, fields, element = self._shared.tensor_type(value.type)
         fields = {**fields, "name": name, "buffer": buffer} if buffer else {**fields, "name": name}
         if carried is not None:
             fields.update(self._carried_fields(carried))
             operand = Operand(operand.type, operand.shape, operand.scales, "sparsity" in fields)
         index = len(self._tensors)
         self._tensors.append(fields)
-        self._add_parts(fields, value.type, carried)
+        if isinstance(element, quant.BlockedType):
+            self._add_parts(fields, element, carried)
         entry = self._index[value] = (index, operand)
         return entry
 
-    def _add_parts(self, fields: dict[str, Any], value_type: Attribute, carried: Attribute | None) -> None:
+    def _add_parts(self, fields: dict[str, Any], element: quant.BlockedType, carried: Attribute | None) -> None:
         """Adds the tensors of scales and zero points that a type has, and refers to them in a tensor's fields."""
-        element = types.element_of(value_type)
-        if not isinstance(element, quant.BlockedType):
-            return
         blocks = element.data
         quantization = fields.get("quantization", {})
         details = {**quantization.get("details", ("", {}))[1], "block_size": blocks.block_size}
@@ -334,7 +341,7 @@ class Subgraph:
         key = (constant, str(own.get("name", name)))
         known = self._parts.get(key)
         if known is None:
-            operand, fields = self._shared.tensor_type(constant.type)
+            operand, fields, _ = self._shared.tensor_type(constant.type)
             buffer = self._shared.buffers.add(constant, operand.type)
             known = self._parts[key] = len(self._tensors)
             self._tensors.append({**fields, **own, "name": self._unique(key[1]), "buffer": buffer})
@@ -350,10 +357,10 @@ class Subgraph:
         name = str(tfl.attribute(op, tfl.CUSTOM_CODE)) if op_name == tfl.CUSTOM else op_name.upper()
         builtin = op.operator
         variables = builtin.variables if builtin is not None else ()
-        operands = [_ABSENT] * len(op.operands)
+        operands, index = [_ABSENT] * len(op.operands), self._index
         for position, value in naming.operands(op):
-            entry = self._index.get(value)
-            if position in variables and self._is_new_state(value):
+            entry = index.get(value)
+            if variables and position in variables and self._is_new_state(value):
                 entry = self._state(op, value, entry)
             elif entry is None:
                 entry = self._constant(value, name, op, position)
@@ -371,7 +378,7 @@ class Subgraph:
                 results.append(_ABSENT)
                 continue
             name = reserved.get(result) or self._unique(f"{wanted}:{position}" if position else wanted)
-            results.append(self._add(result, name, 0, _carried(op, position)))
+            results.append(self._add(result, name, 0, _carried(op, position) if op.attributes else None))
         tree = operators.tree(op, self._shared.codes, operands, results, subgraph)
         if tfl_file.INTERMEDIATES in op.attributes:
             tree["intermediates"] = self._intermediates(op)
@@ -425,8 +432,10 @@ class Subgraph:
                 continue
             fields = self._carried_fields(item)
             indices.append(len(self._tensors))
-            self._tensors.append({"name": "", **self._shared.tensor_type(value_type)[1], **fields})
-            self._add_parts(self._tensors[-1], value_type, item)
+            _, own, element = self._shared.tensor_type(value_type)
+            self._tensors.append({"name": "", **own, **fields})
+            if isinstance(element, quant.BlockedType):
+                self._add_parts(self._tensors[-1], element, item)
         return tuple(indices)
 
     def _constant(
@@ -436,7 +445,7 @@ class Subgraph:
         if tfl.is_absent(value):
             return _ABSENT
         op = value.owner
-        if isinstance(op, tfl.TFLOp) and op.op_name == tfl.EXTERNAL_CONST:
+        if isinstance(op, tfl.TFLOp) and op.name == _EXTERNAL:
             return self._add(value, self._unique(self._name_of(value)), 0, _carried(op, 0))
         constant = _held(value)
         if constant is None:
@@ -450,11 +459,11 @@ class Subgraph:
             self._tensors[entry[0]]["is_variable"] = True
             return entry
         buffer = self._buffer(constant, value, user)
-        known = None if self._exact else self._constants.get((buffer, id(value.type)))
+        known = None if self._exact else self._constants.get((buffer, value.type))
         if known is None:
             wanted = self._shared.naming.constant(op.location, user_op, position)
-            known = self._add(value, self._unique(wanted), buffer, _carried(op, 0))
-        self._constants[buffer, id(value.type)] = self._index[value] = known
+            known = self._add(value, self._unique(wanted), buffer, _carried(op, 0) if op.attributes else None)
+        self._constants[buffer, value.type] = self._index[value] = known
         return known
 
     def _buffer(self, constant: Constant, value: Value, user: str) -> int:
@@ -507,7 +516,7 @@ class Subgraph:
 def _whole(value: Value) -> Constant | None:
     """Returns the contents of a constant's buffer if those are all its elements, quantised or not."""
     op = value.owner
-    if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_QCONST:
+    if isinstance(op, tfl.TFLOp) and op.name == _QUANTIZED:
         stored = op.properties.get("value")
         return stored if tensor_data.is_constant(stored) else None
     return tensor_data.constant_of(value)
@@ -516,7 +525,7 @@ def _whole(value: Value) -> Constant | None:
 def _held(value: Value) -> Constant | None:
     """Returns the contents of a constant's buffer; of a sparse one only the stored elements."""
     op = value.owner
-    if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_SPARSE_CONST:
+    if isinstance(op, tfl.TFLOp) and op.name == _SPARSE:
         stored = op.properties.get("value")
         return stored if tensor_data.is_constant(stored) else None
     return _whole(value)

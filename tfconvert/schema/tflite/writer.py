@@ -21,6 +21,7 @@ import numpy as np
 from tfconvert.schema.tflite.tables import SCALARS, SIZES, Field, Schema
 
 _OFFSET = struct.Struct("<I")
+_DISTANCE = struct.Struct("<i")
 _REFERENCE, _TYPE, _SCALAR = range(3)
 
 SHARED_ITEMS = 64
@@ -35,6 +36,20 @@ class Later(NamedTuple):
     """
 
     key: Hashable
+
+
+class Vectors(NamedTuple):
+    """Represents tables with one field, a vector that the caller writes.
+
+    Attributes:
+        field: The field.
+        keys: The caller's keys of the vectors.
+        before: Tables before these.
+    """
+
+    field: str
+    keys: Sequence[Hashable]
+    before: Sequence[Mapping[str, Any]] = ()
 
 
 class Encoded(NamedTuple):
@@ -53,6 +68,12 @@ class Encoded(NamedTuple):
         _OFFSET.pack_into(self.data, place, target - place)
 
 
+_Known = dict[int, tuple[object, list[int]]]
+
+_Reference = tuple[str, int, _Known, Callable[["_Writer", int, Any, Field], None], Field]
+"""A field with an offset: its name, its position, the values that are shared, its writer, and the field."""
+
+
 class _Layout:
     """The layout of a table with a certain set of fields."""
 
@@ -62,7 +83,7 @@ class _Layout:
         self,
         packer: struct.Struct,
         inline: list[tuple[str, bool, Mapping[str, int] | None]],
-        references: list[tuple[Field, int, Callable[[_Writer, int, Any, Field], None]]],
+        references: list[_Reference],
         vtable: bytes,
         align: int,
         place: int = -1,
@@ -110,7 +131,11 @@ class _Writer:
         self.layouts: dict[Hashable, _Layout] = {}
         # Shared data is written last, so that all references precede it: key -> places of offsets.
         self.unions: dict[tuple[str, Any], tuple[Mapping[str, Any], list[int]]] = {}
-        self.leaves: dict[tuple[int, bytes], list[int]] = {}
+        # Texts, whose bytes no vector has, and vectors, with their alignment where it isn't 4.
+        self.leaves: dict[str | bytes | tuple[int, bytes], list[int]] = {}
+        # The places of shared data by the kind of field and the identity of the value, which is kept alive: comparing
+        # values takes longer.
+        self.known: dict[tuple[str, str, int], _Known] = {}
 
     def pad(self, align: int, ahead: int = 0) -> int:
         """Pads so that the data after `ahead` bytes is aligned; returns the position."""
@@ -121,8 +146,7 @@ class _Writer:
 
     def table(self, name: str, values: Mapping[str, Any]) -> int:
         """Writes a table and everything that only it refers to; returns its position."""
-        key = (name, *values)
-        layout = self.layouts.get(key)
+        layout = self.layouts.get(key := (name, *values))
         if layout is None:
             layout = self.layouts[key] = self.layout(name, values)
         data = self.data
@@ -138,8 +162,12 @@ class _Writer:
             value: Any = values[field][0] if is_type else values[field]
             numbers.append(enum[value] if enum is not None and value.__class__ is str else value)
         data.extend(layout.packer.pack(*numbers))
-        for info, offset, write in layout.references:
-            write(self, place + offset, values[info.name], info)
+        for field, offset, known, write, info in layout.references:
+            value = values[field]
+            if (shared := known.get(id(value))) is not None:
+                shared[1].append(place + offset)
+            else:
+                write(self, place + offset, value, info)
         return place
 
     def layout(self, name: str, values: Mapping[str, Any]) -> _Layout:
@@ -159,17 +187,22 @@ class _Writer:
         form, position = ("<i4x", 8) if wide else ("<i", 4)
         slots = [0] * max((item[1] + 1 for item in items), default=0)
         inline: list[tuple[str, bool, Mapping[str, int] | None]] = []
-        references = []
+        references: list[_Reference] = []
         for size, slot, code, mode, field in items:
             slots[slot] = position
             if mode == _REFERENCE:
-                references.append((field, position, _WRITERS.get(field.kind, _Writer.numbers)))
+                write = _WRITERS.get(field.kind, _Writer.numbers)
+                references.append((field.name, position, self.known_of(field), write, field))
             else:
                 inline.append((field.name, mode == _TYPE, self.schema.enums[field.refers] if field.refers else None))
             form += code
             position -= size
         vtable = struct.pack(f"<{len(slots) + 2}H", 4 + 2 * len(slots), position, *slots)
         return _Layout(struct.Struct(form), inline, references, vtable, 8 if wide else 4)
+
+    def known_of(self, field: Field) -> _Known:
+        """Returns the shared values of fields that store equal values in equal form."""
+        return self.known.setdefault((field.kind, field.refers, field.align), {})
 
     # Writers of a field's target: each writes or queues it, and stores its offset at `place`.
 
@@ -181,23 +214,47 @@ class _Writer:
         """Queues the table of a union."""
         name, content = value
         try:
-            self.unions.setdefault((name, tuple(content.items())), (content, []))[1].append(place)
+            places = self.unions.setdefault((name, tuple(content.items())), (content, []))[1]
         except TypeError:  # a list among the values: not worth a key
             _OFFSET.pack_into(self.data, place, self.table(name, content) - place)
+            return
+        places.append(place)
+        self.known_of(field)[id(value)] = (value, places)
 
     def string(self, place: int, value: str, field: Field) -> None:
         """Queues a string."""
-        self.leaf(place, _string(value), 4)
+        self.leaves.setdefault(value, []).append(place)
 
     def strings(self, place: int, value: Sequence[str], field: Field) -> None:
         """Writes a vector of strings."""
         for slot, item in zip(self.offsets(place, len(value)), value, strict=True):
-            self.leaf(slot, _string(item), 4)
+            self.leaves.setdefault(item, []).append(slot)
 
-    def children(self, place: int, value: Sequence[Mapping[str, Any]], field: Field) -> None:
+    def children(self, place: int, value: Sequence[Mapping[str, Any]] | Vectors, field: Field) -> None:
         """Writes a vector of tables."""
+        if isinstance(value, Vectors):
+            self.vectors(place, value, field)
+            return
         name, slots = field.refers, self.offsets(place, len(value))
         targets = [self.table(name, item) for item in value]
+        struct.pack_into(f"<{len(slots)}I", self.data, slots.start, *map(sub, targets, slots))
+
+    def vectors(self, place: int, value: Vectors, field: Field) -> None:
+        """Writes a vector of tables that have one vector each, which comes later."""
+        slots = self.offsets(place, len(value.before) + len(value.keys))
+        targets = [self.table(field.refers, item) for item in value.before]
+        if value.keys:
+            first = self.table(field.refers, {value.field: Later(value.keys[0])})
+            size = len(self.data) - first
+            # They differ in their distance to the layout only.
+            (distance,) = _DISTANCE.unpack_from(self.data, first)
+            rows: np.ndarray[Any, np.dtype[np.int32]] = np.zeros((len(value.keys), size // 4), "<i4")
+            rows[:, 0] = np.arange(distance, distance + size * len(value.keys), size)
+            self.data[first:] = rows.tobytes()
+            places = range(first, first + size * len(value.keys), size)
+            offset = self.later[-1][0] - first
+            self.later += [(start + offset, key) for start, key in zip(places[1:], value.keys[1:], strict=True)]
+            targets += places
         struct.pack_into(f"<{len(slots)}I", self.data, slots.start, *map(sub, targets, slots))
 
     def numbers(self, place: int, value: Any, field: Field) -> None:
@@ -220,7 +277,10 @@ class _Writer:
             content = item.vector(count).pack(count, *value)
         align = max(field.align, item.align)
         if count <= SHARED_ITEMS:
-            self.leaf(place, content, align)
+            places = self.leaves.setdefault(content if align == 4 else (align, content), [])
+            places.append(place)
+            if len(places) > 1 and value.__class__ is tuple:
+                self.known_of(field)[id(value)] = (value, places)
         else:
             _OFFSET.pack_into(self.data, place, self.pad(align, 4) - place)
             self.data.extend(content)
@@ -232,29 +292,39 @@ class _Writer:
         self.data.extend(_OFFSET.pack(count) + bytes(4 * count))
         return range(start + 4, start + 4 + 4 * count, 4)
 
-    def leaf(self, place: int, content: bytes, align: int) -> None:
-        """Records a vector for sharing."""
-        self.leaves.setdefault((align, content), []).append(place)
-
     def finish(self) -> Encoded:
         """Writes the shared data."""
         for (name, _), (content, places) in self.unions.items():
             target = self.table(name, content)
             for place in places:
                 _OFFSET.pack_into(self.data, place, target - place)
-        for (align, leaf), places in self.leaves.items():
-            target = self.pad(align, 4)
-            self.data.extend(leaf)
-            for place in places:
-                _OFFSET.pack_into(self.data, place, target - place)
+        pieces: list[bytes] = []
+        slots: list[int] = []
+        targets: list[int] = []
+        target = len(self.data)
+        for leaf, places in self.leaves.items():
+            align, content = (4, leaf) if leaf.__class__ is not tuple else leaf
+            if content.__class__ is str:
+                content = _string(content)
+            missing = -(target + 4) % align
+            if missing:
+                pieces.append(bytes(missing))
+                target += missing
+            pieces.append(content)
+            slots += places
+            targets += [target] * len(places)
+            target += len(content)
+        self.data.extend(b"".join(pieces))
+        for place, target in zip(slots, targets, strict=True):
+            _OFFSET.pack_into(self.data, place, target - place)
         return Encoded(self.data, self.later)
 
 
 # The writers of fields' targets by kind, except for vectors of numbers.
 _WRITERS: Mapping[str, Callable[[_Writer, int, Any, Field], None]] = {
     "table": _Writer.own_table,
-    "union": _Writer.union,
     "string": _Writer.string,
+    "union": _Writer.union,
     "[table]": _Writer.children,
     "[string]": _Writer.strings,
 }
