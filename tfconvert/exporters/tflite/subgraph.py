@@ -25,6 +25,7 @@ from tfconvert.schema.tflite.versions import ABSENT, Operand
 
 _QUANTIZE = "quantize"
 _QUANTIZED, _SPARSE = tfl.PREFIX + tfl.PSEUDO_QCONST, tfl.PREFIX + tfl.PSEUDO_SPARSE_CONST
+_BESIDE = frozenset([tfl.PREFIX + name for name in tfl.BESIDE])
 _EXTERNAL = tfl.PREFIX + tfl.EXTERNAL_CONST
 _CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d")
 _ACTIVATION = "fused_activation_function"
@@ -261,8 +262,8 @@ class Subgraph:
             if not isinstance(op, tfl.TFLOp):
                 if op.name != "func.return":
                     self._refuse(op)
-            elif (op_name := op.op_name) not in tfl.BESIDE:
-                self._operator(op, op_name, reserved, subgraph)
+            elif op.name not in _BESIDE:
+                self._operator(op, op.op_name, reserved, subgraph)
         for position, value in enumerate(returned):
             self.outputs.append(self._returned(value, outputs[position] if position < len(outputs) else ""))
 

@@ -211,15 +211,19 @@ class Operation:
         The current op may be erased or moved; ops inserted right after it are not visited.
         """
         yield self
-        pending = [_ops_inside(self)] if self.regions else []
+        # Blocks that aren't begun, and the next ops of those that are.
+        pending: list[Block | Operation | None] = _blocks_of(self)
         while pending:
-            for op in pending[-1]:
+            first = pending.pop()
+            op = first.first_op if isinstance(first, Block) else first
+            while op is not None:
+                following = op.next_op
                 yield op
                 if op.regions:
-                    pending.append(_ops_inside(op))
+                    pending.append(following)
+                    pending += _blocks_of(op)
                     break
-            else:
-                pending.pop()
+                op = following
 
     # Position.
 
@@ -290,8 +294,9 @@ class Operation:
         return f"<{self.name}, {len(self._operands)} operands, {len(self.results)} results>"
 
 
-def _ops_inside(op: Operation) -> Iterator[Operation]:
-    return (inner for region in op.regions for block in list(region.blocks) for inner in block.ops)
+def _blocks_of(op: Operation) -> list[Block | Operation | None]:
+    """Returns the blocks in an op's regions, the first one last."""
+    return [block for region in reversed(op.regions) for block in reversed(region.blocks)]
 
 
 class _Cloning:
