@@ -11,8 +11,9 @@ written by the caller, after all tables. Equal strings, vectors of numbers and u
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from operator import sub
 from typing import Any, NamedTuple
 
@@ -75,23 +76,29 @@ _Reference = tuple[str, int, _Known, Callable[["_Writer", int, Any, Field], None
 
 
 class _Layout:
-    """The layout of a table with a certain set of fields."""
+    """The layout of a table with a certain set of fields.
 
-    __slots__ = ("align", "inline", "packer", "place", "references", "vtable")
+    Attributes:
+        pack: Returns the table's bytes without offsets of references.
+        inline: The fields in it: the name, whether it is the type of a union, and the numbers by names of an enum.
+        references: The fields with an offset.
+        align: The table's alignment.
+        place: The position of the layout in the file.
+    """
+
+    __slots__ = ("align", "inline", "pack", "place", "references")
 
     def __init__(
         self,
-        packer: struct.Struct,
+        pack: Callable[..., bytes],
         inline: list[tuple[str, bool, Mapping[str, int] | None]],
         references: list[_Reference],
-        vtable: bytes,
         align: int,
-        place: int = -1,
+        place: int,
     ) -> None:
-        self.packer = packer
+        self.pack = pack
         self.inline = inline
         self.references = references
-        self.vtable = vtable
         self.align = align
         self.place = place
 
@@ -146,32 +153,41 @@ class _Writer:
 
     def table(self, name: str, values: Mapping[str, Any]) -> int:
         """Writes a table and everything that only it refers to; returns its position."""
-        layout = self.layouts.get(key := (name, *values))
-        if layout is None:
-            layout = self.layouts[key] = self.layout(name, values)
-        data = self.data
-        if layout.place < 0:
-            layout.place = self.pad(2)
-            data.extend(layout.vtable)
-        missing = -len(data) % layout.align
-        if missing:
-            data.extend(bytes(missing))
-        place = len(data)
-        numbers: list[Any] = [place - layout.place]
-        for field, is_type, enum in layout.inline:
-            value: Any = values[field][0] if is_type else values[field]
-            numbers.append(enum[value] if enum is not None and value.__class__ is str else value)
-        data.extend(layout.packer.pack(*numbers))
-        for field, offset, known, write, info in layout.references:
-            value = values[field]
-            if (shared := known.get(id(value))) is not None:
-                shared[1].append(place + offset)
-            else:
-                write(self, place + offset, value, info)
-        return place
+        return self.tables(name, (values,))[0]
+
+    def tables(self, name: str, items: Iterable[Mapping[str, Any]]) -> list[int]:
+        """Writes tables, each with everything that only it refers to; returns their positions."""
+        data, places = self.data, []
+        for values in items:
+            layout = self.layouts.get(key := (name, *values))
+            if layout is None:
+                layout = self.layouts[key] = self.layout(name, values)
+            missing = -len(data) % layout.align
+            if missing:
+                data.extend(bytes(missing))
+            place = len(data)
+            places.append(place)
+            numbers: list[Any] = [place - layout.place]
+            for field, is_type, enum in layout.inline:
+                value = values[field]
+                if enum is not None:
+                    if is_type:
+                        value = value[0]
+                    if value.__class__ is str:
+                        value = enum[value]
+                numbers.append(value)
+            data += layout.pack(*numbers)
+            for field, offset, known, write, info in layout.references:
+                value = values[field]
+                shared = known.get(id(value))
+                if shared is not None:
+                    shared[1].append(place + offset)
+                else:
+                    write(self, place + offset, value, info)
+        return places
 
     def layout(self, name: str, values: Mapping[str, Any]) -> _Layout:
-        """Decides on the order of the fields: wide ones first, which requires the least padding."""
+        """Writes the layout of tables with certain fields: wide ones first, which requires the least padding."""
         known = self.schema.fields(name)
         items: list[tuple[int, int, str, int, Field]] = []
         for key in values:
@@ -197,8 +213,9 @@ class _Writer:
                 inline.append((field.name, mode == _TYPE, self.schema.enums[field.refers] if field.refers else None))
             form += code
             position -= size
-        vtable = struct.pack(f"<{len(slots) + 2}H", 4 + 2 * len(slots), position, *slots)
-        return _Layout(struct.Struct(form), inline, references, vtable, 8 if wide else 4)
+        place = self.pad(2)
+        self.data += struct.pack(f"<{len(slots) + 2}H", 4 + 2 * len(slots), position, *slots)
+        return _Layout(struct.Struct(form).pack, inline, references, 8 if wide else 4, place)
 
     def known_of(self, field: Field) -> _Known:
         """Returns the shared values of fields that store equal values in equal form."""
@@ -236,13 +253,13 @@ class _Writer:
             self.vectors(place, value, field)
             return
         name, slots = field.refers, self.offsets(place, len(value))
-        targets = [self.table(name, item) for item in value]
+        targets = self.tables(name, value)
         struct.pack_into(f"<{len(slots)}I", self.data, slots.start, *map(sub, targets, slots))
 
     def vectors(self, place: int, value: Vectors, field: Field) -> None:
         """Writes a vector of tables that have one vector each, which comes later."""
         slots = self.offsets(place, len(value.before) + len(value.keys))
-        targets = [self.table(field.refers, item) for item in value.before]
+        targets = self.tables(field.refers, value.before)
         if value.keys:
             first = self.table(field.refers, {value.field: Later(value.keys[0])})
             size = len(self.data) - first
@@ -299,24 +316,27 @@ class _Writer:
             for place in places:
                 _OFFSET.pack_into(self.data, place, target - place)
         pieces: list[bytes] = []
-        slots: list[int] = []
         targets: list[int] = []
         target = len(self.data)
-        for leaf, places in self.leaves.items():
-            align, content = (4, leaf) if leaf.__class__ is not tuple else leaf
-            if content.__class__ is str:
-                content = _string(content)
+        for leaf in self.leaves:
+            align, content = 4, leaf
+            if leaf.__class__ is str:
+                text = leaf.encode("utf-8", "surrogateescape")
+                content = _OFFSET.pack(len(text)) + text + b"\0"
+            elif leaf.__class__ is tuple:
+                align, content = leaf
             missing = -(target + 4) % align
             if missing:
                 pieces.append(bytes(missing))
                 target += missing
             pieces.append(content)
-            slots += places
-            targets += [target] * len(places)
+            targets.append(target)
             target += len(content)
-        self.data.extend(b"".join(pieces))
-        for place, target in zip(slots, targets, strict=True):
-            _OFFSET.pack_into(self.data, place, target - place)
+        self.data += b"".join(pieces)
+        # All offsets are aligned.
+        slots = np.array([*chain.from_iterable(self.leaves.values())], np.int64)
+        ends = np.repeat(np.array(targets, np.int64), [*map(len, self.leaves.values())])
+        np.frombuffer(self.data, "<u4", len(self.data) // 4)[slots // 4] = ends - slots
         return Encoded(self.data, self.later)
 
 
@@ -328,11 +348,6 @@ _WRITERS: Mapping[str, Callable[[_Writer, int, Any, Field], None]] = {
     "[table]": _Writer.children,
     "[string]": _Writer.strings,
 }
-
-
-def _string(value: str) -> bytes:
-    text = value.encode("utf-8", "surrogateescape")
-    return _OFFSET.pack(len(text)) + text + b"\0"
 
 
 def encode(schema: Schema, root: Mapping[str, Any], identifier: bytes = b"") -> Encoded:
