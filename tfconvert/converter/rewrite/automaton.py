@@ -68,8 +68,9 @@ class Automaton:
                 for path in _positions(questions):
                     slots.setdefault(path, len(slots))
         self._size = len(slots)
-        # The slots of operands' ops, by the operands' indices.
-        self._near = {path[0]: slot for path, slot in slots.items() if len(path) == 1}
+        # The slots of operands' ops, by the operands' indices; those that are in no question share one more slot.
+        near = {path[0]: slot for path, slot in slots.items() if len(path) == 1}
+        self._near = [near.get(index, self._size) for index in range(max(near, default=-1) + 1)]
         self._starts: dict[tuple[object, ...], _Start] = {}
         _compile(self._start, slots)
         self.in_order = None if self._start.asks else self._start.accepted
@@ -79,12 +80,11 @@ class Automaton:
         if self.in_order is not None:
             return self.in_order
         operands = op.operands
-        count = len(operands)
-        found: list[Any] = [None] * self._size
+        found: list[Any] = [None] * (self._size + 1)
         found[0] = op
-        key: list[object] = [count]
-        for index, slot in self._near.items():
-            if index < count and type(value := operands[index]) is OpResult:
+        key: list[object] = [len(operands)]
+        for slot, value in zip(self._near, operands, strict=False):
+            if type(value) is OpResult:
                 producer = found[slot] = value.op
                 key.append(producer.name)
             else:
@@ -93,7 +93,7 @@ class Automaton:
         if start is None:
             if len(self._starts) >= _MAX_STARTS:
                 self._starts.clear()
-            start = self._starts[names] = self._walk(found, count)
+            start = self._starts[names] = self._walk(found, len(operands))
         if not start[1]:
             return start[0]
         accepted = [*start[0]]

@@ -52,9 +52,10 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
     while ops:
         op = ops.pop()
         waiting.discard(op)
-        # The ops that this one feeds are still waiting where it is visited first, and all others were inserted before.
-        is_first = len(ops) < unvisited and not rewriter.inserts_anywhere
-        unvisited = min(unvisited, len(ops))
+        # On the first visit, the ops that this one feeds are still waiting, if all others were inserted before roots.
+        rewriter.users_wait = len(ops) < unvisited and not rewriter.inserts_anywhere
+        if rewriter.users_wait:
+            unvisited = len(ops)
         if op.parent is None:  # erased since it was enqueued
             continue
         results = op.results
@@ -69,13 +70,13 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
         pattern, matched = found
         rewriter.root = op
         pattern.rewrite(op, matched, rewriter)
-        changed, dropped = rewriter.finish(has_side_effects)
-        worklist.push(changed, dropped, with_fed=not is_first or rewriter.inserts_anywhere)
+        worklist.push(*rewriter.finish(has_side_effects), with_fed=not rewriter.users_wait)
         applied[pattern.name] += 1
-        trace.append(pattern.name)
         limit -= 1
-        if limit < 0:
-            raise _cycle(op, list(trace))
+        if limit < _TRACE:
+            trace.append(pattern.name)
+            if limit < 0:
+                raise _cycle(op, list(trace))
     return applied
 
 
@@ -98,11 +99,13 @@ class _Worklist:
         for block in region.blocks:
             op = block.first_op
             while op is not None:
-                for each in (*ops_within(op), op) if op.regions else (op,):
-                    self.size += 1
-                    results = each.results
-                    if each.name in reach or (results and results[0].first_use is None and is_unused(each)):
-                        self.ops.append(each)
+                if op.regions:
+                    inner = [*ops_within(op)]
+                    self.size += len(inner)
+                    self.ops += [each for each in inner if each.name in reach or is_unused(each)]
+                self.size += 1
+                if op.name in reach or ((results := op.results) and results[0].first_use is None and is_unused(op)):
+                    self.ops.append(op)
                 op = op.next_op
         self.ops.reverse()
         self.waiting = set(self.ops)
@@ -124,7 +127,9 @@ class _Worklist:
     def _add(self, ops: Iterable[Operation]) -> None:
         waiting, reach = self.waiting, self._reach
         for op in ops:
-            if op not in waiting and (op.name in reach or is_unused(op)):
+            if op not in waiting and (
+                op.name in reach or ((results := op.results) and results[0].first_use is None and is_unused(op))
+            ):
                 waiting.add(op)
                 self.ops.append(op)
 

@@ -60,13 +60,14 @@ class Rewriter:
     Attributes:
         root: The op that the pattern matched.
         inserts_anywhere: Whether an op was inserted elsewhere than before a root, which may be after it.
+        users_wait: Whether the driver will visit all ops that the root feeds anyway.
     """
 
-    __slots__ = ("_changed", "_dropped", "_gone", "_inserted", "inserts_anywhere", "root")
+    __slots__ = ("_changed", "_dropped", "_gone", "_inserted", "inserts_anywhere", "root", "users_wait")
 
     def __init__(self) -> None:
         self.root: Operation = None  # type: ignore[assignment]  # set by the driver before each rewrite
-        self.inserts_anywhere = False
+        self.inserts_anywhere = self.users_wait = False
         self._changed: list[Operation] = []
         self._dropped: list[Value] = []
         self._inserted: list[Operation] = []
@@ -84,7 +85,8 @@ class Rewriter:
             op.location = self.root.location
             self._inserted.append(op)
         anchor = before or self.root
-        self.inserts_anywhere |= before is not None
+        if before is not None:
+            self.inserts_anywhere, self.users_wait = True, False
         block = anchor.parent
         assert block is not None
         block.insert_op_before(op, anchor)
@@ -113,17 +115,14 @@ class Rewriter:
             properties: The other op's properties, which become the op's own.
             operands: Other operands; those of the root by default.
         """
-        root, changed = self.root, self._changed
+        root = self.root
         if operands:
             self._dropped += root.operands
             root.set_operands(operands)
         root.turn_into(kind, name, properties)
-        changed.append(root)
-        for result in root.results:
-            use = result.first_use
-            while use is not None:
-                changed.append(use.operation)
-                use = use.next
+        self._changed.append(root)
+        if not self.users_wait:
+            self._changed += [use.operation for result in root.results for use in result.uses]
 
     def extend(self, op: Operation, properties: Mapping[str, Attribute]) -> None:
         """Makes an op that only feeds the root do the root's work too, at the root's place and with its result.
@@ -184,6 +183,10 @@ class Rewriter:
         """
         dropped, changed, losers = self._dropped, self._changed, []
         self._changed = []
+        if not dropped and not self._gone:
+            if self._inserted:
+                self._inserted.clear()
+            return changed, losers
         while dropped:
             value = dropped.pop()
             use = value.first_use
@@ -199,10 +202,8 @@ class Rewriter:
                 changed.append(use.operation)
         if self._gone and self._inserted:
             self._locate()
-        if self._inserted:
-            self._inserted.clear()
-        if self._gone:
-            self._gone.clear()
+        self._inserted.clear()
+        self._gone.clear()
         return changed, losers
 
     def _locate(self) -> None:

@@ -38,8 +38,19 @@ def tflite_name(element: Attribute) -> str:
 
 def element_of(op: Operation, operand: int = 0) -> str:
     """Returns the name of the element type of an operand, or of the first result if there is no such operand."""
-    value = op.operands[operand] if len(op.operands) > operand else op.results[0]
-    return element_name(types.element_of(value.type))
+    return element_name(_typed_element(op, operand))
+
+
+def _typed_element(op: Operation, operand: int) -> Attribute:
+    """Returns the element type of an operand, or of the first result if there is no such operand."""
+    operands = op.operands
+    return types.element_of((operands[operand] if len(operands) > operand else op.results[0]).type)
+
+
+@cache
+def _takes(names: str, element: Attribute) -> bool:
+    """Returns whether an element type is among several, whose names are separated by spaces."""
+    return element_name(element) in names.split()
 
 
 def all_of(*constraints: Constraint) -> Constraint:
@@ -147,13 +158,16 @@ class BuiltinRow(NamedTuple):
 
     def pattern(self) -> Pattern[None]:
         """Returns the pattern of the entry."""
-        return Pattern(f"{self.op}-to-{self.target}", f"tf.{self.op}", self._match, self._rewrite, self.benefit)
+        is_plain = self.operands is None and not self.narrow
+        rewrite = self._rewrite
+        if is_plain and not any(isinstance(value, Attr | ResultType) for value in self.options.values()):
+            rewrite = _Turn(self.target, self.options)
+        return Pattern(f"{self.op}-to-{self.target}", f"tf.{self.op}", self._match, rewrite, self.benefit)
 
     def _match(self, op: Operation) -> Failure | None:
-        if self.types:
+        if self.types and not _takes(self.types, _typed_element(op, self.typed)):
             element = element_of(op, self.typed)
-            if element not in _split(self.types):
-                return Failure(f"tfl.{self.target} takes {self.types}, not {element}", self.types, element)
+            return Failure(f"tfl.{self.target} takes {self.types}, not {element}", self.types, element)
         if self.narrow:
             wide = next((index for index in self.narrow if not _fits(op.operands[index])), None)
             if wide is not None:
@@ -175,6 +189,22 @@ class BuiltinRow(NamedTuple):
         }
         properties = tfl.to_properties(self.target, options)
         rewriter.turn_root_into(tfl.TFLOp, tfl.full_name(self.target), properties, operands)
+
+
+class _Turn:
+    """Makes the builtin of an op in place; its options don't depend on the op."""
+
+    __slots__ = ("_name", "_options", "_properties")
+
+    def __init__(self, target: str, options: Mapping[str, Any]) -> None:
+        self._name = tfl.PREFIX + target
+        self._options = options
+        self._properties: dict[str, Attribute] | None = None  # made for the first op
+
+    def __call__(self, op: Operation, match: None, rewriter: Rewriter) -> None:
+        if self._properties is None:
+            self._properties = tfl.to_properties(self._name.removeprefix(tfl.PREFIX), self._options)
+        rewriter.turn_root_into(tfl.TFLOp, self._name, {**self._properties})
 
 
 class Lowering(NamedTuple):
@@ -213,10 +243,9 @@ class Lowering(NamedTuple):
         return Pattern(self.pattern_name, f"tf.{self.op}", self._match, self._rewrite, self.benefit, note=note)
 
     def _match(self, op: Operation) -> Failure | None:
-        if self.types:
+        if self.types and not _takes(self.types, _typed_element(op, self.typed)):
             element = element_of(op, self.typed)
-            if element not in _split(self.types):
-                return Failure(f"it takes {self.types}, not {element}", self.types, element)
+            return Failure(f"it takes {self.types}, not {element}", self.types, element)
         return self.constraint(op) if self.constraint is not None else None
 
     def _rewrite(self, op: Operation, match: None, rewriter: Rewriter) -> None:
@@ -227,11 +256,6 @@ class Lowering(NamedTuple):
 
 Entry = BuiltinRow | Lowering
 """An entry of a topic's table."""
-
-
-@cache
-def _split(names: str) -> frozenset[str]:
-    return frozenset(names.split())
 
 
 def _option(op: Operation, attr: Attr | ResultType) -> Any:

@@ -29,6 +29,9 @@ _MAX_FACTORS = 8
 _MAX_STEPS = 32
 _TOLERANCE = 1e-4
 _SUMS = ("tf.AddV2", "tf.Add")
+GATES = frozenset({"tf.Erf", "tf.Erfc", "tf.Tanh"})
+"""The ops that compute it, one of which a model has if it has such a unit."""
+
 _PRODUCTS = ("tf.Mul", "tf.RealDiv", "tf.Neg")
 # One factor at least is from one of these ops.
 _INSIDE = frozenset((*_SUMS, *_PRODUCTS, "tf.Erfc"))
