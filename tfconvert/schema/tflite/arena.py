@@ -142,13 +142,12 @@ def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool], alignment
         0 if get(tensor, "is_variable") or is_constant(tensor) else _size(tensor, get, alignment, known)
         for tensor in get(subgraph, "tensors") or ()
     ]
-    steps = [
-        Step(
-            _indices(get(each, "inputs"), sizes),
-            _indices(get(each, "outputs"), sizes) + _indices(get(each, "intermediates"), sizes),
-        )
-        for each in get(subgraph, "operators") or ()
-    ]
+    steps = []
+    for each in get(subgraph, "operators") or ():
+        results = _indices(get(each, "outputs"), sizes)
+        if (intermediates := get(each, "intermediates")) is not None:
+            results += _indices(intermediates, sizes)
+        steps.append(Step(_indices(get(each, "inputs"), sizes), results))
     return Schedule(sizes, steps, _indices(get(subgraph, "inputs"), sizes), _indices(get(subgraph, "outputs"), sizes))
 
 

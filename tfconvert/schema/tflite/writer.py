@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from operator import sub
+from operator import itemgetter, sub
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,8 +71,8 @@ class Encoded(NamedTuple):
 
 _Known = dict[int, tuple[object, list[int]]]
 
-_Reference = tuple[str, int, _Known, Callable[["_Writer", int, Any, Field], None], Field]
-"""A field with an offset: its name, its position, the values that are shared, its writer, and the field."""
+_Reference = tuple[int, _Known, Callable[["_Writer", int, Any, Field], None], Field]
+"""A field with an offset: its position, the values that are shared, its writer, and the field."""
 
 
 class _Layout:
@@ -80,24 +80,31 @@ class _Layout:
 
     Attributes:
         pack: Returns the table's bytes without offsets of references.
-        inline: The fields in it: the name, whether it is the type of a union, and the numbers by names of an enum.
+        get: Returns a table's values, those of fields in it first.
+        inline: The number of fields in it.
+        enums: The fields of an enum or the type of a union: the index, whether it is one, the numbers by names.
         references: The fields with an offset.
         align: The table's alignment.
         place: The position of the layout in the file.
     """
 
-    __slots__ = ("align", "inline", "pack", "place", "references")
+    __slots__ = ("align", "enums", "get", "inline", "pack", "place", "references")
 
     def __init__(
         self,
         pack: Callable[..., bytes],
-        inline: list[tuple[str, bool, Mapping[str, int] | None]],
+        fields: list[str],
+        enums: list[tuple[int, bool, Mapping[str, int]]],
         references: list[_Reference],
         align: int,
         place: int,
     ) -> None:
         self.pack = pack
-        self.inline = inline
+        self.get: Callable[[Any], Sequence[Any]] = (
+            itemgetter(*fields) if len(fields) > 1 else lambda values: [values[field] for field in fields]
+        )
+        self.inline = len(fields) - len(references)
+        self.enums = enums
         self.references = references
         self.align = align
         self.place = place
@@ -106,21 +113,21 @@ class _Layout:
 class _Items:
     """The items of a kind of vectors of numbers."""
 
-    __slots__ = ("_vectors", "align", "code", "size")
+    __slots__ = ("align", "code", "packs", "size")
 
     def __init__(self, kind: str) -> None:
         self.code = SCALARS[kind]
         self.size = SIZES[kind]
         self.align = max(self.size, 4)
-        self._vectors: dict[int, struct.Struct] = {}
+        self.packs: dict[int, Callable[..., bytes]] = {}
 
-    def vector(self, count: int) -> struct.Struct:
-        """Returns the format of a vector: its length and its items."""
-        known = self._vectors.get(count)
+    def pack(self, count: int) -> Callable[..., bytes]:
+        """Returns the function that packs a vector: its length and its items."""
+        known = self.packs.get(count)
         if known is None:
-            known = struct.Struct(f"<I{count}{self.code}")
+            known = struct.Struct(f"<I{count}{self.code}").pack
             if count <= SHARED_ITEMS:
-                self._vectors[count] = known
+                self.packs[count] = known
         return known
 
 
@@ -167,23 +174,18 @@ class _Writer:
                 data.extend(bytes(missing))
             place = len(data)
             places.append(place)
-            numbers: list[Any] = [place - layout.place]
-            for field, is_type, enum in layout.inline:
-                value = values[field]
-                if enum is not None:
-                    if is_type:
-                        value = value[0]
-                    if value.__class__ is str:
-                        value = enum[value]
-                numbers.append(value)
-            data += layout.pack(*numbers)
-            for field, offset, known, write, info in layout.references:
-                value = values[field]
+            own = layout.get(values)
+            numbers = [*own[: layout.inline]]
+            for index, is_type, enum in layout.enums:
+                value = numbers[index][0] if is_type else numbers[index]
+                numbers[index] = enum[value] if value.__class__ is str else value
+            data += layout.pack(place - layout.place, *numbers)
+            for (offset, known, write, field), value in zip(layout.references, own[layout.inline :], strict=True):
                 shared = known.get(id(value))
                 if shared is not None:
                     shared[1].append(place + offset)
                 else:
-                    write(self, place + offset, value, info)
+                    write(self, place + offset, value, field)
         return places
 
     def layout(self, name: str, values: Mapping[str, Any]) -> _Layout:
@@ -202,20 +204,24 @@ class _Writer:
         wide = bool(items) and items[0][0] == -8
         form, position = ("<i4x", 8) if wide else ("<i", 4)
         slots = [0] * max((item[1] + 1 for item in items), default=0)
-        inline: list[tuple[str, bool, Mapping[str, int] | None]] = []
+        inline: list[str] = []
+        enums: list[tuple[int, bool, Mapping[str, int]]] = []
         references: list[_Reference] = []
         for size, slot, code, mode, field in items:
             slots[slot] = position
             if mode == _REFERENCE:
                 write = _WRITERS.get(field.kind, _Writer.numbers)
-                references.append((field.name, position, self.known_of(field), write, field))
+                references.append((position, self.known_of(field), write, field))
             else:
-                inline.append((field.name, mode == _TYPE, self.schema.enums[field.refers] if field.refers else None))
+                if field.refers:
+                    enums.append((len(inline), mode == _TYPE, self.schema.enums[field.refers]))
+                inline.append(field.name)
             form += code
             position -= size
         place = self.pad(2)
         self.data += struct.pack(f"<{len(slots) + 2}H", 4 + 2 * len(slots), position, *slots)
-        return _Layout(struct.Struct(form).pack, inline, references, 8 if wide else 4, place)
+        fields = [*inline, *(field.name for *_, field in references)]
+        return _Layout(struct.Struct(form).pack, fields, enums, references, 8 if wide else 4, place)
 
     def known_of(self, field: Field) -> _Known:
         """Returns the shared values of fields that store equal values in equal form."""
@@ -281,7 +287,9 @@ class _Writer:
             return
         item = _items(field.kind)
         count = len(value)
-        if value.__class__ is not tuple and isinstance(value, bytes | bytearray):
+        if value.__class__ is tuple and not field.refers:
+            content = (item.packs.get(count) or item.pack(count))(count, *value)
+        elif isinstance(value, bytes | bytearray):
             count //= item.size
             content = _OFFSET.pack(count) + bytes(value)
         elif value.__class__ is np.ndarray:
@@ -291,7 +299,7 @@ class _Writer:
             if field.refers:
                 enum = self.schema.enums[field.refers]
                 value = [enum[item] if item.__class__ is str else item for item in value]
-            content = item.vector(count).pack(count, *value)
+            content = (item.packs.get(count) or item.pack(count))(count, *value)
         align = max(field.align, item.align)
         if count <= SHARED_ITEMS:
             places = self.leaves.setdefault(content if align == 4 else (align, content), [])
