@@ -71,7 +71,7 @@ class Automaton:
         # The slots of operands' ops, by the operands' indices; those that are in no question share one more slot.
         near = {path[0]: slot for path, slot in slots.items() if len(path) == 1}
         self._near = [near.get(index, self._size) for index in range(max(near, default=-1) + 1)]
-        self._starts: dict[tuple[object, ...], _Start] = {}
+        self._starts: dict[tuple[Any, ...], _Start] = {}
         _compile(self._start, slots)
         self.in_order = None if self._start.asks else self._start.accepted
 
@@ -80,22 +80,21 @@ class Automaton:
         if self.in_order is not None:
             return self.in_order
         operands = op.operands
-        found: list[Any] = [None] * (self._size + 1)
-        found[0] = op
-        key: list[object] = [len(operands)]
-        for slot, value in zip(self._near, operands, strict=False):
-            if type(value) is OpResult:
-                producer = found[slot] = value.op
-                key.append(producer.name)
-            else:
-                key.append(None)
-        start = self._starts.get(names := tuple(key))
+        count = len(operands)
+        near = operands if count <= len(self._near) else operands[: len(self._near)]
+        names = (count, *[value.op.name if type(value) is OpResult else None for value in near])
+        start = self._starts.get(names)
         if start is None:
             if len(self._starts) >= _MAX_STARTS:
                 self._starts.clear()
-            start = self._starts[names] = self._walk(found, len(operands))
+            start = self._starts[names] = self._walk(names)
         if not start[1]:
             return start[0]
+        found: list[Any] = [None] * (self._size + 1)
+        found[0] = op
+        for slot, value in zip(self._near, near, strict=False):
+            if type(value) is OpResult:
+                found[slot] = value.op
         accepted = [*start[0]]
         pending = [*start[1]]
         while pending:
@@ -110,8 +109,8 @@ class Automaton:
             accepted.sort(key=_PREFERENCE)
         return accepted
 
-    def _walk(self, found: list[Any], count: int) -> _Start:
-        """Walks the tree as far as the names of the ops that feed one, and their number, decide."""
+    def _walk(self, names: tuple[Any, ...]) -> _Start:
+        """Walks the tree as far as the number of an op's operands and the names of the ops that feed it decide."""
         accepted: list[Accepted] = []
         left = []
         pending = [self._start]
@@ -122,12 +121,12 @@ class Automaton:
                 left.append(node.farther)
             for question, table in node.tables.items():
                 if question.kind is QuestionKind.ARITY:
-                    answer: object = count
+                    answer = names[0]
                 elif question.kind is QuestionKind.AT_LEAST:
-                    answer = count >= question.argument  # type: ignore[operator]  # a number
+                    answer = names[0] >= question.argument
                 else:
-                    producer = found[self._near[question.path[0]]]
-                    answer = None if producer is None else producer.name
+                    index = question.path[0] + 1
+                    answer = names[index] if index < len(names) else None
                 following = table.get(answer)
                 if following is not None:
                     pending.append(following)

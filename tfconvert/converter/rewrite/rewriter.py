@@ -22,15 +22,17 @@ def fuse_locations(locations: Sequence[Location]) -> Location:
 
     The last location stays the last one, which gives the result its name. If there are too many, the first are omitted.
     """
-    flat: dict[Location, None] = {}
+    parts: list[Location] = []
     for location in reversed(locations):
-        parts = location.locations if isinstance(location, FusedLoc) else (location,)
-        for part in reversed(parts):
-            if part is not UNKNOWN_LOC and len(flat) < MAX_FUSED:
-                flat.setdefault(part)
+        if isinstance(location, FusedLoc):
+            parts += reversed(location.locations)
+        else:
+            parts.append(location)
+    flat = dict.fromkeys(parts)
+    flat.pop(UNKNOWN_LOC, None)
     if len(flat) <= 1:
         return next(iter(flat), UNKNOWN_LOC)
-    return FusedLoc.get(list(flat)[::-1])
+    return FusedLoc.get([*flat][MAX_FUSED - 1 :: -1])
 
 
 def fuse_origins(values: Iterable[object]) -> Location:
