@@ -99,8 +99,8 @@ class OperatorCodes:
         op: tfl.TFLOp,
         operator: operators.Operator,
         name: str,
-        operands: Sequence[tuple[int, Operand]],
-        results: Sequence[tuple[int, Operand]],
+        operands: tuple[Operand, ...],
+        results: tuple[Operand, ...],
         subgraph: SubgraphIndex,
     ) -> _Form:
         """Records a call of a builtin operator; returns what its table shares with equal calls.
@@ -109,22 +109,20 @@ class OperatorCodes:
             op: The op.
             operator: The operator.
             name: Enumerator of `BuiltinOperator`.
-            operands: Indices and types of the operands' tensors.
-            results: Indices and types of the results' tensors.
+            operands: The operands' types.
+            results: The results' types.
             subgraph: Finds the subgraphs that the op calls.
         """
-        inputs = [operand for _, operand in operands]
-        outputs = [operand for _, operand in results]
         # Networks repeat their calls. The key is by identity: types and attributes are interned, and kept alive here.
-        held = (*op.properties.values(), *inputs, *outputs)
-        key = (name, len(inputs), *op.properties, *map(id, held))
+        held = (*op.properties.values(), *operands, *results)
+        key = (name, len(operands), *op.properties, *map(id, held))
         known = self._forms.get(key)
         if known is not None:
             self.calls[name] += 1
             form = known[0]
         else:
             fields = options(op, subgraph)
-            version = operator_version(name, Call(tuple(inputs), tuple(outputs), fields)) if name in rules() else 1
+            version = operator_version(name, Call(operands, results, fields)) if name in rules() else 1
             code = self.use(name, operator.code, version)
             form = _Form(code, version, (operator.options, fields) if operator.options else None)
             if op.op_name not in tfl.SUBGRAPHS:
@@ -227,6 +225,7 @@ def _index(value: Attribute, subgraph: SubgraphIndex, alone: bool) -> int | tupl
 
 def tree(
     op: tfl.TFLOp,
+    operator: operators.Operator,
     codes: OperatorCodes,
     operands: Sequence[tuple[int, Operand]],
     results: Sequence[tuple[int, Operand]],
@@ -236,40 +235,34 @@ def tree(
 
     Args:
         op: The op.
+        operator: The operator that it calls.
         codes: The collection that the operator is recorded in.
         operands: Indices and types of the operands' tensors, -1 for those that are absent.
         results: Indices and types of the results' tensors.
         subgraph: Finds the subgraphs that the op calls.
     """
-    operator = op.operator
-    assert operator is not None
+    inputs, operand_types = _apart(operands)
+    outputs, result_types = _apart(results)
+    result: dict[str, Any] = {"opcode_index": 0, "inputs": inputs, "outputs": outputs}
     if operator.name == tfl.CUSTOM:
-        result = _custom(op, codes, operands, results)
+        custom = tfl.python_value(op.properties[tfl.CUSTOM_CODE])
+        result["opcode_index"] = codes.use("CUSTOM", _CUSTOM, 1, custom)
+        option = op.properties.get(tfl.CUSTOM_OPTION)
+        if option is not None:
+            result["custom_options"] = tfl.python_value(option)
     else:
-        name = operator.name.upper()
-        form = codes.form(op, operator, name, operands, results, subgraph)
-        result = _call(form.code, operands, results)
+        form = codes.form(op, operator, operator.name.upper(), operand_types, result_types, subgraph)
+        result["opcode_index"] = form.code
         if form.options is not None:
             result[operator.union] = form.options
-    if tfl_file.OPERATOR in op.attributes:
+    if op.attributes and tfl_file.OPERATOR in op.attributes:
         result.update(tfl_file.from_dictionary("Operator", op.attributes[tfl_file.OPERATOR]))
     return result
 
 
-def _call(code: int, operands: Sequence[tuple[int, Operand]], results: Sequence[tuple[int, Operand]]) -> dict[str, Any]:
-    return {
-        "opcode_index": code,
-        "inputs": tuple([index for index, _ in operands]),
-        "outputs": tuple([index for index, _ in results]),
-    }
-
-
-def _custom(
-    op: tfl.TFLOp, codes: OperatorCodes, operands: Sequence[tuple[int, Operand]], results: Sequence[tuple[int, Operand]]
-) -> dict[str, Any]:
-    custom = tfl.python_value(op.properties[tfl.CUSTOM_CODE])
-    result = _call(codes.use("CUSTOM", _CUSTOM, 1, custom), operands, results)
-    option = op.properties.get(tfl.CUSTOM_OPTION)
-    if option is not None:
-        result["custom_options"] = tfl.python_value(option)
-    return result
+def _apart(tensors: Sequence[tuple[int, Operand]]) -> tuple[tuple[int, ...], tuple[Operand, ...]]:
+    """Returns tensors' indices and their types."""
+    if not tensors:
+        return (), ()
+    indices, kinds = zip(*tensors, strict=True)
+    return indices, kinds

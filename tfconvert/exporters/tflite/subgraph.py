@@ -21,6 +21,7 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DictionaryAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite.operators import Operator
 from tfconvert.schema.tflite.versions import ABSENT, Operand
 
 _QUANTIZE = "quantize"
@@ -35,6 +36,7 @@ _WEIGHTS = {"conv_2d": (1, 2), "depthwise_conv_2d": (1, 2), "fully_connected": (
 
 
 # What JAX's names of all ops of a program begin with.
+_PROGRAM_START = "jit("
 _PROGRAM = re.compile(r"^jit\([^()]*\)/")
 
 
@@ -93,7 +95,8 @@ class Naming(NamedTuple):
         """Returns the name of a location; empty if it has none."""
         if self.is_official:
             return ";".join(dict.fromkeys(nodes_of(location)))
-        return _PROGRAM.sub("", node_of(location))
+        name = node_of(location)
+        return _PROGRAM.sub("", name) if name.startswith(_PROGRAM_START) else name
 
     def operands(self, op: TFLOp) -> Iterable[tuple[int, Value]]:
         """Returns the operands in the order in which they are named, each with its position."""
@@ -263,7 +266,7 @@ class Subgraph:
                 if op.name != "func.return":
                     self._refuse(op)
             elif op.name not in _BESIDE:
-                self._operator(op, op.op_name, reserved, subgraph)
+                self._operator(op, op.operator, reserved, subgraph)
         for position, value in enumerate(returned):
             self.outputs.append(self._returned(value, outputs[position] if position < len(outputs) else ""))
 
@@ -353,18 +356,20 @@ class Subgraph:
         fields = tfl_file.from_dictionary("Tensor", carried)
         return {**fields, "name": self._unique(fields["name"])} if fields.get("name") else fields
 
-    def _operator(self, op: tfl.TFLOp, op_name: str, reserved: dict[Value, str], subgraph: SubgraphIndex) -> None:
-        naming = self._shared.naming
+    def _operator(
+        self, op: tfl.TFLOp, operator: Operator | None, reserved: dict[Value, str], subgraph: SubgraphIndex
+    ) -> None:
+        assert operator is not None
+        naming, op_name = self._shared.naming, operator.name
         name = str(tfl.attribute(op, tfl.CUSTOM_CODE)) if op_name == tfl.CUSTOM else op_name.upper()
-        builtin = op.operator
-        variables = builtin.variables if builtin is not None else ()
+        variables = operator.variables
         operands, index = [_ABSENT] * len(op.operands), self._index
         for position, value in naming.operands(op):
             entry = index.get(value)
             if variables and position in variables and self._is_new_state(value):
                 entry = self._state(op, value, entry)
             elif entry is None:
-                entry = self._constant(value, name, op, position)
+                entry = self._constant(value, name, op, position, position in variables)
             operands[position] = entry
         if op_name == "transpose_conv":
             # Its kernel decides by the number of operands whether there is a bias.
@@ -375,13 +380,13 @@ class Subgraph:
         wanted = naming.operator(op)
         results = []
         for position, result in enumerate(op.results):
-            if tfl.is_absent(result):
+            if result.type is tfl.NONE_TYPE:
                 results.append(_ABSENT)
                 continue
             name = reserved.get(result) or self._unique(f"{wanted}:{position}" if position else wanted)
             results.append(self._add(result, name, 0, _carried(op, position) if op.attributes else None))
-        tree = operators.tree(op, self._shared.codes, operands, results, subgraph)
-        if tfl_file.INTERMEDIATES in op.attributes:
+        tree = operators.tree(op, operator, self._shared.codes, operands, results, subgraph)
+        if op.attributes and tfl_file.INTERMEDIATES in op.attributes:
             tree["intermediates"] = self._intermediates(op)
         self._operators.append(tree)
 
@@ -440,9 +445,17 @@ class Subgraph:
         return tuple(indices)
 
     def _constant(
-        self, value: Value, user: str, user_op: tfl.TFLOp | None = None, position: int = 0
+        self, value: Value, user: str, user_op: tfl.TFLOp | None = None, position: int = 0, is_state: bool = False
     ) -> tuple[int, Operand]:
-        """Returns the tensor of an operand that no operator computes."""
+        """Returns the tensor of an operand that no operator computes.
+
+        Args:
+            value: The operand.
+            user: The name of the operator that uses it.
+            user_op: The operator.
+            position: The operand's index.
+            is_state: Whether the operator overwrites it.
+        """
         if tfl.is_absent(value):
             return _ABSENT
         op = value.owner
@@ -453,8 +466,7 @@ class Subgraph:
             self._shared.problems.append(_without_value(op, user))
             return _ABSENT
         assert isinstance(op, Operation)
-        variables = user_op.operator.variables if user_op is not None and user_op.operator is not None else ()
-        if position in variables or tfl_file.IS_VARIABLE in op.attributes:
+        if is_state or (op.attributes and tfl_file.IS_VARIABLE in op.attributes):
             # A file's own variable is zero at first; the runtime allocates it.
             entry = self._add(value, self._unique(self._name_of(value)), 0, _carried(op, 0))
             self._tensors[entry[0]]["is_variable"] = True

@@ -146,7 +146,7 @@ def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool], alignment
     for each in get(subgraph, "operators") or ():
         results = _indices(get(each, "outputs"), sizes)
         if (intermediates := get(each, "intermediates")) is not None:
-            results += _indices(intermediates, sizes)
+            results = [*results, *_indices(intermediates, sizes)]
         steps.append(Step(_indices(get(each, "inputs"), sizes), results))
     return Schedule(sizes, steps, _indices(get(subgraph, "inputs"), sizes), _indices(get(subgraph, "outputs"), sizes))
 
@@ -163,11 +163,14 @@ def _size(
     return found
 
 
-def _indices(tensors: Sequence[int] | None, sizes: Sequence[int]) -> list[int]:
-    """Returns the tensors in a list that need memory."""
-    found = tensors if isinstance(tensors, tuple | list) else () if tensors is None else map(int, tensors)
-    count = len(sizes)
-    return [tensor for tensor in found if 0 <= tensor < count and sizes[tensor]]
+def _indices(tensors: Sequence[int] | None, sizes: Sequence[int]) -> Sequence[int]:
+    """Returns the tensors in a list, without those that are absent or don't exist."""
+    if tensors is None:
+        return ()
+    found = tensors if isinstance(tensors, tuple) else tuple(map(int, tensors))
+    if found and not 0 <= min(found) <= max(found) < len(sizes):
+        found = tuple([tensor for tensor in found if 0 <= tensor < len(sizes)])
+    return found
 
 
 _Placed = tuple[int, int, int, int]
@@ -182,7 +185,7 @@ def _placed(
     short: list[list[_Placed]] = [[] for _ in range(max(last, default=0) + 1)]  # By the operators that they live at.
     for tensor in order:
         size, begin, end = sizes[tensor], first[tensor], last[tensor]
-        others = [each for each in long if each[2] <= end and begin <= each[3]]
+        others = [each for each in long if each[2] <= end and begin <= each[3]] if long else []
         now = short[begin : end + 1]
         for each in now:
             if each:

@@ -181,8 +181,9 @@ class _Writer:
                 numbers[index] = enum[value] if value.__class__ is str else value
             data += layout.pack(place - layout.place, *numbers)
             for (offset, known, write, field), value in zip(layout.references, own[layout.inline :], strict=True):
-                shared = known.get(id(value))
-                if shared is not None:
+                if value.__class__ is str:
+                    self.leaves.setdefault(value, []).append(place + offset)
+                elif (shared := known.get(id(value))) is not None:
                     shared[1].append(place + offset)
                 else:
                     write(self, place + offset, value, field)
