@@ -152,9 +152,12 @@ def _match_neutral(op: Operation) -> Value | Failure:
     split = matching.with_constant(op)
     if split is None:
         return _NOT_ONE_CONSTANT
+    value, constant = split
+    neutral = _NEUTRAL[op.name]
+    if matching.first_float(constant) not in (None, neutral):
+        return _NOT_NEUTRAL
     if not matching.is_plain(op):
         return Failure("an activation follows")
-    value, constant = split
     dims = matching.shape(value)
     if dims is None or dims != matching.shape(op.results[0]):
         return Failure("it broadcasts")
@@ -162,7 +165,7 @@ def _match_neutral(op: Operation) -> Value | Failure:
         return Failure("the constant is too large to read")
     if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
         return Failure("the constant would have to be read from a file")
-    array, neutral = tensor_data.to_array(constant), _NEUTRAL[op.name]
+    array = tensor_data.to_array(constant)
     # For most constants, the first element decides.
     if array.size and array.item(0) != neutral:
         return _NOT_NEUTRAL

@@ -92,8 +92,12 @@ def _match_equal(op: Operation, dims: types.Shape) -> _Broadcast | Failure:
     """Matches a constant of equal elements, without reading it from a file."""
     for index, operand in enumerate(op.operands):
         constant = tensor_data.constant_of(operand)
-        if constant is None or matching.size_of(constant) < 2 or not tensor_data.is_small(constant):
+        if constant is None or (size := matching.size_of(constant)) < 2 or not tensor_data.is_small(constant):
             continue
+        if isinstance(constant, tensor_data.DenseElementsAttr):
+            width = len(constant.data) // size
+            if constant.data[:width] != constant.data[width : 2 * width]:
+                continue
         if types.from_mlir(types.element_of(operand.type)) is None or types.element_of(operand.type) == types.STRING:
             continue
         if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):

@@ -462,10 +462,15 @@ _OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_
 
 def _match(op: Operation) -> int | Failure:
     """Matches a depthwise convolution; returns the number of output channels per input channel."""
-    dims, weights = matching.shape(op.operands[0]), matching.shape(op.operands[1])
-    if dims is None or weights is None or len(dims) != 4 or len(weights) != 4:
-        return Failure("the shapes aren't known")
-    if weights[3] != 1 or dims[3] < 2 or weights[0] % dims[3]:
+    weights = matching.shape(op.operands[1])
+    if weights is None or len(weights) != 4:
+        return Failure("the filter's shape isn't known")
+    if weights[3] != 1:
+        return _IN_FEW_GROUPS
+    dims = matching.shape(op.operands[0])
+    if dims is None or len(dims) != 4:
+        return Failure("the image's shape isn't known")
+    if dims[3] < 2 or weights[0] % dims[3]:
         return _IN_FEW_GROUPS
     if fake_quant.constant_behind(op.operands[1]) is None:
         return Failure("the filter is computed")
