@@ -88,11 +88,13 @@ class Automaton:
             if len(self._starts) >= _MAX_STARTS:
                 self._starts.clear()
             start = self._starts[names] = self._walk(names)
-        if not start[1]:
-            return start[0]
+        return self._continue(op, start) if start[1] else start[0]
+
+    def _continue(self, op: Operation, start: _Start) -> Sequence[Accepted]:
+        """Asks the questions that names don't answer."""
         found: list[Any] = [None] * (self._size + 1)
         found[0] = op
-        for slot, value in zip(self._near, near, strict=False):
+        for slot, value in zip(self._near, op.operands, strict=False):
             if type(value) is OpResult:
                 found[slot] = value.op
         accepted = [*start[0]]
@@ -182,9 +184,7 @@ def _compile(start: _Node, slots: Mapping[Path, int]) -> None:
             asks.append((ask, table))
             pending.extend(table.values())
         node.asks = tuple(asks)
-        node.farther = tuple(
-            [each for each, question in zip(asks, node.tables, strict=True) if not _is_near(question)]
-        )
+        node.farther = tuple([each for each, question in zip(asks, node.tables, strict=True) if not _is_near(question)])
         node.tables = {question: table for question, table in node.tables.items() if _is_near(question)}
 
 

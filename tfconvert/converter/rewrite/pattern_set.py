@@ -51,9 +51,7 @@ class PatternSet:
             if bucket is None:
                 return None
             automaton = self._automata[op.name] = Automaton(bucket)
-        candidates = automaton.in_order
-        if candidates is None:
-            candidates = automaton.candidates(op)
+        candidates = automaton.candidates(op) if automaton.in_order is None else automaton.in_order
         for _, _, pattern, matches in candidates:
             match = matches(op)
             if type(match) is not Failure:

@@ -62,7 +62,7 @@ class Rewriter:
     Attributes:
         root: The op that the pattern matched.
         inserts_anywhere: Whether an op was inserted elsewhere than before a root, which may be after it.
-        users_wait: Whether the driver will visit all ops that the root feeds anyway.
+        users_wait: Whether the driver will visit all ops anyway that changed ones feed.
     """
 
     __slots__ = ("_changed", "_dropped", "_gone", "_inserted", "inserts_anywhere", "root", "users_wait")
@@ -161,6 +161,8 @@ class Rewriter:
         """Replaces all uses of one value by another; the users are visited again."""
         self._changed += old.move_uses(new)
         self._dropped.append(old)
+        if type(old) is not OpResult or old.op is not self.root:
+            self.users_wait = False
 
     def erase(self, op: Operation) -> None:
         """Erases an op without uses; the producers of its operands are visited again."""
@@ -183,12 +185,14 @@ class Rewriter:
         Returns:
             The ops that changed, and the ops whose results lost a use.
         """
-        dropped, changed, losers = self._dropped, self._changed, []
+        dropped, changed = self._dropped, self._changed
+        losers: list[Operation] = []
         self._changed = []
         if not dropped and not self._gone:
             if self._inserted:
                 self._inserted.clear()
             return changed, losers
+        known = set(changed)
         while dropped:
             value = dropped.pop()
             use = value.first_use
@@ -200,8 +204,9 @@ class Rewriter:
                     self.erase(op)
                     continue
                 losers.append(op)
-            if use is not None and use.next is None:
+            if use is not None and use.next is None and use.operation not in known:
                 changed.append(use.operation)
+                self.users_wait = False  # It may be anywhere.
         if self._gone and self._inserted:
             self._locate()
         self._inserted.clear()

@@ -328,19 +328,19 @@ class _Writer:
         targets: list[int] = []
         target = len(self.data)
         for leaf in self.leaves:
-            align, content = 4, leaf
-            if leaf.__class__ is str:
+            align = 4
+            if isinstance(leaf, str):
                 text = leaf.encode("utf-8", "surrogateescape")
-                content = _OFFSET.pack(len(text)) + text + b"\0"
-            elif leaf.__class__ is tuple:
-                align, content = leaf
+                leaf = _OFFSET.pack(len(text)) + text + b"\0"
+            elif isinstance(leaf, tuple):
+                align, leaf = leaf
             missing = -(target + 4) % align
             if missing:
                 pieces.append(bytes(missing))
                 target += missing
-            pieces.append(content)
+            pieces.append(leaf)
             targets.append(target)
-            target += len(content)
+            target += len(leaf)
         self.data += b"".join(pieces)
         # All offsets are aligned.
         slots = np.array([*chain.from_iterable(self.leaves.values())], np.int64)

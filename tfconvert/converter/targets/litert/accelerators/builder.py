@@ -249,7 +249,7 @@ class Rewrite(NamedTuple):
     benefit: int = 1
     default: Collection[Attribute | type[Attribute]] = ()
     adds: bool = False
-    producers: Collection[str] = ()
+    producers: frozenset[str] = frozenset()
 
 
 def need_element(value: Value, *elements: Attribute) -> None:

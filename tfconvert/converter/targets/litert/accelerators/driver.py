@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import ClassVar
 
 from tfconvert.converter.ir import edit
@@ -150,9 +150,9 @@ def _replaced(op: tfl.TFLOp) -> int:
     return len(gone)
 
 
-def _is_fed(op: Operation, names: Collection[str]) -> bool:
+def _is_fed(op: Operation, names: frozenset[str]) -> bool:
     """Returns whether an op of one of some names defines an operand; any op does if there are no names."""
-    return not names or any([type(value) is OpResult and value.op.name in names for value in op.operands])
+    return not names or not names.isdisjoint([value.op.name for value in op.operands if type(value) is OpResult])
 
 
 def _users(ops: Iterable[Operation]) -> list[Operation]:

@@ -25,7 +25,7 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.rewrite.declarative import own_rule
-from tfconvert.converter.rewrite.dsl import Op, attr, check, computed, constant, number, op, rest, tfl, value
+from tfconvert.converter.rewrite.dsl import Op, check, computed, constant, number, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import matching
