@@ -107,7 +107,11 @@ class Rewriter:
         self.erase(root)
 
     def turn_root_into(
-        self, kind: type[Operation], name: str, properties: dict[str, Attribute], operands: Sequence[Value] = ()
+        self,
+        kind: type[Operation],
+        name: str,
+        properties: dict[str, Attribute],
+        operands: Sequence[Value] | None = None,
     ) -> None:
         """Makes another op of the root, with the same results: like `replace` by such an op, but faster.
 
@@ -118,7 +122,7 @@ class Rewriter:
             operands: Other operands; those of the root by default.
         """
         root = self.root
-        if operands:
+        if operands is not None:
             self._dropped += root.operands
             root.set_operands(operands)
         root.turn_into(kind, name, properties)

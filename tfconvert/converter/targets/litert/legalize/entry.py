@@ -7,7 +7,7 @@ ops come from the same place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ def _typed_element(op: Operation, operand: int) -> Attribute:
     return types.element_of((operands[operand] if len(operands) > operand else op.results[0]).type)
 
 
-@cache
+@lru_cache(1024)
 def _takes(names: str, element: Attribute) -> bool:
     """Returns whether an element type is among several, whose names are separated by spaces."""
     return element_name(element) in names.split()
@@ -178,7 +178,7 @@ class BuiltinRow(NamedTuple):
         return self.constraint(op) if self.constraint is not None else None
 
     def _rewrite(self, op: Operation, match: None, rewriter: Rewriter) -> None:
-        operands: Sequence[Value] = ()
+        operands = None
         if self.narrow or self.operands is not None:
             emit = LiteRTBuilder(rewriter)
             chosen = range(len(op.operands)) if self.operands is None else self.operands

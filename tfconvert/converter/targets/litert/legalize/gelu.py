@@ -21,6 +21,9 @@ from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
+GATES = frozenset({"tf.Erf", "tf.Erfc", "tf.Tanh"})
+"""The ops that compute it, one of which a model has if it has such a unit."""
+
 _HALF_ROOT = math.sqrt(0.5)
 _TANH_SCALE = math.sqrt(2 / math.pi)
 _CUBIC = 0.044715
@@ -29,9 +32,6 @@ _MAX_FACTORS = 8
 _MAX_STEPS = 32
 _TOLERANCE = 1e-4
 _SUMS = ("tf.AddV2", "tf.Add")
-GATES = frozenset({"tf.Erf", "tf.Erfc", "tf.Tanh"})
-"""The ops that compute it, one of which a model has if it has such a unit."""
-
 _PRODUCTS = ("tf.Mul", "tf.RealDiv", "tf.Neg")
 # One factor at least is from one of these ops.
 _INSIDE = frozenset((*_SUMS, *_PRODUCTS, "tf.Erfc"))

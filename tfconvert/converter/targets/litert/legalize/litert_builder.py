@@ -45,7 +45,7 @@ class LiteRTBuilder(TFLBuilder):
     def insert(self, op: Op) -> Op:
         return self.rewriter.insert(op)
 
-    def turn_into(self, name: str, properties: dict[str, Attribute], operands: Sequence[Value] = ()) -> None:
+    def turn_into(self, name: str, properties: dict[str, Attribute], operands: Sequence[Value] | None = None) -> None:
         """Makes a `tfl` op of the op that is rewritten, instead of replacing it; see `Rewriter.turn_root_into`."""
         self.rewriter.turn_root_into(tfl.TFLOp, tfl.full_name(name), properties, operands)
 
