@@ -39,7 +39,7 @@ class _Code:
 
 
 class _Form(NamedTuple):
-    """What the tables of equal calls have in common.
+    """The common parts of the tables of equal calls.
 
     Attributes:
         code: The operator's index.
