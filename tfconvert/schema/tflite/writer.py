@@ -145,7 +145,7 @@ class _Writer:
         self.layouts: dict[Hashable, _Layout] = {}
         # Shared data is written last, so that all references precede it: key -> places of offsets.
         self.unions: dict[tuple[str, Any], tuple[Mapping[str, Any], list[int]]] = {}
-        # Texts, whose bytes no vector has, and vectors, with their alignment where it isn't 4.
+        # Texts, and the bytes of vectors, with their alignment where it isn't 4.
         self.leaves: dict[str | bytes | tuple[int, bytes], list[int]] = {}
         # The places of shared data by the kind of field and the identity of the value, which is kept alive: comparing
         # values takes longer.
