@@ -21,7 +21,7 @@ from tensorflow.lite.python import conversion_metadata_schema_py_generated as of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tflite.reader import View, read, read_model
 from tfconvert.schema.tflite.tables import CONVERSION_METADATA, SCALARS, TFLITE, Field, Schema
-from tfconvert.schema.tflite.writer import encode
+from tfconvert.schema.tflite.writer import Later, Vectors, encode
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = [(TFLITE, official), (CONVERSION_METADATA, official_metadata)]
@@ -210,6 +210,27 @@ def test_equal_strings_and_options_are_stored_once() -> None:
     sizes = [len(encode(rooted(TFLITE, "SubGraph"), {"operators": [operator] * count}).data) for count in (1, 2, 3)]
     # A table of its own and an offset to it; the options and the vtable are shared.
     assert sizes[2] - sizes[1] == sizes[1] - sizes[0] <= 24
+
+
+def test_many_tables_with_a_later_vector_are_written_at_once() -> None:
+    keys = range(5)
+    one_by_one = encode(TFLITE, {"buffers": [{}, *({"data": Later(key)} for key in keys)], "description": "x"})
+    at_once = encode(TFLITE, {"buffers": Vectors("data", keys, [{}]), "description": "x"})
+    assert at_once == one_by_one
+    assert encode(TFLITE, {"buffers": Vectors("data", (), [{}])}) == encode(TFLITE, {"buffers": [{}]})
+
+
+def test_equal_vectors_of_different_types_are_apart() -> None:
+    """Even if one object is passed for both."""
+    numbers, nothing = (1, 2), ()
+    tensors = [
+        {"shape": numbers, "quantization": {"zero_point": numbers, "scale": nothing}, "shape_signature": nothing}
+        for _ in range(3)
+    ]
+    view = read_model(bytes(encode(TFLITE, {"subgraphs": [{"tensors": tensors}]}, b"TFL3").data))
+    for tensor in view["subgraphs"][0]["tensors"]:
+        assert [*tensor["shape"], *tensor["quantization"]["zero_point"]] == [1, 2, 1, 2]
+        assert len(tensor["shape_signature"]) == len(tensor["quantization"]["scale"]) == 0
 
 
 def test_an_enum_may_be_given_by_name() -> None:

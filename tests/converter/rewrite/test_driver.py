@@ -20,7 +20,8 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects import attributes, tf
+from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.block import Region
@@ -323,3 +324,58 @@ def test_an_inserted_op_that_nothing_uses_is_erased() -> None:
     patterns = PatternSet([Pattern("in-vain", "tf.Neg", always, rewrite_in_vain)])
     rewrite_greedily(region, patterns, tf.has_side_effects)
     assert names_in(region) == ["Abs", "Sin"]
+
+
+def test_the_root_may_become_another_op_in_place() -> None:
+    def turn(op: Operation, match: object, rewriter: Rewriter) -> None:
+        rewriter.turn_root_into(tf.TFOp, "tf.Neg", {})
+
+    def match_after(op: Operation) -> Failure | None:
+        owner = op.operands[0].owner
+        return None if isinstance(owner, Operation) and owner.name == "tf.Neg" else Failure("it isn't after a negation")
+
+    module, region = chain("Abs", "Exp")
+    first = region.block.first_op
+    after = Pattern("after", "tf.Exp", match_after, becomes("Log"))  # type: ignore[arg-type]
+    patterns = PatternSet([Pattern("turn", "tf.Abs", always, turn), rename("Neg", "Sin"), after])
+    assert rewrite_greedily(region, patterns, tf.has_side_effects) == {"turn": 1, "Neg-to-Sin": 1}
+    assert names_in(region) == ["Sin", "Exp"]
+    module, region = chain("Abs", "Exp")
+    first = region.block.first_op
+    patterns = PatternSet([Pattern("turn", "tf.Abs", always, turn), after])
+    assert rewrite_greedily(region, patterns, tf.has_side_effects) == {"turn": 1, "after": 1}
+    assert region.block.first_op is first
+    verify(module)
+
+
+def test_an_op_may_do_the_work_of_its_only_user() -> None:
+    module, region = parse("%0 = tfl.add %x, %y\n%1 = tfl.abs %y\n%2 = tfl.relu %0\n%3 = tfl.neg %2", "%1", "%3")
+    source, other, *_ = region.block.ops
+    options = {"fused_activation_function": attributes.string("RELU")}
+
+    def extend(op: Operation, match: object, rewriter: Rewriter) -> None:
+        rewriter.extend(source, options)
+
+    assert rewrite(module, region, Pattern("extend", "tfl.relu", always, extend)) == {"extend": 1}
+    assert [op.name for op in region.block.ops] == ["tfl.abs", "tfl.add", "tfl.neg", "func.return"]
+    assert source.properties == options
+    assert source.prev_op is other
+    assert source.location is FusedLoc.get([NameLoc.get("tfl.add"), NameLoc.get("tfl.relu")])
+
+
+def test_ops_behind_the_last_user_of_a_value_are_visited_again() -> None:
+    """They may be before the op that was rewritten."""
+    module, region = parse("%0 = tfl.neg %x\n%1 = tfl.abs %0\n%2 = tfl.exp %1\n%3 = tfl.relu %0", "%2", "%3")
+
+    def match_exp(op: Operation) -> Failure | None:
+        value = op.operands[0].owner.operands[0]  # type: ignore[union-attr]
+        return None if value.has_one_use() else Failure("the value has other uses")
+
+    def drop(op: Operation, match: object, rewriter: Rewriter) -> None:
+        rewriter.replace(region.block.args[0])
+
+    def sine(op: Operation, match: object, rewriter: Rewriter) -> None:
+        rewriter.replace(rewriter.insert(dialect.build("sin", op.operands, [op.results[0].type])))
+
+    patterns = Pattern("sine", "tfl.exp", match_exp, sine, depth=2), Pattern("drop", "tfl.relu", always, drop)
+    assert rewrite(module, region, *patterns) == {"drop": 1, "sine": 1}

@@ -3,6 +3,9 @@
 The questions of each pattern, in their common order, form a word, and the words form a prefix tree. A node has the next
 questions, each with a table from answer to node. A thousand patterns that expect different producers of an operand
 therefore cost one lookup. The path of an op through the tree ends at the patterns that it matches.
+
+Most patterns decline an op because of the names of the ops that feed it. The part of the tree that depends on these
+alone is walked once for each combination.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.program import Program
 from tfconvert.converter.rewrite.questions import Ask, Path, Question, QuestionKind, compiled
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult
 
 Accepted = tuple[int, int, Pattern[Any], Callable[[Operation], Any]]
 """The ranks of a pattern and its program, in the order of preference; the pattern; the function that matches it."""
@@ -23,14 +27,22 @@ _PREFERENCE = itemgetter(0, 1)
 
 
 class _Node:
-    """A state: the accepted patterns, and the next questions."""
+    """A state: the accepted patterns, and the next questions, as functions those that names don't answer last."""
 
-    __slots__ = ("accepted", "asks", "tables")
+    __slots__ = ("accepted", "asks", "farther", "tables")
 
     def __init__(self) -> None:
         self.accepted: list[Accepted] = []
         self.tables: dict[Question, dict[Any, _Node]] = {}
         self.asks: tuple[tuple[Ask, dict[Any, _Node]], ...] = ()
+        self.farther: tuple[tuple[Ask, dict[Any, _Node]], ...] = ()
+
+
+_Start = tuple[Sequence[Accepted], tuple[tuple[tuple[Ask, dict[Any, _Node]], ...], ...]]
+"""The patterns that the names around an op suffice for, in order of preference, and the questions that are left."""
+
+# Maximum number of combinations of names that are remembered.
+_MAX_STARTS = 4096
 
 
 class Automaton:
@@ -40,7 +52,7 @@ class Automaton:
         in_order: The patterns in order of preference if their forms are equal, or `None`.
     """
 
-    __slots__ = ("_size", "_start", "in_order")
+    __slots__ = ("_near", "_size", "_start", "_starts", "in_order")
 
     def __init__(self, patterns: Iterable[Pattern[Any]]) -> None:
         """Builds the tree.
@@ -56,6 +68,10 @@ class Automaton:
                 for path in _positions(questions):
                     slots.setdefault(path, len(slots))
         self._size = len(slots)
+        # The slots of operands' ops, by the operands' indices; those that are in no question share one more slot.
+        near = {path[0]: slot for path, slot in slots.items() if len(path) == 1}
+        self._near = [near.get(index, self._size) for index in range(max(near, default=-1) + 1)]
+        self._starts: dict[tuple[Any, ...], _Start] = {}
         _compile(self._start, slots)
         self.in_order = None if self._start.asks else self._start.accepted
 
@@ -63,26 +79,60 @@ class Automaton:
         """Returns the patterns whose form an op has, in order of preference, without checking their conditions."""
         if self.in_order is not None:
             return self.in_order
-        found: list[Any] = [None] * self._size
+        operands = op.operands
+        count = len(operands)
+        near = operands if count <= len(self._near) else operands[: len(self._near)]
+        names = (count, *[value.op.name if type(value) is OpResult else None for value in near])
+        start = self._starts.get(names)
+        if start is None:
+            if len(self._starts) >= _MAX_STARTS:
+                self._starts.clear()
+            start = self._starts[names] = self._walk(names)
+        return self._continue(op, start) if start[1] else start[0]
+
+    def _continue(self, op: Operation, start: _Start) -> Sequence[Accepted]:
+        """Asks the questions that names don't answer."""
+        found: list[Any] = [None] * (self._size + 1)
         found[0] = op
-        accepted: list[Accepted] = []
-        pending: list[_Node] = []
-        node: _Node | None = self._start
-        while node is not None:
-            if node.accepted:
-                accepted += node.accepted
-            following = None
-            for ask, table in node.asks:
+        for slot, value in zip(self._near, op.operands, strict=False):
+            if type(value) is OpResult:
+                found[slot] = value.op
+        accepted = [*start[0]]
+        pending = [*start[1]]
+        while pending:
+            for ask, table in pending.pop():
                 # The op at a position doesn't depend on the path to it, so branches may share the list.
-                next_node = table.get(ask(found))
-                if next_node is not None:
-                    if following is not None:
-                        pending.append(following)
-                    following = next_node
-            node = following or (pending.pop() if pending else None)
+                node = table.get(ask(found))
+                if node is not None:
+                    accepted += node.accepted
+                    if node.asks:
+                        pending.append(node.asks)
         if len(accepted) > 1:
             accepted.sort(key=_PREFERENCE)
         return accepted
+
+    def _walk(self, names: tuple[Any, ...]) -> _Start:
+        """Walks the tree as far as the number of an op's operands and the names of the ops that feed it decide."""
+        accepted: list[Accepted] = []
+        left = []
+        pending = [self._start]
+        while pending:
+            node = pending.pop()
+            accepted += node.accepted
+            if node.farther:
+                left.append(node.farther)
+            for question, table in node.tables.items():
+                if question.kind is QuestionKind.ARITY:
+                    answer = names[0]
+                elif question.kind is QuestionKind.AT_LEAST:
+                    answer = names[0] >= question.argument
+                else:
+                    index = question.path[0] + 1
+                    answer = names[index] if index < len(names) else None
+                following = table.get(answer)
+                if following is not None:
+                    pending.append(following)
+        return sorted(accepted, key=_PREFERENCE), tuple(left)
 
 
 def _matcher(pattern: Pattern[Any], program: Program | None) -> Callable[[Operation], Any]:
@@ -133,4 +183,13 @@ def _compile(start: _Node, slots: Mapping[Path, int]) -> None:
                 ask = known[question] = compiled(question, slots)
             asks.append((ask, table))
             pending.extend(table.values())
-        node.asks, node.tables = tuple(asks), {}
+        node.asks = tuple(asks)
+        node.farther = tuple([each for each, question in zip(asks, node.tables, strict=True) if not _is_near(question)])
+        node.tables = {question: table for question, table in node.tables.items() if _is_near(question)}
+
+
+def _is_near(question: Question) -> bool:
+    """Returns whether the number of an op's operands and the names of the ops that feed it answer a question."""
+    if question.kind is QuestionKind.PRODUCER:
+        return len(question.path) == 1
+    return not question.path and question.kind in (QuestionKind.ARITY, QuestionKind.AT_LEAST)

@@ -48,9 +48,14 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
     trace: deque[str] = deque(maxlen=_TRACE)
     rewriter = Rewriter()
     ops, waiting, match = worklist.ops, worklist.waiting, patterns.match
+    unvisited = len(ops)
     while ops:
         op = ops.pop()
         waiting.discard(op)
+        # On the first visit, the ops that this one feeds are still waiting, if all others were inserted before roots.
+        rewriter.users_wait = len(ops) < unvisited and not rewriter.inserts_anywhere
+        if rewriter.users_wait:
+            unvisited = len(ops)
         if op.parent is None:  # erased since it was enqueued
             continue
         results = op.results
@@ -65,12 +70,13 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
         pattern, matched = found
         rewriter.root = op
         pattern.rewrite(op, matched, rewriter)
-        worklist.push(*rewriter.finish(has_side_effects))
+        worklist.push(*rewriter.finish(has_side_effects), with_fed=not rewriter.users_wait)
         applied[pattern.name] += 1
-        trace.append(pattern.name)
         limit -= 1
-        if limit < 0:
-            raise _cycle(op, list(trace))
+        if limit < _TRACE:
+            trace.append(pattern.name)
+            if limit < 0:
+                raise _cycle(op, list(trace))
     return applied
 
 
@@ -93,33 +99,39 @@ class _Worklist:
         for block in region.blocks:
             op = block.first_op
             while op is not None:
-                for each in (*ops_within(op), op) if op.regions else (op,):
-                    self.size += 1
-                    results = each.results
-                    if each.name in reach or (results and results[0].first_use is None and is_unused(each)):
-                        self.ops.append(each)
+                if op.regions:
+                    inner = [*ops_within(op)]
+                    self.size += len(inner)
+                    self.ops += [each for each in inner if each.name in reach or is_unused(each)]
+                self.size += 1
+                if op.name in reach or ((results := op.results) and results[0].first_use is None and is_unused(op)):
+                    self.ops.append(op)
                 op = op.next_op
         self.ops.reverse()
         self.waiting = set(self.ops)
 
-    def push(self, changed: list[Operation], dropped: list[Operation]) -> None:
+    def push(self, changed: list[Operation], dropped: list[Operation], with_fed: bool = True) -> None:
         """Adds ops to visit.
 
         Args:
             changed: New ops, and ops whose operands changed or lost another user. Ops that they feed may also match.
             dropped: Ops whose results lost a use.
+            with_fed: Whether ops that changed ones feed may not be waiting.
         """
-        if self._farthest > 1:
+        if with_fed and self._farthest > 1:
             self._add(reversed(self._fed_by(changed)))
         self._add(changed)
-        self._add(dropped)
+        if dropped:
+            self._add(dropped)
 
     def _add(self, ops: Iterable[Operation]) -> None:
-        waiting, reach, append = self.waiting, self._reach, self.ops.append
+        waiting, reach = self.waiting, self._reach
         for op in ops:
-            if op not in waiting and (op.name in reach or is_unused(op)):
+            if op not in waiting and (
+                op.name in reach or ((results := op.results) and results[0].first_use is None and is_unused(op))
+            ):
                 waiting.add(op)
-                append(op)
+                self.ops.append(op)
 
     def _fed_by(self, ops: list[Operation]) -> list[Operation]:
         """Returns the ops fed by changed ones whose patterns look as far as the change, nearest first.

@@ -16,16 +16,18 @@ class PatternSet:
 
     Attributes:
         reach: The maximum depth of the patterns that start at an op, by its name.
+        gates: Names of ops, without any of which no pattern matches; empty if there are no such names.
     """
 
-    __slots__ = ("_automata", "_buckets", "reach")
+    __slots__ = ("_automata", "_buckets", "gates", "reach")
 
-    def __init__(self, patterns: Iterable[Pattern[Any]]) -> None:
+    def __init__(self, patterns: Iterable[Pattern[Any]], gates: Iterable[str] = ()) -> None:
         """Sorts the patterns; an automaton is built for the first op of its root.
 
         Raises:
             ValueError: Two patterns have the same name.
         """
+        self.gates = frozenset(gates)
         buckets: dict[str, list[Pattern[Any]]] = {}
         names: set[str] = set()
         for pattern in patterns:
@@ -49,7 +51,8 @@ class PatternSet:
             if bucket is None:
                 return None
             automaton = self._automata[op.name] = Automaton(bucket)
-        for _, _, pattern, matches in automaton.in_order or automaton.candidates(op):
+        candidates = automaton.candidates(op) if automaton.in_order is None else automaton.in_order
+        for _, _, pattern, matches in candidates:
             match = matches(op)
             if type(match) is not Failure:
                 return pattern, match

@@ -91,8 +91,14 @@ class Question(NamedTuple):
 
     @property
     def order(self) -> tuple[bool, int, Path, int]:
-        """The sort key among a pattern's questions: structure first, from the root to its producers."""
-        return (self.kind not in STRUCTURE, len(self.path), self.path, self.kind)
+        """The sort key among a pattern's questions: structure first, from the root to its producers.
+
+        The numbers of producers' operands come with the next level, so that names decide first.
+        """
+        level = len(self.path)
+        if level and self.kind in (QuestionKind.ARITY, QuestionKind.AT_LEAST):
+            level += 1
+        return (self.kind not in STRUCTURE, level, self.path, self.kind)
 
 
 def value_at(found: Found, slots: Mapping[Path, int], path: Path) -> Value:

@@ -7,7 +7,7 @@ import math
 import os
 import struct
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,7 +21,7 @@ from tfconvert.schema.dialects.tensor_data import Array, Constant, Deferred, Spl
 from tfconvert.schema.limits import budget
 from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
 from tfconvert.schema.tflite.tables import TFLITE
-from tfconvert.schema.tflite.writer import Encoded, Later, encode
+from tfconvert.schema.tflite.writer import Encoded, Vectors, encode
 
 PACKED = {"INT4": 2, "UINT4": 2, "INT2": 4}
 """Types of which several elements share a byte, and how many."""
@@ -267,7 +267,7 @@ class TFLiteFile:
         self.min_runtime_version = ""
         self.arena: int | None = None
         self.notes: list[Diagnostic] = []
-        tables = _encode(model, [{}] + [{"data": Later(index)} for index in range(len(buffers))])
+        tables = _encode(model, Vectors("data", range(len(buffers)), [{}]))
         places, end = _arrange(len(tables.data), buffers, 4)
         self._external = end >= large
         self._streamed: list[tuple[int, Buffer]]
@@ -327,8 +327,8 @@ class TFLiteFile:
         write_whole(path, self.write)
 
 
-def _encode(model: Mapping[str, Any], buffers: Iterable[Mapping[str, Any]]) -> Encoded:
-    return encode(TFLITE, {**model, "buffers": list(buffers)}, TFLITE_IDENTIFIER)
+def _encode(model: Mapping[str, Any], buffers: Sequence[Mapping[str, Any]] | Vectors) -> Encoded:
+    return encode(TFLITE, {**model, "buffers": buffers}, TFLITE_IDENTIFIER)
 
 
 def _arrange(start: int, buffers: list[Buffer], head: int) -> tuple[list[int], int]:

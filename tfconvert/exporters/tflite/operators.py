@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects import quant, tfl, tfl_file, types
@@ -38,6 +38,20 @@ class _Code:
         self.version = version
 
 
+class _Form(NamedTuple):
+    """The common parts of the tables of equal calls.
+
+    Attributes:
+        code: The operator's index.
+        version: The version that they require.
+        options: The options table and its fields, which nothing may change; `None` without one.
+    """
+
+    code: int
+    version: int
+    options: tuple[str, dict[str, Any]] | None
+
+
 class OperatorCodes:
     """The operators that a model uses, in the order of their first use.
 
@@ -57,7 +71,7 @@ class OperatorCodes:
         self._fixed = fixed or {}
         self._are_minimums = are_minimums
         self._codes: dict[tuple[str, str], _Code] = {}
-        self._forms: dict[tuple[object, ...], tuple[dict[str, Any], int, tuple[object, ...]]] = {}
+        self._forms: dict[tuple[object, ...], tuple[_Form, tuple[object, ...]]] = {}
 
     def use(self, name: str, number: int, version: int, custom: str = "") -> int:
         """Records a use of an operator and returns its index.
@@ -83,33 +97,39 @@ class OperatorCodes:
     def form(
         self,
         op: tfl.TFLOp,
+        operator: operators.Operator,
         name: str,
-        operands: Sequence[tuple[int, Operand]],
-        results: Sequence[tuple[int, Operand]],
+        operands: tuple[Operand, ...],
+        results: tuple[Operand, ...],
         subgraph: SubgraphIndex,
-    ) -> tuple[dict[str, Any], int]:
-        """Returns the fields of a call's options, which the caller must not change, and its version.
+    ) -> _Form:
+        """Records a call of a builtin operator; returns what its table shares with equal calls.
 
         Args:
             op: The op.
+            operator: The operator.
             name: Enumerator of `BuiltinOperator`.
-            operands: Indices and types of the operands' tensors.
-            results: Indices and types of the results' tensors.
+            operands: The operands' types.
+            results: The results' types.
             subgraph: Finds the subgraphs that the op calls.
         """
-        inputs = [operand for _, operand in operands]
-        outputs = [operand for _, operand in results]
         # Networks repeat their calls. The key is by identity: types and attributes are interned, and kept alive here.
-        held = (*op.properties.values(), *inputs, *outputs)
-        key = (name, len(inputs), *op.properties, *map(id, held))
+        held = (*op.properties.values(), *operands, *results)
+        key = (name, len(operands), *op.properties, *map(id, held))
         known = self._forms.get(key)
-        if known is None:
+        if known is not None:
+            self.calls[name] += 1
+            form = known[0]
+        else:
             fields = options(op, subgraph)
-            version = operator_version(name, Call(tuple(inputs), tuple(outputs), fields)) if name in rules() else 1
-            known = (fields, version, held)
+            version = operator_version(name, Call(operands, results, fields)) if name in rules() else 1
+            code = self.use(name, operator.code, version)
+            form = _Form(code, version, (operator.options, fields) if operator.options else None)
             if op.op_name not in tfl.SUBGRAPHS:
-                self._forms[key] = known
-        return known[0], known[1]
+                self._forms[key] = (form, held)
+        if self._target:
+            self._note(name, form.version, op)
+        return form
 
     def uses(self) -> list[tuple[str, int]]:
         """Returns the builtin operators with their required versions."""
@@ -120,9 +140,9 @@ class OperatorCodes:
         names = [custom for _, custom in self._codes if custom and operators.needs_registration(custom)]
         return Counter({name: self.calls[name] for name in names})
 
-    def note(self, name: str, version: int, op: Operation) -> None:
+    def _note(self, name: str, version: int, op: Operation) -> None:
         """Records the op that requires a version of an operator, if the target doesn't have it."""
-        if self._target and self._is_newer(name, version):
+        if self._is_newer(name, version):
             self._newer.setdefault((name, version), []).append(op)
 
     def _is_newer(self, name: str, version: int) -> bool:
@@ -205,6 +225,7 @@ def _index(value: Attribute, subgraph: SubgraphIndex, alone: bool) -> int | tupl
 
 def tree(
     op: tfl.TFLOp,
+    operator: operators.Operator,
     codes: OperatorCodes,
     operands: Sequence[tuple[int, Operand]],
     results: Sequence[tuple[int, Operand]],
@@ -214,41 +235,34 @@ def tree(
 
     Args:
         op: The op.
+        operator: The operator that it calls.
         codes: The collection that the operator is recorded in.
         operands: Indices and types of the operands' tensors, -1 for those that are absent.
         results: Indices and types of the results' tensors.
         subgraph: Finds the subgraphs that the op calls.
     """
-    operator = op.operator
-    assert operator is not None
+    inputs, operand_types = _apart(operands)
+    outputs, result_types = _apart(results)
+    result: dict[str, Any] = {"opcode_index": 0, "inputs": inputs, "outputs": outputs}
     if operator.name == tfl.CUSTOM:
-        result = _custom(op, codes, operands, results)
+        custom = tfl.python_value(op.properties[tfl.CUSTOM_CODE])
+        result["opcode_index"] = codes.use("CUSTOM", _CUSTOM, 1, custom)
+        option = op.properties.get(tfl.CUSTOM_OPTION)
+        if option is not None:
+            result["custom_options"] = tfl.python_value(option)
     else:
-        name = operator.name.upper()
-        fields, version = codes.form(op, name, operands, results, subgraph)
-        codes.note(name, version, op)
-        result = _call(codes.use(name, operator.code, version), operands, results)
-        if operator.options:
-            result[operator.union] = (operator.options, fields)
-    if tfl_file.OPERATOR in op.attributes:
+        form = codes.form(op, operator, operator.name.upper(), operand_types, result_types, subgraph)
+        result["opcode_index"] = form.code
+        if form.options is not None:
+            result[operator.union] = form.options
+    if op.attributes and tfl_file.OPERATOR in op.attributes:
         result.update(tfl_file.from_dictionary("Operator", op.attributes[tfl_file.OPERATOR]))
     return result
 
 
-def _call(code: int, operands: Sequence[tuple[int, Operand]], results: Sequence[tuple[int, Operand]]) -> dict[str, Any]:
-    return {
-        "opcode_index": code,
-        "inputs": tuple([index for index, _ in operands]),
-        "outputs": tuple([index for index, _ in results]),
-    }
-
-
-def _custom(
-    op: tfl.TFLOp, codes: OperatorCodes, operands: Sequence[tuple[int, Operand]], results: Sequence[tuple[int, Operand]]
-) -> dict[str, Any]:
-    custom = tfl.python_value(op.properties[tfl.CUSTOM_CODE])
-    result = _call(codes.use("CUSTOM", _CUSTOM, 1, custom), operands, results)
-    option = op.properties.get(tfl.CUSTOM_OPTION)
-    if option is not None:
-        result["custom_options"] = tfl.python_value(option)
-    return result
+def _apart(tensors: Sequence[tuple[int, Operand]]) -> tuple[tuple[int, ...], tuple[Operand, ...]]:
+    """Returns tensors' indices and their types."""
+    if not tensors:
+        return (), ()
+    indices, kinds = zip(*tensors, strict=True)
+    return indices, kinds

@@ -21,9 +21,13 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DictionaryAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite.operators import Operator
 from tfconvert.schema.tflite.versions import ABSENT, Operand
 
 _QUANTIZE = "quantize"
+_QUANTIZED, _SPARSE = tfl.PREFIX + tfl.PSEUDO_QCONST, tfl.PREFIX + tfl.PSEUDO_SPARSE_CONST
+_BESIDE = frozenset([tfl.PREFIX + name for name in tfl.BESIDE])
+_EXTERNAL = tfl.PREFIX + tfl.EXTERNAL_CONST
 _CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d")
 _ACTIVATION = "fused_activation_function"
 
@@ -32,6 +36,7 @@ _WEIGHTS = {"conv_2d": (1, 2), "depthwise_conv_2d": (1, 2), "fully_connected": (
 
 
 # What JAX's names of all ops of a program begin with.
+_PROGRAM_START = "jit("
 _PROGRAM = re.compile(r"^jit\([^()]*\)/")
 
 
@@ -90,7 +95,8 @@ class Naming(NamedTuple):
         """Returns the name of a location; empty if it has none."""
         if self.is_official:
             return ";".join(dict.fromkeys(nodes_of(location)))
-        return _PROGRAM.sub("", node_of(location))
+        name = node_of(location)
+        return _PROGRAM.sub("", name) if name.startswith(_PROGRAM_START) else name
 
     def operands(self, op: TFLOp) -> Iterable[tuple[int, Value]]:
         """Returns the operands in the order in which they are named, each with its position."""
@@ -109,7 +115,10 @@ USERS = Naming()
 
 
 class Names:
-    """The names that are taken in a subgraph, or in a file.
+    """The names of a subgraph's tensors, or of a file's.
+
+    Attributes:
+        taken: The names that are taken.
 
     Args:
         joint: The text between a name and the number that makes it unique.
@@ -117,16 +126,16 @@ class Names:
 
     def __init__(self, joint: str = "_") -> None:
         self._joint = joint
-        self._taken: set[str] = set()
+        self.taken: set[str] = set()
         self._next: dict[str, int] = {}
 
     def unique(self, wanted: str) -> str:
         """Returns a name, with a number appended if it is taken, and reserves it."""
         name = wanted
-        while name in self._taken:
+        while name in self.taken:
             number = self._next[wanted] = self._next.get(wanted, 0) + 1
             name = f"{wanted}{self._joint}{number}"
-        self._taken.add(name)
+        self.taken.add(name)
         return name
 
 
@@ -162,15 +171,14 @@ class Shared:
         self.naming = naming
         self.names = naming.empty()
         self.problems: list[Diagnostic] = []
-        # By identity, since types are interned and hashing one takes longer than all else here.
-        self._types: dict[int, tuple[Attribute, Operand, dict[str, Any]]] = {}
+        self._types: dict[Attribute, tuple[Operand, dict[str, Any], Attribute]] = {}
 
-    def tensor_type(self, value_type: Attribute) -> tuple[Operand, dict[str, Any]]:
-        """Returns a type as the version rules see it, and as fields of `Tensor`."""
-        known = self._types.get(id(value_type))
+    def tensor_type(self, value_type: Attribute) -> tuple[Operand, dict[str, Any], Attribute]:
+        """Returns a type as the version rules see it, as fields of `Tensor`, and its element type."""
+        known = self._types.get(value_type)
         if known is None:
-            known = self._types[id(value_type)] = (value_type, *self._describe(value_type))
-        return known[1], known[2]
+            known = self._types[value_type] = (*self._describe(value_type), types.element_of(value_type))
+        return known
 
     def _describe(self, value_type: Attribute) -> tuple[Operand, dict[str, Any]]:
         element = types.element_of(value_type)
@@ -232,7 +240,7 @@ class Subgraph:
         self._tensors: list[dict[str, Any]] = []
         self._operators: list[dict[str, Any]] = []
         self._index: dict[Value, tuple[int, Operand]] = {}
-        self._constants: dict[tuple[int, int], tuple[int, Operand]] = {}
+        self._constants: dict[tuple[int, Attribute], tuple[int, Operand]] = {}
         self._parts: dict[tuple[Constant, str], int] = {}
         self._names = shared.naming.empty()
         self._own_names: dict[str, str] = {}
@@ -257,8 +265,8 @@ class Subgraph:
             if not isinstance(op, tfl.TFLOp):
                 if op.name != "func.return":
                     self._refuse(op)
-            elif (op_name := op.op_name) not in tfl.BESIDE:
-                self._operator(op, op_name, reserved, subgraph)
+            elif op.name not in _BESIDE:
+                self._operator(op, op.operator, reserved, subgraph)
         for position, value in enumerate(returned):
             self.outputs.append(self._returned(value, outputs[position] if position < len(outputs) else ""))
 
@@ -286,6 +294,11 @@ class Subgraph:
         """Returns a name that no other tensor of the file has, and records its name in the subgraph alone."""
         if self._exact:
             return name
+        taken, also = self._names.taken, self._shared.names.taken
+        if name not in taken and name not in also:
+            taken.add(name)
+            also.add(name)
+            return name
         own = self._names.unique(name)
         unique = self._shared.names.unique(own)
         if unique != own:
@@ -301,22 +314,20 @@ class Subgraph:
             buffer: Index of the buffer that holds its value, 0 if it is computed.
             carried: Fields that follow neither from the value's type nor from its place.
         """
-        operand, fields = self._shared.tensor_type(value.type)
+        operand, fields, element = self._shared.tensor_type(value.type)
         fields = {**fields, "name": name, "buffer": buffer} if buffer else {**fields, "name": name}
         if carried is not None:
             fields.update(self._carried_fields(carried))
             operand = Operand(operand.type, operand.shape, operand.scales, "sparsity" in fields)
         index = len(self._tensors)
         self._tensors.append(fields)
-        self._add_parts(fields, value.type, carried)
+        if isinstance(element, quant.BlockedType):
+            self._add_parts(fields, element, carried)
         entry = self._index[value] = (index, operand)
         return entry
 
-    def _add_parts(self, fields: dict[str, Any], value_type: Attribute, carried: Attribute | None) -> None:
+    def _add_parts(self, fields: dict[str, Any], element: quant.BlockedType, carried: Attribute | None) -> None:
         """Adds the tensors of scales and zero points that a type has, and refers to them in a tensor's fields."""
-        element = types.element_of(value_type)
-        if not isinstance(element, quant.BlockedType):
-            return
         blocks = element.data
         quantization = fields.get("quantization", {})
         details = {**quantization.get("details", ("", {}))[1], "block_size": blocks.block_size}
@@ -334,7 +345,7 @@ class Subgraph:
         key = (constant, str(own.get("name", name)))
         known = self._parts.get(key)
         if known is None:
-            operand, fields = self._shared.tensor_type(constant.type)
+            operand, fields, _ = self._shared.tensor_type(constant.type)
             buffer = self._shared.buffers.add(constant, operand.type)
             known = self._parts[key] = len(self._tensors)
             self._tensors.append({**fields, **own, "name": self._unique(key[1]), "buffer": buffer})
@@ -345,18 +356,20 @@ class Subgraph:
         fields = tfl_file.from_dictionary("Tensor", carried)
         return {**fields, "name": self._unique(fields["name"])} if fields.get("name") else fields
 
-    def _operator(self, op: tfl.TFLOp, op_name: str, reserved: dict[Value, str], subgraph: SubgraphIndex) -> None:
-        naming = self._shared.naming
+    def _operator(
+        self, op: tfl.TFLOp, operator: Operator | None, reserved: dict[Value, str], subgraph: SubgraphIndex
+    ) -> None:
+        assert operator is not None
+        naming, op_name = self._shared.naming, operator.name
         name = str(tfl.attribute(op, tfl.CUSTOM_CODE)) if op_name == tfl.CUSTOM else op_name.upper()
-        builtin = op.operator
-        variables = builtin.variables if builtin is not None else ()
-        operands = [_ABSENT] * len(op.operands)
+        variables = operator.variables
+        operands, index = [_ABSENT] * len(op.operands), self._index
         for position, value in naming.operands(op):
-            entry = self._index.get(value)
-            if position in variables and self._is_new_state(value):
+            entry = index.get(value)
+            if variables and position in variables and self._is_new_state(value):
                 entry = self._state(op, value, entry)
             elif entry is None:
-                entry = self._constant(value, name, op, position)
+                entry = self._constant(value, name, op, position, position in variables)
             operands[position] = entry
         if op_name == "transpose_conv":
             # Its kernel decides by the number of operands whether there is a bias.
@@ -367,13 +380,13 @@ class Subgraph:
         wanted = naming.operator(op)
         results = []
         for position, result in enumerate(op.results):
-            if tfl.is_absent(result):
+            if result.type is tfl.NONE_TYPE:
                 results.append(_ABSENT)
                 continue
             name = reserved.get(result) or self._unique(f"{wanted}:{position}" if position else wanted)
-            results.append(self._add(result, name, 0, _carried(op, position)))
-        tree = operators.tree(op, self._shared.codes, operands, results, subgraph)
-        if tfl_file.INTERMEDIATES in op.attributes:
+            results.append(self._add(result, name, 0, _carried(op, position) if op.attributes else None))
+        tree = operators.tree(op, operator, self._shared.codes, operands, results, subgraph)
+        if op.attributes and tfl_file.INTERMEDIATES in op.attributes:
             tree["intermediates"] = self._intermediates(op)
         self._operators.append(tree)
 
@@ -425,36 +438,45 @@ class Subgraph:
                 continue
             fields = self._carried_fields(item)
             indices.append(len(self._tensors))
-            self._tensors.append({"name": "", **self._shared.tensor_type(value_type)[1], **fields})
-            self._add_parts(self._tensors[-1], value_type, item)
+            _, own, element = self._shared.tensor_type(value_type)
+            self._tensors.append({"name": "", **own, **fields})
+            if isinstance(element, quant.BlockedType):
+                self._add_parts(self._tensors[-1], element, item)
         return tuple(indices)
 
     def _constant(
-        self, value: Value, user: str, user_op: tfl.TFLOp | None = None, position: int = 0
+        self, value: Value, user: str, user_op: tfl.TFLOp | None = None, position: int = 0, is_state: bool = False
     ) -> tuple[int, Operand]:
-        """Returns the tensor of an operand that no operator computes."""
+        """Returns the tensor of an operand that no operator computes.
+
+        Args:
+            value: The operand.
+            user: The name of the operator that uses it.
+            user_op: The operator.
+            position: The operand's index.
+            is_state: Whether the operator overwrites it.
+        """
         if tfl.is_absent(value):
             return _ABSENT
         op = value.owner
-        if isinstance(op, tfl.TFLOp) and op.op_name == tfl.EXTERNAL_CONST:
+        if isinstance(op, tfl.TFLOp) and op.name == _EXTERNAL:
             return self._add(value, self._unique(self._name_of(value)), 0, _carried(op, 0))
         constant = _held(value)
         if constant is None:
             self._shared.problems.append(_without_value(op, user))
             return _ABSENT
         assert isinstance(op, Operation)
-        variables = user_op.operator.variables if user_op is not None and user_op.operator is not None else ()
-        if position in variables or tfl_file.IS_VARIABLE in op.attributes:
+        if is_state or (op.attributes and tfl_file.IS_VARIABLE in op.attributes):
             # A file's own variable is zero at first; the runtime allocates it.
             entry = self._add(value, self._unique(self._name_of(value)), 0, _carried(op, 0))
             self._tensors[entry[0]]["is_variable"] = True
             return entry
         buffer = self._buffer(constant, value, user)
-        known = None if self._exact else self._constants.get((buffer, id(value.type)))
+        known = None if self._exact else self._constants.get((buffer, value.type))
         if known is None:
             wanted = self._shared.naming.constant(op.location, user_op, position)
-            known = self._add(value, self._unique(wanted), buffer, _carried(op, 0))
-        self._constants[buffer, id(value.type)] = self._index[value] = known
+            known = self._add(value, self._unique(wanted), buffer, _carried(op, 0) if op.attributes else None)
+        self._constants[buffer, value.type] = self._index[value] = known
         return known
 
     def _buffer(self, constant: Constant, value: Value, user: str) -> int:
@@ -507,7 +529,7 @@ class Subgraph:
 def _whole(value: Value) -> Constant | None:
     """Returns the contents of a constant's buffer if those are all its elements, quantised or not."""
     op = value.owner
-    if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_QCONST:
+    if isinstance(op, tfl.TFLOp) and op.name == _QUANTIZED:
         stored = op.properties.get("value")
         return stored if tensor_data.is_constant(stored) else None
     return tensor_data.constant_of(value)
@@ -516,7 +538,7 @@ def _whole(value: Value) -> Constant | None:
 def _held(value: Value) -> Constant | None:
     """Returns the contents of a constant's buffer; of a sparse one only the stored elements."""
     op = value.owner
-    if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_SPARSE_CONST:
+    if isinstance(op, tfl.TFLOp) and op.name == _SPARSE:
         stored = op.properties.get("value")
         return stored if tensor_data.is_constant(stored) else None
     return _whole(value)

@@ -27,7 +27,7 @@ from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.types import NONE
-from tfconvert.schema.ir.values import Value
+from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.kernels import type_form
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
@@ -55,6 +55,8 @@ CONSTANTS = HELD | {EXTERNAL_CONST}
 
 BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_VALUE)
 """Ops that are not operators of the runtime."""
+
+_CONSTANTS = frozenset([PREFIX + name for name in CONSTANTS])
 
 # Attributes by which the official converter marks changes that it may undo; not options of an operator.
 _MARKS = frozenset({"volatile"})
@@ -270,7 +272,7 @@ def class_of(name: str) -> type[TFLOp] | None:
 
 
 @cache
-def _full(name: str) -> str:
+def full_name(name: str) -> str:
     """Returns the full name of an op: all ops of a name share one string, whose hash is known."""
     if not is_known(name):
         raise KeyError(name)
@@ -319,12 +321,17 @@ def build(
         location: The location of the op.
         attributes: All other attributes.
     """
+    return TFLOp(full_name(name), operands, result_types, to_properties(name, properties), attributes, (), location)
+
+
+def to_properties(name: str, values: Mapping[str, attrs.Value] | None) -> dict[str, Attribute]:
+    """Returns the properties of an op of a name without `tfl.` for Python values or attributes."""
     converted: dict[str, Attribute] = {}
-    if properties:
+    if values:
         fields = option_fields(name)
-        for key, value in properties.items():
+        for key, value in values.items():
             converted[key] = value if isinstance(value, Attribute) else to_attribute(fields[key], value)
-    return TFLOp(_full(name), operands, result_types, converted, attributes, (), location)
+    return converted
 
 
 def constant(
@@ -429,8 +436,7 @@ def has_side_effects(op: Operation) -> bool:
 
 def is_constant(value: Value) -> bool:
     """Returns whether a value is known before the model runs."""
-    owner = value.owner
-    return isinstance(owner, Operation) and owner.name.removeprefix(PREFIX) in CONSTANTS
+    return type(value) is OpResult and value.op.name in _CONSTANTS
 
 
 def is_node(op: Operation) -> bool:

@@ -168,6 +168,22 @@ class Operation:
         self._operands += values
         self._uses += uses_of(self, values)
 
+    def turn_into(self, kind: type[Operation], name: str, properties: dict[str, Attribute]) -> None:
+        """Makes another op of this one: operands, results, location and place stay, its own attributes do not.
+
+        Args:
+            kind: The other op's class, which has no fields of its own either.
+            name: The other op's name.
+            properties: Its properties, which become the op's own.
+        """
+        self.__class__ = kind
+        self.name = name
+        self.properties = properties
+        if self.attributes:
+            self.attributes = {}
+        for result in self.results:
+            result.name_hint = None
+
     def drop_operands(self) -> None:
         if self._uses:
             unlink_all(self._operands, self._uses)
@@ -188,15 +204,19 @@ class Operation:
         The current op may be erased or moved; ops inserted right after it are not visited.
         """
         yield self
-        pending = [_ops_inside(self)] if self.regions else []
+        # Blocks that aren't begun, and the next ops of those that are.
+        pending: list[Block | Operation | None] = _blocks_of(self)
         while pending:
-            for op in pending[-1]:
+            first = pending.pop()
+            op = first.first_op if isinstance(first, Block) else first
+            while op is not None:
+                following = op.next_op
                 yield op
                 if op.regions:
-                    pending.append(_ops_inside(op))
+                    pending.append(following)
+                    pending += _blocks_of(op)
                     break
-            else:
-                pending.pop()
+                op = following
 
     # Position.
 
@@ -267,8 +287,9 @@ class Operation:
         return f"<{self.name}, {len(self._operands)} operands, {len(self.results)} results>"
 
 
-def _ops_inside(op: Operation) -> Iterator[Operation]:
-    return (inner for region in op.regions for block in list(region.blocks) for inner in block.ops)
+def _blocks_of(op: Operation) -> list[Block | Operation | None]:
+    """Returns the blocks in an op's regions, the first one last."""
+    return [block for region in reversed(op.regions) for block in reversed(region.blocks)]
 
 
 class _Cloning:

@@ -137,29 +137,40 @@ def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool], alignment
         alignment: The alignment of tensors.
     """
     get: Callable[[Any, str], Any] = dict.get if isinstance(subgraph, dict) else View.__getitem__
+    known: dict[tuple[object, object], int] = {}
     sizes = [
-        0 if get(tensor, "is_variable") or is_constant(tensor) else _size(tensor, get, alignment)
+        0 if get(tensor, "is_variable") or is_constant(tensor) else _size(tensor, get, alignment, known)
         for tensor in get(subgraph, "tensors") or ()
     ]
-    steps = [
-        Step(
-            _indices(get(each, "inputs"), sizes),
-            [*_indices(get(each, "outputs"), sizes), *_indices(get(each, "intermediates"), sizes)],
-        )
-        for each in get(subgraph, "operators") or ()
-    ]
+    steps = []
+    for each in get(subgraph, "operators") or ():
+        results = _indices(get(each, "outputs"), sizes)
+        if (intermediates := get(each, "intermediates")) is not None:
+            results = [*results, *_indices(intermediates, sizes)]
+        steps.append(Step(_indices(get(each, "inputs"), sizes), results))
     return Schedule(sizes, steps, _indices(get(subgraph, "inputs"), sizes), _indices(get(subgraph, "outputs"), sizes))
 
 
-def _size(tensor: Table, get: Callable[[Any, str], Any], alignment: int) -> int:
+def _size(
+    tensor: Table, get: Callable[[Any, str], Any], alignment: int, known: dict[tuple[object, object], int]
+) -> int:
+    """Returns the bytes of a tensor; `known` has those of other types and shapes."""
     kind, shape = tensor.name("type") if isinstance(tensor, View) else tensor.get("type"), get(tensor, "shape")
-    return bytes_of(() if shape is None else [int(size) for size in shape], kind or "FLOAT32", alignment)
+    sizes = shape if isinstance(shape, tuple) else () if shape is None else tuple(map(int, shape))
+    found = known.get((kind, sizes))
+    if found is None:
+        found = known[kind, sizes] = bytes_of(sizes, kind or "FLOAT32", alignment)
+    return found
 
 
-def _indices(tensors: Sequence[int] | None, sizes: Sequence[int]) -> list[int]:
-    """Returns the tensors in a list that need memory."""
-    found = () if tensors is None else map(int, tensors)
-    return [tensor for tensor in found if 0 <= tensor < len(sizes) and sizes[tensor]]
+def _indices(tensors: Sequence[int] | None, sizes: Sequence[int]) -> Sequence[int]:
+    """Returns the tensors in a list, without those that are absent or don't exist."""
+    if tensors is None:
+        return ()
+    found = tensors if isinstance(tensors, tuple) else tuple(map(int, tensors))
+    if found and not 0 <= min(found) <= max(found) < len(sizes):
+        found = tuple([tensor for tensor in found if 0 <= tensor < len(sizes)])
+    return found
 
 
 _Placed = tuple[int, int, int, int]
@@ -174,7 +185,7 @@ def _placed(
     short: list[list[_Placed]] = [[] for _ in range(max(last, default=0) + 1)]  # By the operators that they live at.
     for tensor in order:
         size, begin, end = sizes[tensor], first[tensor], last[tensor]
-        others = [each for each in long if each[2] <= end and begin <= each[3]]
+        others = [each for each in long if each[2] <= end and begin <= each[3]] if long else []
         now = short[begin : end + 1]
         for each in now:
             if each:

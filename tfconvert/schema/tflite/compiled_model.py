@@ -18,6 +18,8 @@ _OF_OPERATORS = (
     ("mutating_variable_inputs", "inputs that are marked as mutable"),
 )
 
+_DECIDING = frozenset({"is_variable", "variant_tensors", *(field for field, _ in _OF_OPERATORS)})
+
 _VARIANTS = ("VARIANT", TFLITE.enums["TensorType"]["VARIANT"])
 
 _HINT = "run it in the interpreter"
@@ -39,6 +41,8 @@ def compiled_model_note(subgraphs: Iterable[Table], operators: Sequence[str]) ->
     """
     found: dict[str, dict[str, None]] = {}
     for subgraph in subgraphs:
+        if isinstance(subgraph, dict) and not _may_be_refused(subgraph):
+            continue
         get: Callable[[Any, str], Any] = dict.get if isinstance(subgraph, dict) else View.__getitem__
         refused = _refused_tensors(get(subgraph, "tensors") or (), get)
         for reason in refused.values():
@@ -57,6 +61,14 @@ def compiled_model_note(subgraphs: Iterable[Table], operators: Sequence[str]) ->
     message = f"LiteRT's CompiledModel loads this file on no hardware: it has {' and '.join(sorted(found))}{where}"
     is_layer = any("_SEQUENCE_" in name for name in users)
     return Diagnostic(NO_COMPILED_MODEL, message, hint=_OF_LAYERS if is_layer else _HINT, severity=NOTE)
+
+
+def _may_be_refused(subgraph: dict[str, Any]) -> bool:
+    """Returns whether anything is in a subgraph that decides; large ones are checked faster as a whole."""
+    fields = set().union(*subgraph.get("tensors", ()), *subgraph.get("operators", ()))
+    if not fields.isdisjoint(_DECIDING):
+        return True
+    return not {tensor.get("type") for tensor in subgraph.get("tensors", ())}.isdisjoint(_VARIANTS)
 
 
 def _refused_tensors(tensors: Sequence[Table], get: Callable[[Any, str], Any]) -> dict[int, str]:

@@ -47,7 +47,7 @@ NOTED = frozenset(
 # The safe rank of an op that must be checked each time.
 _NEVER = -1
 
-OTHERS = frozenset((*tfl.BESIDE, tfl.CUSTOM))
+OTHERS = frozenset([tfl.PREFIX + name for name in (*tfl.BESIDE, tfl.CUSTOM)])
 """Ops that no kernel of the runtime computes."""
 
 

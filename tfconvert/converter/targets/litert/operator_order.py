@@ -68,8 +68,8 @@ def best_order(schedule: Schedule) -> list[int] | None:
     Args:
         schedule: The operators. Their tensors, some of which may take no memory, are all that orders them.
     """
-    smallest, bound = schedule.arena(), _lower_bound(schedule)
-    if smallest is None or smallest <= bound:
+    smallest = schedule.arena()
+    if smallest is None or smallest <= (bound := _lower_bound(schedule)):
         return None
     orders = _Orders(schedule)
     unchanged = best = list(range(len(schedule.steps)))

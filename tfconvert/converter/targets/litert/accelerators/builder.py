@@ -240,6 +240,7 @@ class Rewrite(NamedTuple):
         default: The element types of results, or their classes, for which it is made by default, whatever a file is
             for, if it adds no operator. Without any, it is for accelerators alone.
         adds: Whether the default may add operators, since it is more than twice as fast on the CPU.
+        producers: Full names of ops, one of which defines an operand where the function doesn't decline; any if empty.
     """
 
     name: str
@@ -248,6 +249,7 @@ class Rewrite(NamedTuple):
     benefit: int = 1
     default: Collection[Attribute | type[Attribute]] = ()
     adds: bool = False
+    producers: frozenset[str] = frozenset()
 
 
 def need_element(value: Value, *elements: Attribute) -> None:

@@ -15,7 +15,7 @@ from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Value
+from tfconvert.schema.ir.values import OpResult, Value
 
 # If the ops of a function are rewritten this many times on average, it counts as a cycle.
 _REWRITES_PER_OP = 32
@@ -110,7 +110,7 @@ class Candidate:
     def apply(self, rows: Sequence[Rewrite]) -> tuple[str, list[Operation]] | None:
         """Applies the first rewrite that helps; returns its name, and the ops that it may have made rewritable."""
         for row in rows:
-            if not self.is_due(row):
+            if not self.is_due(row) or not _is_fed(self.op, row.producers):
                 continue
             trial = Trial(self.op)
             build = AcceleratorBuilder(trial, is_default=self.is_default, as_integers=self.as_integers)
@@ -148,6 +148,11 @@ def _replaced(op: tfl.TFLOp) -> int:
                     gone.add(owner)
                     pending.append(owner)
     return len(gone)
+
+
+def _is_fed(op: Operation, names: frozenset[str]) -> bool:
+    """Returns whether an op of one of some names defines an operand; any op does if there are no names."""
+    return not names or not names.isdisjoint([value.op.name for value in op.operands if type(value) is OpResult])
 
 
 def _users(ops: Iterable[Operation]) -> list[Operation]:

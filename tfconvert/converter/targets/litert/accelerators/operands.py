@@ -35,7 +35,7 @@ from tfconvert.schema.ir.values import Value
 _COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 _ARITHMETIC = ("add", "div", "maximum", "minimum", "mul", "sub")
 _OF_INTEGERS = (*_ARITHMETIC, *_COMPARISONS, "floor_div", "floor_mod", "logical_and", "logical_or")
-_REDUCTIONS = frozenset(("mean", "sum", "reduce_max", "reduce_min", "reduce_prod"))
+_REDUCTIONS = frozenset(("tfl.mean", "tfl.sum", "tfl.reduce_max", "tfl.reduce_min", "tfl.reduce_prod"))
 
 # The maximum number of elements of a constant that is written in full.
 _MAX_FULL = 4096
@@ -74,7 +74,7 @@ def _number_in_dimensions(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     rank = len(shape_of(op.results[0]))
     value = next((each for each in op.operands if shape_of(each) == ()), None)
     owner = None if value is None else value.owner
-    if value is None or not isinstance(owner, tfl.TFLOp) or owner.op_name not in _REDUCTIONS:
+    if value is None or not isinstance(owner, tfl.TFLOp) or owner.name not in _REDUCTIONS:
         need(False, "no operand is reduced to a number")
     assert value is not None
     assert isinstance(owner, tfl.TFLOp)
@@ -118,11 +118,16 @@ def _rows_of_ones(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 _NUMBERS = (types.F32, types.I32)
 _ANY = (types.F32, types.I8, types.I32, types.I1)
+# What constant integers are computed with, and the results of comparing them.
+_INTEGERS = (types.I32, types.I1)
 
 REWRITES = (
-    *(Rewrite(f"{name}-of-constant-in-rank-4", name, _constant_of_integers, 9, _ANY) for name in _OF_INTEGERS),
+    *(Rewrite(f"{name}-of-constant-in-rank-4", name, _constant_of_integers, 9, _INTEGERS) for name in _OF_INTEGERS),
     Rewrite("choice-of-whole-constants", "select_v2", _constants_of_choice, 9, _ANY),
-    *(Rewrite(f"{name}-of-number-in-dimensions", name, _number_in_dimensions, 8, _NUMBERS) for name in _ARITHMETIC),
+    *(
+        Rewrite(f"{name}-of-number-in-dimensions", name, _number_in_dimensions, 8, _NUMBERS, producers=_REDUCTIONS)
+        for name in _ARITHMETIC
+    ),
     Rewrite("minus-itself-by-zero", "sub", _minus_itself, 7, (types.F32,)),
     Rewrite("product-of-rows-of-ones", "fully_connected", _rows_of_ones, 9, (types.F32,)),
     Rewrite("broadcast-by-product", "broadcast_to", _broadcast, 2, (types.F32,)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,18 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import INT32, LiteRTBuilder
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
 
 Pads = tuple[tuple[int, int], ...]
+Properties = tuple[tuple[str, Attribute], ...]
+
+# Maximum number of different convolutions that are remembered.
+_ENTRIES = 256
 
 
 def _channels_last(op: Operation) -> Failure | None:
@@ -51,7 +57,13 @@ def slides(op: Operation, names: Sequence[str], rank: int) -> Failure | None:
 
 
 def _windows(op: Operation, rank: int) -> Failure | None:
-    return slides(op, ("strides", "dilations"), rank)
+    return _windows_of(op.name, tuple(op.properties.items()), rank)
+
+
+# Networks repeat their convolutions.
+@lru_cache(_ENTRIES)
+def _windows_of(name: str, properties: Properties, rank: int) -> Failure | None:
+    return slides(Operation(name, properties=dict(properties)), ("strides", "dilations"), rank)
 
 
 def _rank(op: Operation, rank: int, operand: int = 0) -> Failure | None:
@@ -77,6 +89,11 @@ def _padded(op: Operation, emit: LiteRTBuilder) -> tuple[Value, str]:
     return (emit.pad(op.operands[0], pads) if any(map(any, pads)) else op.operands[0]), "VALID"
 
 
+@lru_cache(_ENTRIES)
+def _geometry_of(name: str, properties: Properties, padding: str, target: str) -> dict[str, Attribute]:
+    return tfl.to_properties(target, _geometry(Operation(name, properties=dict(properties)), padding))
+
+
 def _geometry(op: Operation, padding: str) -> dict[str, Any]:
     strides: Sequence[int] = tf.get(op, "strides")
     dilations: Sequence[int] = tf.get(op, "dilations") or (1,) * len(strides)
@@ -89,7 +106,14 @@ def _geometry(op: Operation, padding: str) -> dict[str, Any]:
 
 
 def _zero_bias(emit: LiteRTBuilder, channels: int) -> Value:
-    return emit.constant(np.zeros(channels, np.float32))
+    # Large ones are not compared by value, so that each has to be a constant of its own.
+    zeros = _zeros(channels) if 4 * channels <= tensor_data.SMALL else np.zeros(channels, np.float32)
+    return emit.constant(zeros)
+
+
+@lru_cache(_ENTRIES)
+def _zeros(channels: int) -> tensor_data.Constant:
+    return tensor_data.of_array(np.zeros(channels, np.float32))
 
 
 def _conv_2d_constraint(op: Operation) -> Failure | None:
@@ -101,12 +125,13 @@ def _conv_2d_constraint(op: Operation) -> Failure | None:
     return _rank(op, 4) or _windows(op, 4)
 
 
-def _conv_2d(op: Operation, emit: LiteRTBuilder) -> Value:
+def _conv_2d(op: Operation, emit: LiteRTBuilder) -> None:
     image, padding = _padded(op, emit)
     filters = types.shape_of(op.operands[1].type)
     assert filters is not None
     operands = (image, emit.transpose(op.operands[1], (3, 0, 1, 2)), _zero_bias(emit, filters[3]))
-    return emit.tfl("conv_2d", operands, op.results[0].type, _geometry(op, padding))
+    properties = _geometry_of(op.name, tuple(op.properties.items()), padding, "conv_2d")
+    emit.turn_into("conv_2d", dict(properties), operands)
 
 
 def _depthwise_constraint(op: Operation) -> Failure | None:

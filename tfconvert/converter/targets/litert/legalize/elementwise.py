@@ -14,12 +14,13 @@ from tfconvert.converter.targets.litert.legalize.entry import (
     tflite_name,
 )
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _NONE = {"fused_activation_function": "NONE"}
 _FLOAT = "f32"
+_TFL_CONSTANT = tfl.PREFIX + tfl.PSEUDO_CONST
 _CASTABLE = frozenset(
     ("f32", "f64", "f16", "bf16", "i64", "i32", "i16", "ui16", "ui32", "i8", "ui8", "i1", "complex<f32>")
 )
@@ -118,9 +119,20 @@ def _constant_constraint(op: Operation) -> Failure | None:
     return None if tflite_name(types.element_of(op.results[0].type)) else Failure("LiteRT has no such element type")
 
 
-def _constant(op: Operation, emit: LiteRTBuilder) -> Value:
+def _constant(op: Operation, emit: LiteRTBuilder) -> None:
     value: Any = op.properties["value"]
-    return emit.constant(value)
+    op.results[0].type = value.type
+    emit.turn_into(tfl.PSEUDO_CONST, {"value": value})
+
+
+def lower_constant(op: Operation) -> bool:
+    """Lowers a constant if LiteRT has its type, as the pattern for it does; returns whether it has."""
+    if _constant_constraint(op) is not None:
+        return False
+    value: Any = op.properties["value"]
+    op.results[0].type = value.type
+    op.turn_into(tfl.TFLOp, _TFL_CONSTANT, {"value": value})
+    return True
 
 
 def _squared_difference(op: Operation, emit: LiteRTBuilder) -> Value:
@@ -205,8 +217,10 @@ def _add_n(op: Operation, emit: LiteRTBuilder) -> Value:
     return total
 
 
+CONSTANT = Lowering("Const", "pseudo_const", _constant, constraint=_constant_constraint)
+
 ENTRIES: tuple[Entry, ...] = (
-    Lowering("Const", "pseudo_const", _constant, constraint=_constant_constraint),
+    CONSTANT,
     Lowering("Cast", "cast", _cast, constraint=_cast_constraint),
     Lowering(
         "Cast",

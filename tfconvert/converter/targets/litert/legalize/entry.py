@@ -7,14 +7,14 @@ ops come from the same place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.legalize.litert_builder import INT32, LiteRTBuilder
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -38,8 +38,19 @@ def tflite_name(element: Attribute) -> str:
 
 def element_of(op: Operation, operand: int = 0) -> str:
     """Returns the name of the element type of an operand, or of the first result if there is no such operand."""
-    value = op.operands[operand] if len(op.operands) > operand else op.results[0]
-    return element_name(types.element_of(value.type))
+    return element_name(_typed_element(op, operand))
+
+
+def _typed_element(op: Operation, operand: int) -> Attribute:
+    """Returns the element type of an operand, or of the first result if there is no such operand."""
+    operands = op.operands
+    return types.element_of((operands[operand] if len(operands) > operand else op.results[0]).type)
+
+
+@lru_cache(1024)
+def _takes(names: str, element: Attribute) -> bool:
+    """Returns whether an element type is among several, whose names are separated by spaces."""
+    return element_name(element) in names.split()
 
 
 def all_of(*constraints: Constraint) -> Constraint:
@@ -147,13 +158,16 @@ class BuiltinRow(NamedTuple):
 
     def pattern(self) -> Pattern[None]:
         """Returns the pattern of the entry."""
-        return Pattern(f"{self.op}-to-{self.target}", f"tf.{self.op}", self._match, self._rewrite, self.benefit)
+        is_plain = self.operands is None and not self.narrow
+        rewrite = self._rewrite
+        if is_plain and not any(isinstance(value, Attr | ResultType) for value in self.options.values()):
+            rewrite = _Turn(self.target, self.options)
+        return Pattern(f"{self.op}-to-{self.target}", f"tf.{self.op}", self._match, rewrite, self.benefit)
 
     def _match(self, op: Operation) -> Failure | None:
-        if self.types:
+        if self.types and not _takes(self.types, _typed_element(op, self.typed)):
             element = element_of(op, self.typed)
-            if element not in _split(self.types):
-                return Failure(f"tfl.{self.target} takes {self.types}, not {element}", self.types, element)
+            return Failure(f"tfl.{self.target} takes {self.types}, not {element}", self.types, element)
         if self.narrow:
             wide = next((index for index in self.narrow if not _fits(op.operands[index])), None)
             if wide is not None:
@@ -164,14 +178,33 @@ class BuiltinRow(NamedTuple):
         return self.constraint(op) if self.constraint is not None else None
 
     def _rewrite(self, op: Operation, match: None, rewriter: Rewriter) -> None:
-        emit = LiteRTBuilder(rewriter)
-        chosen = range(len(op.operands)) if self.operands is None else self.operands
-        operands = [emit.i32(op.operands[i]) if i in self.narrow else op.operands[i] for i in chosen]
+        operands = None
+        if self.narrow or self.operands is not None:
+            emit = LiteRTBuilder(rewriter)
+            chosen = range(len(op.operands)) if self.operands is None else self.operands
+            operands = [emit.i32(op.operands[i]) if i in self.narrow else op.operands[i] for i in chosen]
         options = {
             name: _option(op, value) if isinstance(value, Attr | ResultType) else value
             for name, value in self.options.items()
         }
-        rewriter.replace(emit.tfl_op(self.target, operands, [result.type for result in op.results], options))
+        properties = tfl.to_properties(self.target, options)
+        rewriter.turn_root_into(tfl.TFLOp, tfl.full_name(self.target), properties, operands)
+
+
+class _Turn:
+    """Makes the builtin of an op in place; its options don't depend on the op."""
+
+    __slots__ = ("_name", "_options", "_properties")
+
+    def __init__(self, target: str, options: Mapping[str, Any]) -> None:
+        self._name = tfl.PREFIX + target
+        self._options = options
+        self._properties: dict[str, Attribute] | None = None  # made for the first op
+
+    def __call__(self, op: Operation, match: None, rewriter: Rewriter) -> None:
+        if self._properties is None:
+            self._properties = tfl.to_properties(self._name.removeprefix(tfl.PREFIX), self._options)
+        rewriter.turn_root_into(tfl.TFLOp, self._name, {**self._properties})
 
 
 class Lowering(NamedTuple):
@@ -180,7 +213,7 @@ class Lowering(NamedTuple):
     Attributes:
         op: TensorFlow's op, `Conv2D`.
         becomes: Its replacement, for readers: the names of the builtins, or of the `tf` ops that are legalized next.
-        rewrite: Emits the replacement of the op; returns the new results.
+        rewrite: Emits the replacement of the op; returns the new results, or `None` if the op has become another.
         types: Element types that it takes as its first (or `typed`th) operand; empty for any.
         constraint: A further requirement.
         typed: The operand that `types` restricts.
@@ -191,7 +224,7 @@ class Lowering(NamedTuple):
 
     op: str
     becomes: str
-    rewrite: Callable[[Operation, LiteRTBuilder], Value | Sequence[Value]]
+    rewrite: Callable[[Operation, LiteRTBuilder], Value | Sequence[Value] | None]
     types: str = ""
     constraint: Constraint | None = None
     typed: int = 0
@@ -210,23 +243,19 @@ class Lowering(NamedTuple):
         return Pattern(self.pattern_name, f"tf.{self.op}", self._match, self._rewrite, self.benefit, note=note)
 
     def _match(self, op: Operation) -> Failure | None:
-        if self.types:
+        if self.types and not _takes(self.types, _typed_element(op, self.typed)):
             element = element_of(op, self.typed)
-            if element not in _split(self.types):
-                return Failure(f"it takes {self.types}, not {element}", self.types, element)
+            return Failure(f"it takes {self.types}, not {element}", self.types, element)
         return self.constraint(op) if self.constraint is not None else None
 
     def _rewrite(self, op: Operation, match: None, rewriter: Rewriter) -> None:
-        rewriter.replace(self.rewrite(op, LiteRTBuilder(rewriter)))
+        values = self.rewrite(op, LiteRTBuilder(rewriter))
+        if values is not None:
+            rewriter.replace(values)
 
 
 Entry = BuiltinRow | Lowering
 """An entry of a topic's table."""
-
-
-@cache
-def _split(names: str) -> frozenset[str]:
-    return frozenset(names.split())
 
 
 def _option(op: Operation, attr: Attr | ResultType) -> Any:

@@ -39,6 +39,9 @@ def _known(value: Value) -> Constant:
     return constant
 
 
+GATES = fake_quant.LAST
+"""The ops, one of which a model has if a pattern matches."""
+
 PATTERNS: tuple[Pattern[Value], ...] = tuple(
     Pattern(f"{name}-of-fake-quant", f"tf.{name}", _match, _rewrite, producers={0: fake_quant.LAST})
     for name in ("ExpandDims", "Reshape", "Squeeze", "Transpose")

@@ -19,7 +19,10 @@ from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Value
+from tfconvert.schema.ir.values import OpResult, Value
+
+GATES = frozenset({"tf.Erf", "tf.Erfc", "tf.Tanh"})
+"""The ops that compute it, one of which a model has if it has such a unit."""
 
 _HALF_ROOT = math.sqrt(0.5)
 _TANH_SCALE = math.sqrt(2 / math.pi)
@@ -30,6 +33,8 @@ _MAX_STEPS = 32
 _TOLERANCE = 1e-4
 _SUMS = ("tf.AddV2", "tf.Add")
 _PRODUCTS = ("tf.Mul", "tf.RealDiv", "tf.Neg")
+# One factor at least is from one of these ops.
+_INSIDE = frozenset((*_SUMS, *_PRODUCTS, "tf.Erfc"))
 
 
 class _Gelu(NamedTuple):
@@ -184,7 +189,8 @@ _NO = Failure("it is not a gaussian error linear unit")
 
 
 def _match(op: Operation) -> _Gelu | Failure:
-    if types.element_of(op.results[0].type) != types.F32:
+    owners = [operand.op.name for operand in op.operands if type(operand) is OpResult]
+    if _INSIDE.isdisjoint(owners) or types.element_of(op.results[0].type) != types.F32:
         return _NO
     for gate in _product(op.results[0])[1]:
         found = _gate(gate)

@@ -16,7 +16,8 @@ from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow
 from tfconvert.ops.index import MODULES
 from tfconvert.ops.registry import MODULE_OF, decompositions
 
-# A module has `ENTRIES`, or `PATTERNS` that recognise groups of ops; its ops are those that these start at.
+# A module has `ENTRIES`, or `PATTERNS` that recognise groups of ops; its ops are those that these start at. `GATES` are
+# other ops without which none of its patterns matches.
 _MODULES = (
     LazyModule("gelu"),
     LazyModule("fake_quant_layout"),
@@ -100,8 +101,13 @@ def _phases(modules: frozenset[LazyModule], families: frozenset[str]) -> Phases:
     loaded = TABLE.load(modules)
     groups = [getattr(file, "ENTRIES", ()) for file in loaded]
     groups += map(decomposed.lowerings, sorted(COMMON_FAMILIES | families))
-    return PatternSet(pattern for file in loaded for pattern in getattr(file, "PATTERNS", ())), PatternSet(
-        entry.pattern() for group in groups for entry in group
+    recognising = [file for file in loaded if hasattr(file, "PATTERNS")]
+    return (
+        PatternSet(
+            (pattern for file in recognising for pattern in file.PATTERNS),
+            (name for file in recognising for name in getattr(file, "GATES", [each.root for each in file.PATTERNS])),
+        ),
+        PatternSet(entry.pattern() for group in groups for entry in group),
     )
 
 

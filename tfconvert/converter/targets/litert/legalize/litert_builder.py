@@ -11,7 +11,7 @@ import numpy as np
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert import fake_quant
-from tfconvert.schema.dialects import dims, tensor_data, types
+from tfconvert.schema.dialects import dims, tensor_data, tfl, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -44,6 +44,10 @@ class LiteRTBuilder(TFLBuilder):
 
     def insert(self, op: Op) -> Op:
         return self.rewriter.insert(op)
+
+    def turn_into(self, name: str, properties: dict[str, Attribute], operands: Sequence[Value] | None = None) -> None:
+        """Makes a `tfl` op of the op that is rewritten, instead of replacing it; see `Rewriter.turn_root_into`."""
+        self.rewriter.turn_root_into(tfl.TFLOp, tfl.full_name(name), properties, operands)
 
     def i32(self, value: Value) -> Value:
         constant = None if types.element_of(value.type) == types.I32 else tensor_data.constant_of(value)

@@ -23,8 +23,8 @@ def _channels_last(op: Operation) -> Failure | None:
     return None if data_format in ("NHWC", "NDHWC") else Failure(f"data_format is {data_format}")
 
 
-def _bias_add(op: Operation, emit: LiteRTBuilder) -> Value:
-    return emit.tf("AddV2", op.operands, op.results[0].type)
+def _bias_add(op: Operation, emit: LiteRTBuilder) -> None:
+    emit.rewriter.turn_root_into(tf.TFOp, "tf.AddV2", {})
 
 
 def _inference(op: Operation) -> Failure | None:

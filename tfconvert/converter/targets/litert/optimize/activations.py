@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_number
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.declarative import own_rule
-from tfconvert.converter.rewrite.dsl import Op, attr, check, computed, constant, number, op, rest, tfl, value
+from tfconvert.converter.rewrite.dsl import Op, check, computed, constant, number, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import matching
@@ -61,15 +60,21 @@ _JOINED: Mapping[str, Mapping[str, str]] = {
     "tfl.relu_n1_to_1": {"NONE": "RELU_N1_TO_1", "RELU_N1_TO_1": "RELU_N1_TO_1"},
 }
 
-_BEFORE: Mapping[str, Any] = {matching.ACTIVATION: attr("before")}
-_SOURCE = op(CLAMPING, rest("operands"), **_BEFORE).element(np.float32).once().named("source")
-_COMBINE = check("the two activations don't combine into one", lambda root, before: before in _JOINED[root.name])
+_CLAMPING = frozenset(CLAMPING)
 
 
-def _fuse(rewriter: Rewriter, root: Operation, source: Operation, before: str) -> None:
-    # Written by hand, since this is the most frequent pattern.
-    options = {matching.ACTIVATION: attributes.string(_JOINED[root.name][before])}
-    rewriter.replace(rewriter.insert(rebuild(source, source.operands, [root.results[0].type], options)))
+# Written by hand, since this is the most frequent pattern.
+def _match_clamping(op: Operation) -> tuple[Operation, str] | Failure:
+    source = matching.sole_producer(op.operands[0], _CLAMPING)
+    if source is None or not matching.is_float(op.operands[0]):
+        return Failure("no op that clamps its result of 32-bit floats is before it, or it has other uses")
+    joined = _JOINED[op.name].get(matching.activation(source))
+    return Failure("the two activations don't combine into one") if joined is None else (source, joined)
+
+
+def _fuse(op: Operation, match: tuple[Operation, str], rewriter: Rewriter) -> None:
+    source, activation = match
+    rewriter.extend(source, {matching.ACTIVATION: attributes.string(activation)})
 
 
 # The maximum depth of nested products.
@@ -80,6 +85,11 @@ _INNER = {"tfl.maximum": frozenset({"tfl.minimum"}), "tfl.minimum": frozenset({"
 
 # Activations by their bounds. RELU_0_TO_1 is left out: XNNPACK doesn't support it, and two bounds are faster.
 _BETWEEN = {(0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
+
+
+# The ops that one factor of a hard swish is from at least.
+_IN_SWISH = frozenset({"tfl.add", "tfl.mul", "tfl.relu6"})
+_NO_SWISH = Failure("neither factor is relu6(x + 3) of the other")
 
 
 def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
@@ -93,6 +103,8 @@ def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
 
 
 def _match_hard_swish(op: Operation) -> Value | Failure:
+    if all(matching.producer(operand, _IN_SWISH) is None for operand in op.operands):
+        return _NO_SWISH
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("an activation follows, or the elements aren't 32-bit floats")
     factor, values = 1.0, []
@@ -107,7 +119,7 @@ def _match_hard_swish(op: Operation) -> Value | Failure:
     for gate, gated in (values, values[::-1]):
         if _is_shifted_relu6(gate, gated):
             return gated
-    return Failure("neither factor is relu6(x + 3) of the other")
+    return _NO_SWISH
 
 
 def _is_shifted_relu6(gate: Value, value: Value) -> bool:
@@ -193,7 +205,7 @@ def _prelu(name: str, negative: Op) -> Pattern[Any]:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *tuple(own_rule(f"fuse-{root[4:]}", op(root, _SOURCE), _fuse, where=[_COMBINE], benefit=1) for root in ACTIVATIONS),
+    *(Pattern(f"fuse-{root[4:]}", root, _match_clamping, _fuse, producers={0: _CLAMPING}) for root in ACTIVATIONS),
     Pattern("hard-swish", "tfl.mul", _match_hard_swish, _rewrite_hard_swish, benefit=15, depth=5),
     Pattern("clamp-maximum", "tfl.maximum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),
     Pattern("clamp-minimum", "tfl.minimum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),

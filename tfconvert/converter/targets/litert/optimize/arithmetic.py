@@ -74,12 +74,22 @@ _MAX_MOVES = 3
 _NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}
 
 
+# The ops that define constants.
+_KNOWN = tensor_data.CONSTANT_OPS
+
+_NOT_CONSTANT = Failure("an operand is computed, or too large to read")
+_NOT_ONE_CONSTANT = Failure("not exactly one operand is constant")
+_NOT_NEUTRAL = Failure("it changes its operand")
+_NO_CHAIN = Failure("the other operand is not such an op with a constant, or is used elsewhere too")
+_NOT_ZERO = Failure("no factor is zeros of the result's shape")
+
+
 def _match_constant(op: Operation) -> Array | Failure:
     values = []
     for operand in op.operands:
         array = constant_array(operand)
         if array is None:
-            return Failure("an operand is computed, or too large to read")
+            return _NOT_CONSTANT
         values.append(array)
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("it has an activation, or elements other than 32-bit floats")
@@ -115,12 +125,12 @@ def _reciprocal(c: Array) -> Array | Failure:
 def _match_chain(op: Operation) -> tuple[Operation, Constant] | Failure:
     split = matching.with_constant(op)
     if split is None:
-        return Failure("not exactly one operand is constant")
+        return _NOT_ONE_CONSTANT
     value, constant = split
     source = matching.sole_producer(value, op.name)
     inner = None if source is None else matching.with_constant(source)
     if source is None or inner is None:
-        return Failure("the other operand is not such an op with a constant, or is used elsewhere too")
+        return _NO_CHAIN
     if not matching.is_plain(source) or not matching.is_float(value):
         return Failure("an activation is in between, or the elements aren't 32-bit floats")
     dims = matching.broadcast(matching.dims_of(constant), matching.dims_of(inner[1]))
@@ -140,9 +150,14 @@ def _rewrite_chain(op: Operation, match: tuple[Operation, Constant], rewriter: R
 
 def _match_neutral(op: Operation) -> Value | Failure:
     split = matching.with_constant(op)
-    if split is None or not matching.is_plain(op):
-        return Failure("not exactly one operand is constant, or an activation follows")
+    if split is None:
+        return _NOT_ONE_CONSTANT
     value, constant = split
+    neutral = _NEUTRAL[op.name]
+    if matching.first_float(constant) not in (None, neutral):
+        return _NOT_NEUTRAL
+    if not matching.is_plain(op):
+        return Failure("an activation follows")
     dims = matching.shape(value)
     if dims is None or dims != matching.shape(op.results[0]):
         return Failure("it broadcasts")
@@ -150,11 +165,11 @@ def _match_neutral(op: Operation) -> Value | Failure:
         return Failure("the constant is too large to read")
     if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
         return Failure("the constant would have to be read from a file")
-    array, neutral = tensor_data.to_array(constant), _NEUTRAL[op.name]
+    array = tensor_data.to_array(constant)
     # For most constants, the first element decides.
     if array.size and array.item(0) != neutral:
-        return Failure("it changes its operand")
-    return value if (array == neutral).all() else Failure("it changes its operand")
+        return _NOT_NEUTRAL
+    return value if (array == neutral).all() else _NOT_NEUTRAL
 
 
 def _rewrite_neutral(op: Operation, match: Value, rewriter: Rewriter) -> None:
@@ -170,7 +185,7 @@ def _match_zero(op: Operation) -> Value | Failure:
         constant = constant_array(other)
         if constant is not None and not constant.any():
             return other if _is_bounded(factor) else Failure("the other factor may be infinite")
-    return Failure("no factor is zeros of the result's shape")
+    return _NOT_ZERO
 
 
 def _is_bounded(value: Value) -> bool:
@@ -235,7 +250,10 @@ def _identity(matched: Op, *conditions: Check) -> Pattern[Any]:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, benefit=30) for root in _FOLDED),
+    *(
+        Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, 30, producers={0: _KNOWN})
+        for root in _FOLDED
+    ),
     *(_power(exponent, name) for exponent, name in _POWERS.items()),
     own_rule(
         "sub-to-add",

@@ -63,6 +63,9 @@ _MAX_RANK = 4
 _HIGHER: Mapping[str, int] = {"tfl.add": 6, "tfl.sub": 6, "tfl.mul": 6, "tfl.div": 5, "tfl.select_v2": 5}
 
 
+_NOT_BROADCAST = Failure("no operand is broadcast, or the other one isn't as large as the result")
+
+
 class _Broadcast(NamedTuple):
     """An operand that is broadcast: its position, and its defining op (of a constant, its number)."""
 
@@ -89,8 +92,12 @@ def _match_equal(op: Operation, dims: types.Shape) -> _Broadcast | Failure:
     """Matches a constant of equal elements, without reading it from a file."""
     for index, operand in enumerate(op.operands):
         constant = tensor_data.constant_of(operand)
-        if constant is None or matching.size_of(constant) < 2 or not tensor_data.is_small(constant):
+        if constant is None or (size := matching.size_of(constant)) < 2 or not tensor_data.is_small(constant):
             continue
+        if isinstance(constant, tensor_data.DenseElementsAttr):
+            width = len(constant.data) // size
+            if constant.data[:width] != constant.data[width : 2 * width]:
+                continue
         if types.from_mlir(types.element_of(operand.type)) is None or types.element_of(operand.type) == types.STRING:
             continue
         if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
@@ -99,7 +106,7 @@ def _match_equal(op: Operation, dims: types.Shape) -> _Broadcast | Failure:
         first = array.reshape(-1)[:1]
         if array.tobytes() == first.tobytes() * array.size and _shape(*_without(op, index)) == dims:
             return _Broadcast(index, first.reshape(()))
-    return Failure("no operand is broadcast, or the other one isn't as large as the result")
+    return _NOT_BROADCAST
 
 
 def _without(op: Operation, index: int) -> list[Value]:

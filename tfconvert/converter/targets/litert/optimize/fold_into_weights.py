@@ -159,23 +159,54 @@ def with_operands(op: Operation, changed: Mapping[int, Value], rewriter: Rewrite
     return operands
 
 
-def _bias(source: Operation, vector: Constant) -> Constant | Failure:
+def _extend(source: Operation, changed: Mapping[int, Value], rewriter: Rewriter) -> None:
+    """Replaces the root by its weighted op with other constants."""
+    last = max(changed)
+    if last >= len(source.operands):
+        source.set_operands(with_operands(source, {last: changed[last]}, rewriter))
+    for index, value in changed.items():
+        rewriter.set_operand(source, index, value)
+    # The root's own activation stays.
+    rewriter.extend(source, {matching.ACTIVATION: rewriter.root.properties.get(matching.ACTIVATION, matching.NONE)})
+
+
+class _Added(NamedTuple):
+    """A constant added to the result of a weighted op, and the bias that replaces it."""
+
+    source: Operation
+    addend: Value
+    bias: Constant
+
+
+_NOT_WEIGHTED = Failure("it isn't the sum of a constant and of an op with weights whose result has no other use")
+
+
+# Written by hand, since networks have as many of these as convolutions.
+def _match_added(op: Operation) -> _Added | Failure:
+    value, addend = op.operands
+    source = matching.sole_producer(value, NAMES)
+    if source is None or (constant := tensor_data.constant_of(addend)) is None:
+        value, addend = addend, value
+        source = matching.sole_producer(value, NAMES)
+        if source is None or (constant := tensor_data.constant_of(addend)) is None:
+            return _NOT_WEIGHTED
+    if not matching.is_plain(source) or not matching.is_float(value):
+        return Failure("the op with weights has an activation, or elements other than 32-bit floats")
+    vector = _vector(source, constant)
+    if isinstance(vector, Failure):
+        return vector
     bias, length = bias_of(source), channels(source)
     if isinstance(bias, Failure):
         return bias
     assert length is not None, "the vector's length comes from it"
-    return sum_of(bias, vector, length)
+    return _Added(source, addend, sum_of(bias, vector, length))
 
 
-def _add_to_bias(rewriter: Rewriter, root: Operation, source: Operation, bias: Constant) -> None:
+def _add_to_bias(op: Operation, match: _Added, rewriter: Rewriter) -> None:
+    source, addend, bias = match
     index = OPS[source.name].bias
-    addend = next(value for value in root.operands if value.owner is not source)
     old = [value for value in source.operands[index : index + 1] if tensor_data.constant_of(value) is not None]
-    value = matching.insert_constant(rewriter, bias, *old, addend)
-    operands = with_operands(source, {index: value}, rewriter)
-    # The addition's own activation stays.
-    options = {matching.ACTIVATION: root.properties.get(matching.ACTIVATION, matching.NONE)}
-    rewriter.replace(rewriter.insert(rebuild(source, operands, [root.results[0].type], options)))
+    _extend(source, {index: matching.insert_constant(rewriter, bias, *old, addend)}, rewriter)
 
 
 def _can_scale(source: Operation, vector: Constant) -> bool | Failure:
@@ -215,10 +246,7 @@ def _scale(rewriter: Rewriter, root: Operation, source: Operation, vector: Const
         old = source.operands[layout.bias]
         product = tensor_data.defer("mul", (bias, vector), matching.dims_of(bias))
         changed[layout.bias] = matching.insert_constant(rewriter, product, old, factor)
-    operands = with_operands(source, changed, rewriter)
-    options = {matching.ACTIVATION: root.properties.get(matching.ACTIVATION, matching.NONE)}
-    fused = rebuild(source, operands, [root.results[0].type], options)
-    rewriter.replace(rewriter.insert(fused))
+    _extend(source, changed, rewriter)
 
 
 def scale_filter(weights: Value, scale: Constant, axis: int) -> Constant:
@@ -233,6 +261,11 @@ def scale_filter(weights: Value, scale: Constant, axis: int) -> Constant:
 
 _ROOTS = ("tfl.conv_2d", "tfl.depthwise_conv_2d", "tfl.fully_connected")
 _PADS = frozenset({"tfl.pad"})
+_SCALED = frozenset({"tfl.mul", "tfl.pad"})
+
+_NOT_SCALED = Failure("the input isn't scaled, or used elsewhere too")
+_NOT_SHIFTED = Failure("no constant is added to the input, or it is used elsewhere too")
+_IN_FEW_GROUPS = Failure("there isn't one input channel a group")
 
 _MAX_SHIFT = 1 << 13
 # The maximum factor by which a shift may grow before a scale, to keep the precision of 32-bit floats.
@@ -260,6 +293,8 @@ class _Scaled(NamedTuple):
 def _match_scale(op: Operation) -> _Scaled | Failure:
     layout = OPS[op.name]
     source = op.operands[layout.data]
+    if matching.producer(source, _SCALED) is None:
+        return _NOT_SCALED
     if float_filter(op) is None:
         return Failure("the filter is computed, or quantised")
     pad = matching.sole_producer(source, _PADS)
@@ -272,7 +307,7 @@ def _match_scale(op: Operation) -> _Scaled | Failure:
         value = addend[0]
     mul = matching.sole_producer(value, "tfl.mul")
     if mul is None or not matching.is_plain(mul) or not matching.is_float(value):
-        return Failure("the input isn't scaled, or used elsewhere too")
+        return _NOT_SCALED
     factor = _factor(op, mul)
     if isinstance(factor, Failure):
         return factor
@@ -355,7 +390,7 @@ def _match_shift(op: Operation) -> _Shifted | Failure:
     add = matching.sole_producer(source, "tfl.add")
     split = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
     if add is None or split is None:
-        return Failure("no constant is added to the input, or it is used elsewhere too")
+        return _NOT_SHIFTED
     weights, length = float_filter(op), channels(op)
     if weights is None or length is None or not matching.is_float(source):
         return Failure("the filter is computed, or not a tensor of 32-bit floats")
@@ -427,11 +462,16 @@ _OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_
 
 def _match(op: Operation) -> int | Failure:
     """Matches a depthwise convolution; returns the number of output channels per input channel."""
-    dims, weights = matching.shape(op.operands[0]), matching.shape(op.operands[1])
-    if dims is None or weights is None or len(dims) != 4 or len(weights) != 4:
-        return Failure("the shapes aren't known")
-    if weights[3] != 1 or dims[3] < 2 or weights[0] % dims[3]:
-        return Failure("there isn't one input channel a group")
+    weights = matching.shape(op.operands[1])
+    if weights is None or len(weights) != 4:
+        return Failure("the filter's shape isn't known")
+    if weights[3] != 1:
+        return _IN_FEW_GROUPS
+    dims = matching.shape(op.operands[0])
+    if dims is None or len(dims) != 4:
+        return Failure("the image's shape isn't known")
+    if dims[3] < 2 or weights[0] % dims[3]:
+        return _IN_FEW_GROUPS
     if fake_quant.constant_behind(op.operands[1]) is None:
         return Failure("the filter is computed")
     if dialect.attribute(op, "stride_h") != dialect.attribute(op, "stride_w"):
@@ -454,13 +494,7 @@ def _rewrite(op: Operation, match: int, rewriter: Rewriter) -> None:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    own_rule(
-        "fold-add-into-bias",
-        tfl.add(SOURCE, constant("c")).commutative(),
-        _add_to_bias,
-        where=[VECTOR, computed(_bias, "bias")],
-        benefit=20,
-    ),
+    Pattern("fold-add-into-bias", "tfl.add", _match_added, _add_to_bias, benefit=20),
     own_rule(
         "fold-mul-into-filter",
         tfl.mul(SOURCE, constant("c")).commutative(),

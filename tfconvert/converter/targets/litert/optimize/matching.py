@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 ACTIVATION = "fused_activation_function"
+_FLOAT = struct.Struct("<f")
+
 NONE = attributes.string("NONE")
 VALID = attributes.string("VALID")
 SAME = attributes.string("SAME")
@@ -80,6 +83,14 @@ def dims_of(constant: Constant) -> types.Shape:
 def size_of(constant: Constant) -> int:
     """Returns the number of a constant's elements."""
     return math.prod(dims_of(constant))
+
+
+def first_float(constant: Constant) -> float | None:
+    """Returns the first element of a small constant of 32-bit floats, without an array; `None` for others."""
+    if type(constant) is tensor_data.DenseElementsAttr and constant.type.element_type is types.F32 and constant.data:
+        first: float = _FLOAT.unpack_from(constant.data)[0]
+        return first
+    return None
 
 
 def axes(value: Value, dims: types.Shape | None) -> frozenset[int] | None:

@@ -62,7 +62,7 @@ class FitKernels:
         noted: list[Operation] = []
         for op in module.walk():
             if isinstance(op, tfl.TFLOp):
-                if op.op_name not in OTHERS and (problem := outcomes.problem(op)) is not None:
+                if op.name not in OTHERS and (problem := outcomes.problem(op)) is not None:
                     bad.append((op, problem))
                 if op.name in NOTED and _may_be_noted(op):
                     noted.append(op)

@@ -32,7 +32,7 @@ from tfconvert.converter.ir.edit import erase, replace_op, update_function_type
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.converter.targets.litert.legalize import legalizations
+from tfconvert.converter.targets.litert.legalize import elementwise, legalizations
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, functions_of
@@ -114,11 +114,17 @@ class Legalize:
         """Applies patterns; returns the needed ones, the remaining ops, and notes about float types."""
         notes: list[Diagnostic] = []
         functions = list(functions_of(module).values())
-        names = {op.name for op in module.walk()}
+        names, constants = _names_with_constants(module)
+        if constants:
+            applied[elementwise.CONSTANT.pattern_name] = constants
+        is_first = True
         while True:
             phases = legalizations.phases_for(names)
+            # What was lowered may have become what a pattern needs, but not before anything was.
+            needed = [each for each in phases if not (is_first and each.gates and each.gates.isdisjoint(names))]
+            is_first = False
             for function in functions:
-                for patterns in phases:
+                for patterns in needed:
                     applied += rewrite_greedily(function.body, patterns, _has_side_effects)
             left = [op for function in functions for op in _left_over(function)]
             names.update(op.name for op in left)
@@ -145,6 +151,17 @@ class Legalize:
             done += rewrite_greedily(function.body, patterns, _has_side_effects)
         applied += done
         return other_floats.notes(applied) if done else None
+
+
+def _names_with_constants(module: ModuleOp) -> tuple[set[str], int]:
+    """Returns the names of all ops; lowers constants on the way, which are the most frequent ops, and counts them."""
+    names: set[str] = set()
+    count = 0
+    for op in module.walk():
+        names.add(op.name)
+        if op.name == _CONSTANT and op.results[0].first_use is not None and elementwise.lower_constant(op):
+            count += 1
+    return names, count
 
 
 def _has_side_effects(op: Operation) -> bool:

@@ -47,5 +47,5 @@ class Optimize(GreedyPass):
     has_side_effects = staticmethod(tfl.has_side_effects)
 
     def own_patterns(self, module: ModuleOp, names: set[str]) -> PatternSet:
-        names.update(op.name for op in module.walk())
+        names |= {op.name for op in module.walk()}
         return optimizations.patterns_for(names)

@@ -49,6 +49,8 @@ from tfconvert.schema.ir.operation import Operation
 
 _ORDERED = "functions"
 
+_BESIDE = frozenset([tfl.PREFIX + name for name in tfl.BESIDE])
+
 _HANDLES = types.ResourceType | types.VariantType
 
 
@@ -63,17 +65,15 @@ class OrderOperators:
         """Rewrites the functions that users call; returns how many have another order."""
         if tfl_file.is_image(module):
             return NOTHING_DONE
-        called = {name for op in module.walk() for name in names(op)}
-        functions = [
-            function
-            for function in functions_of(module).values()
-            if not function.is_declaration and function.sym_name not in called
-        ]
+        functions = [function for function in functions_of(module).values() if not function.is_declaration]
+        if len(functions) > 1:
+            called = {name for op in module.walk() for name in names(op)}
+            functions = [function for function in functions if function.sym_name not in called]
         return PassResult.of({_ORDERED: sum(map(_order, functions))})
 
 
 def _order(function: FuncOp) -> bool:
-    operators = [op for op in function.body.block.ops if not (isinstance(op, tfl.TFLOp) and op.op_name in tfl.BESIDE)]
+    operators = [op for op in function.body.block.ops if op.name not in _BESIDE]
     terminator = operators.pop()
     if not _has_choice(operators) or any(op.regions or _uses_handles(op) for op in operators):
         return False
@@ -88,7 +88,7 @@ def _order(function: FuncOp) -> bool:
         op = operators[number]
         for value in op.operands:
             constant = value.owner
-            if isinstance(constant, tfl.TFLOp) and constant.op_name in tfl.BESIDE and constant not in is_placed:
+            if isinstance(constant, tfl.TFLOp) and constant.name in _BESIDE and constant not in is_placed:
                 is_placed.add(constant)
                 _move(constant, terminator)
         _move(op, terminator)
