@@ -139,6 +139,7 @@ EVERYTHING = [
     "unroll-loops",
     "cse",
     "merge-loop-variables",
+    "batch-major-loops",
     "canonicalize",
     "shape-inference",
     "prepare-control-flow",

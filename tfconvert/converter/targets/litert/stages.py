@@ -86,6 +86,11 @@ STAGES: Sequence[Stage] = (
     ),
     Stage("cse", "loop variables with equal initial values get the same one", (CONTROL_FLOW,)),
     Stage("merge-loop-variables", "variables with one initial value may be one variable", (LOOPS,)),
+    Stage(
+        "batch-major-loops",
+        "loops that became operators or steps are gone, and transposes are not yet merged with other operators",
+        (LOOPS, ("tf.Transpose",)),
+    ),
     *USER_PATTERNS,
     Stage("prepare-control-flow", "shapes decide which conditions are booleans; LiteRT has no Case", (FUNCTIONAL,)),
     Stage(
