@@ -321,6 +321,9 @@ def _updates() -> Iterator[Trial]:
         for kind, wide, held in product(("f32", "i32"), ("i32", "i64"), (False, True)):
             operands = [data(kind, whole), data(kind, part), integers(begin, wide, constant=held)]
             yield Trial("DYNAMIC_UPDATE_SLICE", operands, [result_of(kind)])
+        for of_whole, of_part in ((True, False), (False, True), (True, True)):
+            operands = [data("f32", whole, constant=of_whole), data("f32", part, constant=of_part)]
+            yield Trial("DYNAMIC_UPDATE_SLICE", [*operands, integers(begin, constant=False)])
 
 
 def _one_hot(shape: Shape, *, axis: int = -1, wide: str = "i32", kind: str = "f32", on: Any = 1.0) -> Trial:

@@ -49,12 +49,16 @@ BOTH_AFTER = f"""%y = "tf.Transpose"(%out#1, %p) : ({TIME}, tensor<3xi32>) -> {B
   %a = "tf.Max"(%out#1, %sum) <{{keep_dims = true}}> : ({TIME}, tensor<2xi32>) -> tensor<1x1x3xf32>
   %z = "tf.AddV2"(%y, %a) : ({BATCH}, tensor<1x1x3xf32>) -> {BATCH}
   func.return %z : {BATCH}"""
+REVERSED_AFTER = f"""%r = "tf.ReverseV2"(%out#1, %axis) : ({TIME}, tensor<1xi32>) -> {TIME}
+  %y = "tf.Transpose"(%r, %p) : ({TIME}, tensor<3xi32>) -> {BATCH}
+  func.return %y : {BATCH}"""
 RETURNED = f"func.return %out#1 : {TIME}"
 
 # What is given and returned, what is before and after the loop, and how many transposes are left.
 CASES = {
     "read and written": (BATCH, BATCH, SWAP_BEFORE, SWAP_AFTER, 0),
     "read from the last step on": (BATCH, BATCH, REVERSED, SWAP_AFTER, 0),
+    "reversed afterwards": (BATCH, BATCH, REVERSED, REVERSED_AFTER, 0),
     "only written": (TIME, BATCH, OTHER, SWAP_AFTER, 0),
     "only read": (BATCH, TIME, SWAP_BEFORE, RETURNED, 0),
     "used in both orders": (BATCH, BATCH, SWAP_BEFORE, BOTH_AFTER, 1),

@@ -149,15 +149,19 @@ def _swapped(value: Value, before: Operation) -> Value | None:
         return None
     if _is_swap(owner):
         return owner.operands[0]
-    build = TFBuilder(before)
-    if owner.name == "tf.ReverseV2" and (axes := constant_ints(owner.operands[1])) is not None:
+    if owner.name == "tf.ReverseV2" and (axes := _swapped_axes(owner)) is not None:
         source = _swapped(owner.operands[0], before)
-        if source is None or any(axis < 0 for axis in axes):
-            return None
-        return build.tf(
-            "ReverseV2", (source, build.ints([1 - axis if axis < 2 else axis for axis in axes])), source.type
-        )
+        build = TFBuilder(before)
+        return None if source is None else build.tf("ReverseV2", (source, build.ints(axes)), source.type)
     return None
+
+
+def _swapped_axes(reversal: Operation) -> list[int] | None:
+    """Returns the axes of a reversal after the first two have been swapped, `None` if they aren't known."""
+    axes = constant_ints(reversal.operands[1])
+    if axes is None or any(axis < 0 for axis in axes):
+        return None
+    return [1 - axis if axis < 2 else axis for axis in axes]
 
 
 def _swap_written(loop: Construct, index: int) -> bool:
@@ -167,13 +171,14 @@ def _swap_written(loop: Construct, index: int) -> bool:
     write = origin(returned(body)[index]).owner
     uses = list(result.uses)
     swaps = [use.operation for use in uses if _is_swap(use.operation)]
-    if not swaps or condition.args[index].first_use is not None:
+    reversals = [use.operation for use in uses if _is_swapped_reversal(use.operation)]
+    if not (swaps or reversals) or condition.args[index].first_use is not None:
         return False
     if not isinstance(write, Operation) or not _writes_row(write, argument) or not write.results[0].has_one_use():
         return False
-    start = _swapped_start(loop.given[index], loop.op)
     row = widened(write.operands[1])
-    if start is None or row is None:
+    start = None if row is None else _swapped_start(loop.given[index], loop.op)
+    if row is None or start is None:
         return False
     build = TFBuilder(write)
     pack = write.operands[2].owner
@@ -184,13 +189,25 @@ def _swap_written(loop: Construct, index: int) -> bool:
     write.set_operand(2, build.tf("Pack", (second, first, *rest), pack.results[0].type, {"axis": 0}))
     write.results[0].type = start.type
     _retype(loop, index, start)
-    if len(swaps) < len(uses):
+    others = [use for use in uses if use.operation not in swaps and use.operation not in reversals]
+    if others:
         as_before = TFBuilder(loop.op.next_op).transpose(result, _order(result))
-        for use in uses:
+        for use in others:
             use.operation.set_operand(use.index, as_before)
+    for op in reversals:
+        op.set_operand(1, TFBuilder(op).ints(_swapped_axes(op) or ()))
+        op.results[0].type = result.type
+        for swap in [use.operation for use in op.results[0].uses]:
+            replace_op(swap, op.results[0])
     for op in swaps:
         replace_op(op, result)
     return True
+
+
+def _is_swapped_reversal(op: Operation) -> bool:
+    """Returns whether an op reverses a tensor that only transposes of the first two axes use."""
+    is_swapped = op.name == "tf.ReverseV2" and all(_is_swap(use.operation) for use in op.results[0].uses)
+    return is_swapped and _swapped_axes(op) is not None
 
 
 def _writes_row(op: Operation, rows: Value) -> bool:
