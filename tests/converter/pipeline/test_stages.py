@@ -139,7 +139,7 @@ EVERYTHING = [
     "unroll-loops",
     "cse",
     "merge-loop-variables",
-    "batch-major-loops",
+    "loop-steps",
     "canonicalize",
     "shape-inference",
     "prepare-control-flow",

@@ -87,9 +87,9 @@ STAGES: Sequence[Stage] = (
     Stage("cse", "loop variables with equal initial values get the same one", (CONTROL_FLOW,)),
     Stage("merge-loop-variables", "variables with one initial value may be one variable", (LOOPS,)),
     Stage(
-        "batch-major-loops",
+        "loop-steps",
         "loops that became operators or steps are gone, and transposes are not yet merged with other operators",
-        (LOOPS, ("tf.Transpose",)),
+        (LOOPS, ("tf.StridedSlice", "tf.Transpose")),
     ),
     *USER_PATTERNS,
     Stage("prepare-control-flow", "shapes decide which conditions are booleans; LiteRT has no Case", (FUNCTIONAL,)),

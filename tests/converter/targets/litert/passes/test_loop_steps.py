@@ -1,11 +1,11 @@
-"""The pass `batch-major-loops`: which sequences loops read and write batch first, and which stay as they are."""
+"""The pass `loop-steps`: which steps loops read by index, and which sequences they read and write batch first."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.converter.pass_texts import FileCheck
-from tfconvert.converter.targets.litert.passes.batch_major_loops import BatchMajorLoops
+from tfconvert.converter.targets.litert.passes.loop_steps import LoopSteps
 
 # A loop over five steps of two sequences; the text before and after it differs.
 LOOP = """
@@ -72,21 +72,21 @@ def _loop(given: str, result: str, before: str, after: str, left: int, axis: int
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_transposes_are_saved(case: tuple[str, str, str, str, int], filecheck: FileCheck) -> None:
-    filecheck(BatchMajorLoops(), _loop(*case))
+    filecheck(LoopSteps(), _loop(*case))
 
 
 def test_other_axes_are_reversed_as_they_were(filecheck: FileCheck) -> None:
     text = _loop(BATCH, BATCH, REVERSED, SWAP_AFTER, 0, axis=2)
-    filecheck(BatchMajorLoops(), '// CHECK: dense<2> : tensor<1xi32>\n// CHECK: "tf.ReverseV2"' + text)
+    filecheck(LoopSteps(), '// CHECK: dense<2> : tensor<1xi32>\n// CHECK: "tf.ReverseV2"' + text)
 
 
 def test_rows_at_other_places_stay(filecheck: FileCheck) -> None:
-    filecheck(BatchMajorLoops(), _loop(TIME, BATCH, OTHER, SWAP_AFTER, 1, begin="%i"))
+    filecheck(LoopSteps(), _loop(TIME, BATCH, OTHER, SWAP_AFTER, 1, begin="%i"))
 
 
 def test_rows_that_are_read_in_the_loop_stay(filecheck: FileCheck) -> None:
     text = _loop(TIME, BATCH, OTHER, SWAP_AFTER, 1)
-    filecheck(BatchMajorLoops(), text.replace('"tf.GatherV2"(%x', '"tf.GatherV2"(%rows'))
+    filecheck(LoopSteps(), text.replace('"tf.GatherV2"(%x', '"tf.GatherV2"(%rows'))
 
 
 def test_rows_that_the_condition_reads_stay(filecheck: FileCheck) -> None:
@@ -95,7 +95,7 @@ def test_rows_that_the_condition_reads_stay(filecheck: FileCheck) -> None:
   %ok = "tf.Less"(%i, %size) : (tensor<i32>, tensor<i32>) -> tensor<i1>
   %all = "tf.LogicalAnd"(%0, %ok) : (tensor<i1>, tensor<i1>) -> tensor<i1>
   func.return %all : tensor<i1>"""
-    filecheck(BatchMajorLoops(), text.replace("func.return %0 : tensor<i1>", size))
+    filecheck(LoopSteps(), text.replace("func.return %0 : tensor<i1>", size))
 
 
 def test_a_filled_tensor_gets_its_sizes_in_the_other_order(filecheck: FileCheck) -> None:
@@ -109,4 +109,31 @@ def test_a_filled_tensor_gets_its_sizes_in_the_other_order(filecheck: FileCheck)
   %rows = "tf.Fill"(%sizes, %none) : (tensor<3xi32>, tensor<f32>) -> tensor<5x2x3xf32>"""
     stored = '%rows = "tf.Const"() <{value = dense<0.0> : tensor<5x2x3xf32>}> : () -> tensor<5x2x3xf32>'
     text = _loop(TIME, BATCH, OTHER, SWAP_AFTER, 0).replace(stored, "\n  ".join([*scalars, filled]))
-    filecheck(BatchMajorLoops(), '// CHECK: "tf.Fill"({{.*}} -> tensor<2x5x3xf32>' + text)
+    filecheck(LoopSteps(), '// CHECK: "tf.Fill"({{.*}} -> tensor<2x5x3xf32>' + text)
+
+
+GATHER = '%0 = "tf.GatherV2"(%x, %i, %zero) : (tensor<5x2x3xf32>, tensor<i32>, tensor<i32>) -> tensor<2x3xf32>'
+SLICE = """%begin = "tf.Pack"({index}) <{{axis = 0 : i64}}> : (tensor<i32>) -> tensor<1xi32>
+  %end = "tf.Pack"(%next) <{{axis = 0 : i64}}> : (tensor<i32>) -> tensor<1xi32>
+  %ones = "tf.Const"() <{{value = dense<1> : tensor<1xi32>}}> : () -> tensor<1xi32>
+  %0 = "tf.StridedSlice"(%x, %begin, %end, %ones) <{{begin_mask = 0 : i64, ellipsis_mask = 0 : i64, end_mask = 0 : i64,
+    new_axis_mask = 0 : i64, shrink_axis_mask = 1 : i64}}>
+    : (tensor<5x2x3xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<2x3xf32>"""
+
+
+def _sliced_loop(index: str) -> str:
+    text = _loop(BATCH, BATCH, SWAP_BEFORE, SWAP_AFTER, 0)
+    assert GATHER in text
+    return text.replace(GATHER, SLICE.format(index=index))
+
+
+def test_a_slice_at_the_counter_is_gathered(filecheck: FileCheck) -> None:
+    text = _sliced_loop("%i").replace("// CHECK-NOT:", '// CHECK-NOT: "tf.StridedSlice"\n// CHECK-NOT:')
+    filecheck(LoopSteps(), text)
+
+
+def test_a_slice_that_may_count_from_the_end_stays(filecheck: FileCheck) -> None:
+    text = _sliced_loop("%before").replace(
+        "%begin =", '%before = "tf.Sub"(%i, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>\n  %begin ='
+    )
+    filecheck(LoopSteps(), text.replace('// CHECK-NOT: "tf.Transpose"', '// CHECK: "tf.StridedSlice"'))

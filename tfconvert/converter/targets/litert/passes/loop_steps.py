@@ -1,4 +1,6 @@
-"""Pass `batch-major-loops`: loops read and write sequences batch first where transposes make them time-major.
+"""Pass `loop-steps`: loops read steps of sequences by their index, and sequences stay batch first.
+
+A slice at a loop's counter becomes a gather of one step, whose size LiteRT knows before it runs the loop.
 
 Keras transposes sequences before a recurrent layer's loop and after it. A step is as fast to read and to write along
 the second axis, so these transposes go. LiteRT's GPU accelerator also writes rows along the first axis of such tensors
@@ -75,25 +77,26 @@ from tfconvert.converter.ir.constants import constant_int, constant_ints
 from tfconvert.converter.ir.edit import erase_dead, replace_op, update_function_type
 from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.recurrence.scan import widened
+from tfconvert.converter.recurrence.scan import is_counter, sliced, widened
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Value
+from tfconvert.schema.ir.values import BlockArgument, Value
 
 
-class BatchMajorLoops:
-    """Swaps the first two axes of sequences that loops read or write step by step."""
+class LoopSteps:
+    """Simplifies how loops read and write sequences step by step."""
 
     __slots__ = ()
 
-    name: ClassVar[str] = "batch-major-loops"
+    name: ClassVar[str] = "loop-steps"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every loop whose functions have no other users; returns the numbers of swapped sequences."""
-        read = written = 0
+        """Rewrites every loop whose functions have no other users; returns the numbers of rewritten accesses."""
+        sliced_steps = read = written = 0
         for loop in own_loops(module):
+            sliced_steps += _gather_slices(loop)
             fixed = invariants(loop.functions[1].body.block)
             for index in range(len(loop.given)):
                 if index in fixed:
@@ -102,10 +105,32 @@ class BatchMajorLoops:
                     written += _swap_written(loop, index)
             for function in loop.functions:
                 update_function_type(function)
-        if read or written:
+        if sliced_steps or read or written:
             for function in functions_of(module).values():
                 erase_dead(function.body.block)
-        return PassResult.of({"read": read, "written": written})
+        return PassResult.of({"sliced": sliced_steps, "read": read, "written": written})
+
+
+# Elements that LiteRT gathers.
+_GATHERED = (types.F32, types.I32, types.I64, types.I1)
+
+
+def _gather_slices(loop: Construct) -> int:
+    """Replaces slices of one step at a counter by gathers, which don't accept negative indices; returns the number."""
+    body = loop.functions[1].body.block
+    count = 0
+    for op in list(body.ops):
+        step = sliced(op) if op.name == "tf.StridedSlice" else None
+        if step is None or types.element_of(op.results[0].type) not in _GATHERED:
+            continue
+        index = origin(step[0])
+        if not isinstance(index, BlockArgument) or index.block is not body:
+            continue
+        if is_counter(loop, body, index.index, returned(body)[index.index]):
+            operands = (op.operands[0], index, step[1])
+            replace_op(op, TFBuilder(op).tf("GatherV2", operands, op.results[0].type, {"batch_dims": 0}))
+            count += 1
+    return count
 
 
 def _swap_read(loop: Construct, index: int) -> bool:
