@@ -54,6 +54,7 @@ NAMES = [
     "cse",
     "fit-kernels",
     "separate-outputs",
+    "check-gpu",
     "order-operators",
 ]
 
@@ -172,6 +173,7 @@ EVERYTHING = [
     "verify-quantized",
     "sparse-weights",
     "outline-composites",
+    "check-gpu",
     "order-operators",
 ]
 
@@ -318,6 +320,7 @@ def test_weights_are_quantized_if_the_user_wants_it() -> None:
         "quantize-weights",
         "separate-outputs",
         "verify-quantized",
+        "check-gpu",
         "order-operators",
     ]
 

@@ -49,6 +49,26 @@ _SLOW = tuple(
     )
 )
 
+WRONG_ON_GPU = tuple(
+    f"tfl.{name}"
+    for name in (
+        "arg_max",
+        "atan2",
+        "batch_matmul",
+        "bitcast",
+        "cumsum",
+        "depth_to_space",
+        "dynamic_update_slice",
+        "mirror_pad",
+        "one_hot",
+        "reverse_v2",
+        "right_shift",
+        "space_to_depth",
+        "topk_v2",
+    )
+)
+"""Operators with forms that networks have by default, and that LiteRT's GPU accelerator computes wrongly."""
+
 # The settings for the storage of weights.
 _WEIGHTS = tuple(
     f"quantize.{name}"
@@ -179,5 +199,6 @@ STAGES: Sequence[Stage] = (
         "every pass before rewrites the operators that composites hide, or would have to know composites",
         only_with="writes_composites",
     ),
+    Stage("check-gpu", "the forms of operators are final", (WRONG_ON_GPU,), ("accelerators=accelerator",)),
     Stage("order-operators", "every pass before may add operators, or change the sizes of their results"),
 )
