@@ -54,7 +54,6 @@ NAMES = [
     "cse",
     "fit-kernels",
     "separate-outputs",
-    "check-gpu",
     "order-operators",
 ]
 
@@ -320,7 +319,6 @@ def test_weights_are_quantized_if_the_user_wants_it() -> None:
         "quantize-weights",
         "separate-outputs",
         "verify-quantized",
-        "check-gpu",
         "order-operators",
     ]
 

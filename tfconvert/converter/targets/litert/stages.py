@@ -54,7 +54,6 @@ WRONG_ON_GPU = tuple(
     for name in (
         "arg_max",
         "atan2",
-        "batch_matmul",
         "bitcast",
         "cumsum",
         "depth_to_space",

@@ -12,6 +12,7 @@ from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.accelerator_check import check
 from tfconvert.converter.targets.litert.accelerators import rewrites
 from tfconvert.converter.targets.litert.accelerators.builder import Rewrite
+from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.converter.targets.litert.passes.portable_forms import PortableForms
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
@@ -114,3 +115,19 @@ def test_tests_for_other_numbers_stay(number: float, bits: int) -> None:
     graph.returns(_is_negative_zero(graph, graph.inputs[0], number, bits))
     PortableForms().apply(graph.module)
     assert sorted(graph.names) == ["bitcast", "equal", "less", "logical_and"]
+
+
+@pytest.mark.parametrize("bias", [None, random(3)])
+def test_products_of_constants_are_constants(bias: np.ndarray | None, run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 3))
+    product = graph.op("fully_connected", random(2, 4), random(3, 4), bias, shape=(2, 3))
+    graph.returns(graph.op("add", graph.inputs[0], product))
+    x = random(2, 3)
+    (before,) = graph.run(run_tflite, [x])
+    assert check(graph.module, "gpu").obstacles[0].reason == "all its operands are constants"
+    FitAccelerators(["gpu"]).apply(graph.module)
+    verify(graph.module, with_relations=False)
+    assert "fully_connected" not in graph.names
+    assert not check(graph.module, "gpu").obstacles
+    (after,) = graph.run(run_tflite, [x])
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-6)
