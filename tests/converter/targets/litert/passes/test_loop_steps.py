@@ -39,6 +39,8 @@ func.func private @body(%i: tensor<i32>, %rows: tensor<5x2x3xf32>, %x: tensor<5x
 }}"""
 TIME, BATCH = "tensor<5x2x3xf32>", "tensor<2x5x3xf32>"
 SWAP_BEFORE = f'%seq = "tf.Transpose"(%x, %p) : ({BATCH}, tensor<3xi32>) -> {TIME}'
+PAIR_BEFORE = f"""%t = "tf.Transpose"(%x, %p) : ({TIME}, tensor<3xi32>) -> {BATCH}
+  %seq = "tf.Transpose"(%t, %p) : ({BATCH}, tensor<3xi32>) -> {TIME}"""
 REVERSED = f"""%t = "tf.Transpose"(%x, %p) : ({BATCH}, tensor<3xi32>) -> {TIME}
   %seq = "tf.ReverseV2"(%t, %axis) : ({TIME}, tensor<1xi32>) -> {TIME}"""
 OTHER = f'%seq = "tf.Identity"(%x) : ({TIME}) -> {TIME}'
@@ -60,6 +62,7 @@ CASES = {
     "read from the last step on": (BATCH, BATCH, REVERSED, SWAP_AFTER, 0),
     "reversed afterwards": (BATCH, BATCH, REVERSED, REVERSED_AFTER, 0),
     "only written": (TIME, BATCH, OTHER, SWAP_AFTER, 0),
+    "read after two transposes": (TIME, BATCH, PAIR_BEFORE, SWAP_AFTER, 2),
     "only read": (BATCH, TIME, SWAP_BEFORE, RETURNED, 0),
     "used in both orders": (BATCH, BATCH, SWAP_BEFORE, BOTH_AFTER, 1),
 }
