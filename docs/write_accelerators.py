@@ -56,14 +56,17 @@ for acceptance in model.report.acceptances:
 
 Every file gets the forms that accelerators take where that adds no operator and is no slower on the CPU: constants in
 the rank that the GPU reads right, one GATHER for a rotation, RESIZE_NEAREST_NEIGHBOR for pixels that are repeated,
-group normalizations in rank 4, and the like. The only operator that is added is a second GATHER: two of them take at
-most a third of the time of the MIRROR_PAD that they replace.
+group normalizations in rank 4, a quotient for the test for -0 before Keras' `argmax`, and the like. Loops of recurrent
+layers keep sequences batch first, which saves transposes: the GPU writes rows along the first axis to wrong places. The
+only operator that is added is a second GATHER: two of them take at most a third of the time of the MIRROR_PAD that they
+replace.
 
 Whatever needs more operators is written for the accelerators that `--accelerator` names, and only where one of them
 does not take an operator, or computes it wrongly: SLICE and RESHAPE for `x[:, 0]`, places as a vector for an embedding,
 an activation behind a transposed convolution, a reversal before and after a CUMSUM. Convert files that may run on a GPU
 with `--accelerator gpu`; of those that were converted without it, `tfconvert inspect --accelerator gpu` tells what the
-GPU would leave to the CPU, compute wrongly, or not load.
+GPU would leave to the CPU, compute wrongly, or not load. For some operators, such as ARG_MAX of ten classes, CUMSUM and
+the rows that a loop collects for `tf.scan`, the report notes it without being asked (`wrong-on-gpu`).
 
 ## Install what runs files
 

@@ -3,8 +3,9 @@
     python -m benchmarks.accelerator_probe gpu|intel|micro|ethos-u [--check] [--sample N] [--only OPERATOR ...]
         [--python PYTHON]
 
-With `--check` it tells where the table differs, and leaves it; with `--sample` of some forms only. Each form is tried
-on several numbers (`--rounds`), of which the worst outcome counts: some are right by chance.
+With `--check` it tells where the table differs, and leaves it; with `--sample` of some forms only. With `--only` the
+rows of other operators stay. Each form is tried on several numbers (`--rounds`), of which the worst outcome counts:
+some are right by chance.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         *(f"{count:6d} {outcome}" for outcome, count in Counter(each.outcome for each in found).most_common()), sep="\n"
     )
     if not options.sample and not options.check:
-        path.write_text(table_of(found, _release(kind, options.python), kind), "utf-8")
+        kept = Table(path.read_text("utf-8")) if options.only else None
+        path.write_text(table_of(found, _release(kind, options.python), kind, kept), "utf-8")
     differences = differing(Table(path.read_text("utf-8")), found)
     print(*differences, sep="\n")
     return 1 if differences else 0

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from benchmarks.accelerator_probe.judge import Found
-from tfconvert.schema.tflite.accelerators.acceptance import OK, OUTCOMES, Row, decisive
+from tfconvert.schema.tflite.accelerators.acceptance import OK, OUTCOMES, Row, Table, decisive
 from tfconvert.schema.tflite.accelerators.forms import ANY, CONDITIONS, conditions
 
 # The maximum number of conditions of a row.
@@ -140,9 +140,17 @@ def merged(by_operator: dict[str, Sequence[Row]]) -> list[str]:
     )
 
 
-def table_of(found: Iterable[Found], release: str, kind: str) -> str:
-    """Returns the text of a table."""
-    rows = {operator: rows_of(samples) for operator, samples in samples_of(found).items()}
+def table_of(found: Iterable[Found], release: str, kind: str, kept: Table | None = None) -> str:
+    """Returns the text of a table.
+
+    Args:
+        found: The outcomes.
+        release: What they were found with.
+        kind: The accelerator.
+        kept: A table whose rows stay for operators without outcomes.
+    """
+    rows = {} if kept is None else {operator: kept.rows(operator) for operator in kept.operators}
+    rows |= {operator: rows_of(samples) for operator, samples in samples_of(found).items()}
     head = (
         f"# {release}; written by `python -m benchmarks.accelerator_probe {kind}`.\n"
         "# Operators, conditions, outcome, signatures, what the accelerator says.\n"

@@ -167,11 +167,12 @@ def _packed() -> Iterator[Trial]:
                 for twins in ([pair[0]] * 2, [*pair, pair[0]]):
                     yield Trial("PACK", twins, [result_of(kind)], {"values_count": len(twins), "axis": axis})
             pair = [data("f32", shape), data("f32", shape, constant=True)]
-            yield Trial("PACK", pair, options={"values_count": 2, "axis": axis})
+            for operands in (pair, [*pair, pair[1]]):
+                yield Trial("PACK", operands, options={"values_count": len(operands), "axis": axis})
     yield Trial("PACK", [data("f32", (2, 3, 6))], options={"values_count": 1, "axis": 0})
-    yield Trial(
-        "PACK", [data("i32", ()), data("i32", (), constant=True)], [Result("i32")], {"values_count": 2, "axis": 0}
-    )
+    place, zero = data("i32", ()), data("i32", (), constant=True)
+    for operands in ([place, zero], [place, zero, zero], [zero, place, zero], [zero, zero, place, zero]):
+        yield Trial("PACK", operands, [Result("i32")], {"values_count": len(operands), "axis": 0})
 
 
 def _parts() -> Iterator[Trial]:
@@ -320,6 +321,9 @@ def _updates() -> Iterator[Trial]:
         for kind, wide, held in product(("f32", "i32"), ("i32", "i64"), (False, True)):
             operands = [data(kind, whole), data(kind, part), integers(begin, wide, constant=held)]
             yield Trial("DYNAMIC_UPDATE_SLICE", operands, [result_of(kind)])
+        for of_whole, of_part in ((True, False), (False, True), (True, True)):
+            operands = [data("f32", whole, constant=of_whole), data("f32", part, constant=of_part)]
+            yield Trial("DYNAMIC_UPDATE_SLICE", [*operands, integers(begin, constant=False)])
 
 
 def _one_hot(shape: Shape, *, axis: int = -1, wide: str = "i32", kind: str = "f32", on: Any = 1.0) -> Trial:
@@ -355,7 +359,9 @@ def _orders() -> Iterator[Trial]:
     yield Trial("RFFT2D", [data("f32", (1, 8, 8)), integers((8, 8))], [Result("complex64")])
     yield Trial("MATRIX_SET_DIAG", [data("f32", (3, 4)), data("f32", (3,))])
     for name in ("UNSORTED_SEGMENT_SUM", "UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN", "UNSORTED_SEGMENT_PROD"):
-        yield Trial(name, [data("f32", (4, 6)), integers((0, 1, 1, 0)), integers(2)])
+        for shape, is_constant in product(((4, 6), (4,)), (True, False)):
+            ids = integers((0, 1, 1, 0), constant=is_constant)
+            yield Trial(name, [data("f32", shape), ids, integers(2)])
     yield Trial("SPARSE_TO_DENSE", [integers([[0], [2]]), integers((4,)), data("f32", (2,)), floats(0.0)])
     boxes = [data("f32", (8, 4), 0.0), data("f32", (8,), 0.0), integers(4), floats(0.5), floats(0.0)]
     yield Trial("NON_MAX_SUPPRESSION_V4", boxes, [Result("i32"), Result("i32")])
@@ -406,8 +412,46 @@ def _images() -> Iterator[Trial]:
     yield Trial("DILATE", [data("f32", R4), integers((1, 2, 2, 1)), floats(0.0)])
 
 
+def _computed() -> Iterator[Trial]:
+    """Yields operators with a shape, an axis or a size that is computed: some have results of unknown sizes then."""
+
+    def known(values: Any) -> Tensor:
+        return integers(values, constant=False)
+
+    x, image = data("f32", (4, 6)), data("f32", IMAGE)
+    none = integers(np.zeros((2, 2)))
+    masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
+    ends = (known((1, 0)), integers((3, 6))), (integers((1, 0)), known((3, 6))), (known((1, 0)), known((3, 6)))
+    for begin, end in ends:
+        yield Trial("STRIDED_SLICE", [x, begin, end, integers((1, 1))], options=masks)
+    row = [x, known((1, 0)), known((2, 6)), integers((1, 1))]
+    yield Trial("STRIDED_SLICE", row, options={**masks, "shrink_axis_mask": 1, "begin_mask": 2, "end_mask": 2})
+    for begin, end in ((integers((1, 0)), known((2, 6))), (known((1, 0)), known((2, 6)))):
+        yield Trial("SLICE", [x, begin, end])
+    yield Trial("BATCH_TO_SPACE_ND", [data("f32", (4, 4, 4, 4)), known((2, 2)), none])
+    yield Trial("SPACE_TO_BATCH_ND", [image, known((2, 2)), none])
+    yield Trial("SPLIT", [known(1), x], [Result()] * 2, {"num_splits": 2})
+    yield Trial("SPLIT_V", [x, known((2, 4)), integers(1)], [Result()] * 2, {"num_splits": 2})
+    for name in ("ARG_MAX", "ARG_MIN"):
+        yield Trial(name, [x, known(1)], [Result("i32")], {"output_type": "INT32"})
+    for name in ("REDUCE_ALL", "REDUCE_ANY"):
+        yield Trial(name, [data("bool", (4, 6)), known((1,))], [Result("bool")], {"keep_dims": False})
+    yield Trial("SPARSE_TO_DENSE", [integers([[0], [2]]), known((4,)), data("f32", (2,)), floats(0.0)])
+    yield Trial("EXPAND_DIMS", [x, known(1)])
+    yield Trial("ONE_HOT", [_places(4, (3,)), known(4), floats(1.0), floats(0.0)], options={"axis": -1})
+    yield Trial("FILL", [known((4, 6)), floats(1.0)])
+    for dims in (known((4, 6)), integers((4, 6))):
+        yield Trial("FILL", [dims, floats(1.0, constant=False)])
+    yield Trial("MIRROR_PAD", [image, known(((0, 0), (1, 1), (1, 1), (0, 0)))], options={"mode": "REFLECT"})
+    yield Trial("REVERSE_V2", [x, known((0,))])
+    yield Trial("SCATTER_ND", [integers([[0], [2]]), data("f32", (2, 6)), known((4, 6))])
+    yield Trial("CUMSUM", [data("f32", (1, 2, 3, 4)), known(2)], options={"exclusive": False, "reverse": False})
+    yield Trial("BROADCAST_TO", [data("f32", (1, 6)), known((4, 6))])
+
+
 def trials() -> Iterator[Trial]:
     """Yields the forms."""
+    yield from _computed()
     yield from _pads()
     yield from _shapes()
     yield from _joins()

@@ -123,14 +123,15 @@ def draw(shape: Shape, low: float = -1.0, high: float = 1.0) -> Array:
 
 
 def data(kind: str, shape: Shape, low: float = -1.0, high: float = 1.0, *, constant: bool = False) -> Tensor:
-    """Returns an operand of a type: `i8` is quantized, integers are 1 to 4."""
+    """Returns an operand of a type: `i8` is quantized, integers are 1 to 4, or -4 to -1 if no number is positive."""
     if kind in ("i8", "u8", "i16"):
         scale, zero = {"i8": (SCALE, ZERO), "u8": (SCALE, 128), "i16": (1e-4, 0)}[kind]
         return Tensor(kind, draw(shape, low, high), (scale,), (zero,), is_constant=constant)
     if kind == "bool":
         return Tensor(kind, draw(shape) > 0, is_constant=constant)
     if kind in ("i32", "i64"):
-        return Tensor(kind, _RNG.integers(1, 5, tuple(shape)), is_constant=constant)
+        numbers = _RNG.integers(1, 5, tuple(shape))
+        return Tensor(kind, numbers if high > 0 else -numbers, is_constant=constant)
     return Tensor(kind, draw(shape, low, high), is_constant=constant)
 
 

@@ -124,7 +124,18 @@ def _last_step() -> Any:
     return keras.Model(sequence, layers.Dense(3)(x[:, -1]))
 
 
-_BY_DEFAULT: dict[str, Callable[[], Any]] = {"last-step": _last_step, "normalized": _normalized, "windows": _windows}
+def _classes() -> Any:
+    """The class of each pixel."""
+    image = layers.Input((8, 8, 3))
+    return keras.Model(image, ops.argmax(layers.Conv2D(8, 3, bias_initializer="normal")(image), -1))
+
+
+_BY_DEFAULT: dict[str, Callable[[], Any]] = {
+    "classes": _classes,
+    "last-step": _last_step,
+    "normalized": _normalized,
+    "windows": _windows,
+}
 
 
 @pytest.mark.parametrize("name", _BY_DEFAULT)
@@ -132,4 +143,51 @@ def test_whole_and_right_by_default(name: str) -> None:
     keras.utils.set_random_seed(0)
     (outcome,) = outcomes(bytes(tfconvert.convert(_BY_DEFAULT[name](), batch=1)), ["gpu"])
     assert outcome.is_whole, outcome.refused or outcome.problem
+    assert outcome.error < _TOLERANCE
+
+
+def _keywords() -> Any:
+    sequence = layers.Input((12, 6))
+    return keras.Model(sequence, layers.Dense(4)(layers.GRU(16)(layers.GRU(16, return_sequences=True)(sequence))))
+
+
+def _both_ways() -> Any:
+    sequence = layers.Input((10, 6))
+    x = layers.Bidirectional(layers.GRU(6, return_sequences=True))(layers.Masking()(sequence))
+    return keras.Model(sequence, layers.Dense(3)(x))
+
+
+def _backwards() -> Any:
+    sequence = layers.Input((10, 6))
+    return keras.Model(sequence, layers.GRU(7, return_sequences=True, return_state=True, go_backwards=True)(sequence))
+
+
+def _cells() -> Any:
+    sequence = layers.Input((10, 6))
+    cells = [layers.GRUCell(8), layers.LSTMCell(5)]
+    return keras.Model(sequence, layers.RNN(cells, return_sequences=True)(sequence))
+
+
+def _frames() -> Any:
+    video = layers.Input((4, 6, 6, 2))
+    return keras.Model(video, layers.ConvLSTM2D(3, 3, padding="same", return_sequences=True)(video))
+
+
+_LOOPS: dict[str, Callable[[], Any]] = {
+    "backwards": _backwards,
+    "both-ways": _both_ways,
+    "cells": _cells,
+    "frames": _frames,
+    "keywords": _keywords,
+}
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("name", _LOOPS)
+def test_loops_are_right_by_default(name: str, batch: int) -> None:
+    """The GPU runs what is inside of loops, and the CPU the loops themselves."""
+    keras.utils.set_random_seed(0)
+    content = bytes(tfconvert.convert(_LOOPS[name](), batch=batch))
+    (outcome,) = outcomes(content, ["gpu"])
+    assert outcome.taken > outcome.operators // 2, outcome.problem
     assert outcome.error < _TOLERANCE

@@ -139,6 +139,7 @@ EVERYTHING = [
     "unroll-loops",
     "cse",
     "merge-loop-variables",
+    "loop-steps",
     "canonicalize",
     "shape-inference",
     "prepare-control-flow",
@@ -171,6 +172,7 @@ EVERYTHING = [
     "verify-quantized",
     "sparse-weights",
     "outline-composites",
+    "check-gpu",
     "order-operators",
 ]
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, rebuild, update_function_type
 from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.ops.folding import fold
 from tfconvert.schema.dialects import tensor_data, tf, types
-from tfconvert.schema.dialects.call_interfaces import IFS, INTERFACES, Kind, callees
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.call_interfaces import IFS, INTERFACES, KINDS, Kind, callees
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.tf_traits import IDENTITIES, full_names
 from tfconvert.schema.dialects.types import shape_of
@@ -19,6 +21,7 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builder import OpBuilder
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
@@ -87,6 +90,19 @@ def construct(op: Operation, functions: Mapping[str, FuncOp]) -> Construct | Non
         if block is None or len(block.args) != given or len(returned(block)) != returns:
             return None
     return made if kind is not Kind.LOOP or given == results else None
+
+
+def own_loops(module: ModuleOp) -> Iterator[Construct]:
+    """Yields the loops whose functions have no other users; they may be changed meanwhile."""
+    functions = functions_of(module)
+    ops = [op for function in functions.values() for op in function.body.walk() if op.name in KINDS]
+    references = Counter(symbol_table.names_outside(module))
+    references.update(name for name, function in functions.items() if not symbol_table.is_private(function))
+    references.update(name for op in ops for name in callees(op))
+    for op in ops:
+        found = construct(op, functions) if KINDS[op.name] is Kind.LOOP else None
+        if found is not None and all(references[name] == 1 for name in callees(op)):
+            yield found
 
 
 def inline_body(block: Block, given: Sequence[Value], before: Operation, *, moves: bool) -> list[Value]:

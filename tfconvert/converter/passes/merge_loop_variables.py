@@ -53,15 +53,11 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.constructs import construct
+from tfconvert.converter.control_flow.constructs import own_loops
 from tfconvert.converter.control_flow.loop_variables import drop_unused, merge_equal
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.schema.dialects.call_interfaces import KINDS, Kind, callees
-from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -74,16 +70,8 @@ class MergeLoopVariables:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every loop whose functions have no other users; returns the number of merged variables."""
-        functions = functions_of(module)
-        ops = [op for function in functions.values() for op in function.body.walk() if op.name in KINDS]
-        references = Counter(symbol_table.names_outside(module))
-        references.update(name for name, function in functions.items() if not symbol_table.is_private(function))
-        references.update(name for op in ops for name in callees(op))
         merged = 0
-        for op in ops:
-            found = construct(op, functions) if KINDS[op.name] is Kind.LOOP else None
-            if found is None or any(references[name] > 1 for name in callees(op)):
-                continue
+        for found in own_loops(module):
             equal = merge_equal(found)
             if equal:
                 drop_unused(found)

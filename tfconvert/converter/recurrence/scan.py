@@ -241,7 +241,7 @@ def fixed_values(scan: Scan) -> frozenset[Value]:
 def _counting(loop: Construct, fixed: frozenset[int]) -> tuple[list[BlockArgument | int], set[int]]:
     """Returns the upper bounds of a loop's counters, and the counters' indices."""
     condition, body = (function.body.block for function in loop.functions)
-    counters = {index for index, value in enumerate(returned(body)) if _is_counter(loop, body, index, value)}
+    counters = {index for index, value in enumerate(returned(body)) if is_counter(loop, body, index, value)}
     limits: list[BlockArgument | int] = []
     todo = list(returned(condition))
     seen: set[Value] = set()
@@ -262,7 +262,7 @@ def _counting(loop: Construct, fixed: frozenset[int]) -> tuple[list[BlockArgumen
     return limits, counters
 
 
-def _is_counter(loop: Construct, body: Block, index: int, value: Value) -> bool:
+def is_counter(loop: Construct, body: Block, index: int, value: Value) -> bool:
     """Returns whether a variable begins at zero and grows by one."""
     value = origin(value)
     if not isinstance(value, OpResult) or value.op.name not in ("tf.AddV2", "tf.Add"):
@@ -327,15 +327,15 @@ def indexed_axis(op: Operation, rank: int) -> int | None:
     return index >> 1
 
 
-def _sliced(op: Operation) -> tuple[Value, int] | None:
-    """Returns the same for `x[i]` and `x[:, i]`, whose end is its begin plus one."""
+def sliced(op: Operation) -> tuple[Value, int] | None:
+    """Returns the index and the axis of `x[i]` or `x[:, i]`, whose end is its begin plus one."""
     begin = op.operands[1]
     places = begin.op.operands if isinstance(begin, OpResult) and begin.op.name == "tf.Pack" else ()
     axis = indexed_axis(op, len(places))
     return None if axis is None else (places[axis], axis)
 
 
-_READERS = {"tf.GatherV2": _gathered, "tf.StridedSlice": _sliced}
+_READERS = {"tf.GatherV2": _gathered, "tf.StridedSlice": sliced}
 
 
 def _classify(scan: Scan, index: int, value: Value) -> None:

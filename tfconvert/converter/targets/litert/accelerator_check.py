@@ -261,7 +261,7 @@ def verdict_of(op: Operation, accelerator: str, *, as_integers: bool = False) ->
 
 def _in_context(op: tfl.TFLOp) -> Verdict:
     """Returns the verdict of the GPU on an op whose form it takes, by what makes its operands and uses its results."""
-    if op.operands and all(map(tfl.is_constant, op.operands)):
+    if op.operands and all(tfl.is_constant(value) or tfl.is_absent(value) for value in op.operands):
         return Verdict(REFUSED, "all its operands are constants")
     if op.op_name in _TABLES and tfl.whole_call_of(op).inputs[_TABLES[op.op_name]].origin:
         return Verdict(REFUSED, "its table is dequantized (Input / output dtype mismatch.)")

@@ -49,6 +49,25 @@ _SLOW = tuple(
     )
 )
 
+WRONG_ON_GPU = tuple(
+    f"tfl.{name}"
+    for name in (
+        "arg_max",
+        "atan2",
+        "bitcast",
+        "cumsum",
+        "depth_to_space",
+        "dynamic_update_slice",
+        "mirror_pad",
+        "one_hot",
+        "reverse_v2",
+        "right_shift",
+        "space_to_depth",
+        "topk_v2",
+    )
+)
+"""Operators with forms that networks have by default, and that LiteRT's GPU accelerator computes wrongly."""
+
 # The settings for the storage of weights.
 _WEIGHTS = tuple(
     f"quantize.{name}"
@@ -86,6 +105,11 @@ STAGES: Sequence[Stage] = (
     ),
     Stage("cse", "loop variables with equal initial values get the same one", (CONTROL_FLOW,)),
     Stage("merge-loop-variables", "variables with one initial value may be one variable", (LOOPS,)),
+    Stage(
+        "loop-steps",
+        "loops that became operators or steps are gone, and transposes are not yet merged with other operators",
+        (LOOPS, ("tf.StridedSlice", "tf.Transpose")),
+    ),
     *USER_PATTERNS,
     Stage("prepare-control-flow", "shapes decide which conditions are booleans; LiteRT has no Case", (FUNCTIONAL,)),
     Stage(
@@ -174,5 +198,6 @@ STAGES: Sequence[Stage] = (
         "every pass before rewrites the operators that composites hide, or would have to know composites",
         only_with="writes_composites",
     ),
+    Stage("check-gpu", "the forms of operators are final", (WRONG_ON_GPU,), ("accelerators=accelerator",)),
     Stage("order-operators", "every pass before may add operators, or change the sizes of their results"),
 )

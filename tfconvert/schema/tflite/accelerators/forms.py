@@ -129,7 +129,7 @@ def _has_vector(form: Form) -> bool:
 
 
 def _has_twins(form: Form) -> bool:
-    tensors = [operand.tensor for operand in form.call.inputs if operand.type and operand.tensor is not None]
+    tensors = [each.tensor for each in _computed(form.call.inputs) if each.type and each.tensor is not None]
     return len(set(tensors)) < len(tensors)
 
 
@@ -356,7 +356,7 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
         lambda form: any(len(each.shape or ()) < form.rank for each in _computed(form.data)),
         "a computed operand has a lower rank",
     ),
-    "twins": (_has_twins, "two operands are the same tensor"),
+    "twins": (_has_twins, "two computed operands are the same tensor"),
     "computed": (_has_unknown_parameter, "a shape, an axis or another parameter is computed"),
     "wide": (_has_wide_parameter, "a parameter is INT64"),
     "variable": (lambda form: any(each.is_variable for each in form.call.inputs), "it keeps a state in a tensor"),

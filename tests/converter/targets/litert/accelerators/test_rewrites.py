@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 from tests.converter.targets.litert.optimize.graph import Graph, random
@@ -11,6 +12,7 @@ from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.accelerator_check import check
 from tfconvert.converter.targets.litert.accelerators import rewrites
 from tfconvert.converter.targets.litert.accelerators.builder import Rewrite
+from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.converter.targets.litert.passes.portable_forms import PortableForms
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
@@ -80,3 +82,52 @@ def test_a_region_with_an_operator_of_another_kind_stays() -> None:
     graph.returns(graph.op("reverse_v2", y, [1], shape=shape))
     PortableForms().apply(graph.module)
     assert [types.shape_of(op.results[0].type) for op in graph.module.walk() if op.name == "tfl.rsqrt"] == [shape]
+
+
+def _is_negative_zero(g: Graph, x: Value, number: float = 0.0, bits: int = 0) -> Value:
+    """Tests for the number -0 as Keras does before `argmax`: for 0, and for a set sign bit."""
+    shape = types.shape_of(x.type) or ()
+    is_zero = g.op("equal", x, np.float32(number), shape=shape, element=types.I1)
+    as_integer = g.op("bitcast", x, shape=shape, element=types.I32)
+    is_negative = g.op("less", as_integer, np.array(bits, np.int32), shape=shape, element=types.I1)
+    return g.op("logical_and", is_zero, is_negative, shape=shape)
+
+
+def test_negative_zero_is_told_from_all_other_floats(run_tflite: RunTFLite) -> None:
+    # Without subnormal numbers: XNNPACK takes them for 0, as TensorFlow does.
+    numbers = np.array([0, 1.2e-38, 1e-7, 1, 3.4e38, np.inf, np.nan], np.float32)
+    graph = Graph((2, len(numbers)))
+    graph.returns(_is_negative_zero(graph, graph.inputs[0]))
+    x = np.stack([numbers, -numbers])
+    (before,) = graph.run(run_tflite, [x])
+    PortableForms().apply(graph.module)
+    verify(graph.module, with_relations=False)
+    assert graph.names == ["div", "less"]
+    assert not check(graph.module, "gpu").obstacles
+    (after,) = graph.run(run_tflite, [x])
+    assert before.sum() == 1
+    assert np.array_equal(before, after)
+
+
+@pytest.mark.parametrize(("number", "bits"), [(1.0, 0), (0.0, 5)])
+def test_tests_for_other_numbers_stay(number: float, bits: int) -> None:
+    graph = Graph((2, 3))
+    graph.returns(_is_negative_zero(graph, graph.inputs[0], number, bits))
+    PortableForms().apply(graph.module)
+    assert sorted(graph.names) == ["bitcast", "equal", "less", "logical_and"]
+
+
+@pytest.mark.parametrize("bias", [None, random(3)])
+def test_products_of_constants_are_constants(bias: np.ndarray | None, run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 3))
+    product = graph.op("fully_connected", random(2, 4), random(3, 4), bias, shape=(2, 3))
+    graph.returns(graph.op("add", graph.inputs[0], product))
+    x = random(2, 3)
+    (before,) = graph.run(run_tflite, [x])
+    assert check(graph.module, "gpu").obstacles[0].reason == "all its operands are constants"
+    FitAccelerators(["gpu"]).apply(graph.module)
+    verify(graph.module, with_relations=False)
+    assert "fully_connected" not in graph.names
+    assert not check(graph.module, "gpu").obstacles
+    (after,) = graph.run(run_tflite, [x])
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-6)

@@ -133,16 +133,41 @@ def _steep(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 def _sign_bit(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """Whether the sign bit of a float is set: it or its reciprocal is negative, which tells -0 from 0."""
+    value = _with_sign(op)
+    return build.binary("less", build.binary("minimum", value, build.binary("div", 1.0, value)), 0.0, types.I1)
+
+
+def _with_sign(op: tfl.TFLOp) -> Value:
+    """Returns the float whose bits a comparison finds to be negative; declines for other comparisons."""
     bits, zero = op.operands
     need(isinstance(bits.owner, tfl.TFLOp) and bits.owner.op_name == "bitcast", "it compares no bits")
     assert isinstance(bits.owner, tfl.TFLOp)
     (value,) = bits.owner.operands
     need(types.element_of(value.type) == types.F32, "the bits are not those of floats")
     need(not array_of(zero).any(), "it compares with another number than 0")
-    return build.binary("less", build.binary("minimum", value, build.binary("div", 1.0, value)), 0.0, types.I1)
+    return value
+
+
+def _negative_zero(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """Whether a float is -0, for which Keras tests before `argmax`: a number divided by it is -infinity.
+
+    XNNPACK divides by subnormal numbers as by 0. TensorFlow takes them for 0, too.
+    """
+    need(not build.as_integers, "it will be quantized")
+    pair = [value.owner for value in op.operands if isinstance(value.owner, tfl.TFLOp)]
+    named = {each.op_name: each for each in pair}
+    need({"equal", "less"} == set(named), "it does not test for 0 and for a sign")
+    value = _with_sign(named["less"])
+    need(named["equal"].operands[0] is value and not array_of(named["equal"].operands[1]).any(), "it is another number")
+    return build.binary("less", build.binary("div", _DIVIDED, value), -float(np.finfo(np.float32).max), types.I1)
+
+
+# Divided by the smallest float of all, this is still finite.
+_DIVIDED = 2.0**-22
 
 
 REWRITES = (
+    Rewrite("negative-zero-by-quotient", "logical_and", _negative_zero, 5, (types.I1,)),
     Rewrite("sign-bit-by-reciprocal", "less", _sign_bit, 4),
     Rewrite("leaky-relu-by-formula", "leaky_relu", _steep, 3),
     *(Rewrite(f"{name}-in-rank-4", name, _unary) for name in _UNARY.split()),

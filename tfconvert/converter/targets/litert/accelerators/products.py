@@ -11,6 +11,7 @@ from tfconvert.converter.targets.litert.accelerators.builder import (
     MAX_RANK,
     AcceleratorBuilder,
     Rewrite,
+    array_of,
     option,
     static_shape,
 )
@@ -131,6 +132,17 @@ def _flattened(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(new.results[0], result)
 
 
+def _of_constants(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+    """`tfl.fully_connected` of constants, which the GPU refuses: a constant."""
+    value, weights, *bias = (each for each in op.operands if not tfl.is_absent(each))
+    need(all(types.element_of(each.type) == types.F32 for each in op.operands[:2]), "it is quantized")
+    need(option(op, "fused_activation_function") == "NONE", "an activation is fused")
+    matrix = array_of(weights)
+    product = array_of(value).reshape(-1, matrix.shape[1]) @ matrix.T
+    total = product + array_of(bias[0]) if bias else product
+    return build.constant(total.reshape(static_shape(op.results[0])))
+
+
 def _constants_on_the_left(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     """A product with constant matrices on the left: all is transposed, and the operands are exchanged."""
     x, y = op.operands
@@ -153,4 +165,5 @@ REWRITES = (
     Rewrite("product-of-repeated-matrices", "batch_matmul", _repeated, 4),
     Rewrite("dense-then-bias", "fully_connected", _bias_after),
     Rewrite("dense-of-matrix", "fully_connected", _flattened, 3),
+    Rewrite("dense-of-constants", "fully_connected", _of_constants, 4),
 )

@@ -47,7 +47,7 @@ _MODULES = (
     ),
     (
         "elementwise",
-        "",
+        "bitcast",
         "abs add atan2 cast ceil cos dequantize div elu equal exp floor floor_div floor_mod gelu greater "
         "greater_equal hard_swish leaky_relu less less_equal log logical_and logical_not logical_or logistic "
         "maximum minimum mul neg not_equal pow prelu quantize relu relu6 relu_n1_to_1 right_shift round rsqrt "

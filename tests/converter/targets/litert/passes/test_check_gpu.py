@@ -1,0 +1,70 @@
+"""The pass `check-gpu`: which operators it notes, and for which files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+import tfconvert
+from tests.converter.targets.litert.optimize.graph import Graph
+from tfconvert.converter.targets.litert.passes.check_gpu import CODE, CheckGpu
+from tfconvert.schema.dialects import types
+
+
+def _classes(*sizes: int, before: Sequence[str] = ()) -> Graph:
+    graph = Graph(*((1, size) for size in sizes))
+    axis = np.array(1, np.int32)
+    found = []
+    for x in graph.inputs:
+        for name in before:
+            x = graph.op(name, x)
+        found.append(graph.op("arg_max", x, axis, shape=(1,), element=types.I32, output_type="INT32"))
+    graph.returns(*found)
+    return graph
+
+
+def _notes(graph: Graph, accelerators: Sequence[str] = ()) -> list[str]:
+    return [note.message for note in CheckGpu(accelerators).apply(graph.module).notes]
+
+
+def test_what_the_gpu_computes_wrongly_is_noted() -> None:
+    (message,) = _notes(_classes(10))
+    assert "ARG_MAX at arg_max is computed wrongly" in message
+    assert "no multiple of 4" in message
+
+
+def test_a_form_that_is_right_is_not() -> None:
+    assert not _notes(_classes(8))
+
+
+def test_a_file_for_accelerators_has_a_verdict_instead() -> None:
+    assert not _notes(_classes(10), ["gpu"])
+
+
+def test_three_operators_are_named() -> None:
+    (message,) = _notes(_classes(10, 11, 13, 14, 15))
+    assert message.count("ARG_MAX") == 3
+    assert message.endswith("; and 2 more")
+
+
+def test_what_the_cpu_computes_is_right() -> None:
+    """The GPU takes one part of a graph, the largest: not the class if an operator before it is refused."""
+    assert not _notes(_classes(10, before=["tanh", "tanh", "log_softmax"]))
+
+
+def test_a_conversion_notes_it(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(
+        """
+        func.func @main(%x: tensor<1x10xf32>) -> tensor<1xi32> {
+          %0 = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+          %1 = "tf.ArgMax"(%x, %0) : (tensor<1x10xf32>, tensor<i32>) -> tensor<1xi32>
+          func.return %1 : tensor<1xi32>
+        }"""
+    )
+    assert [note.code for note in tfconvert.convert(path).report.notes] == [CODE]
+    model = tfconvert.convert(path, target=tfconvert.LiteRT(accelerator=["gpu"]))
+    assert not model.report.notes
+    assert model.report.acceptances[0].is_whole
