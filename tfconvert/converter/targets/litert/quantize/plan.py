@@ -230,6 +230,8 @@ class Plan:
                 fixed = rule.fixed_type(self._settings.storage)
                 assert fixed is not None
                 groups.give(op.results[0], fixed)
+            if rule.centered is not None:
+                groups.center(op.operands[rule.centered])
         lstm.join_alike(self.quantized, groups)
         return groups
 
