@@ -161,6 +161,11 @@ class Quantize:
         """Whether float inputs or outputs become integers."""
         return self.ends != ("float32", "float32")
 
+    @property
+    def is_demanded(self) -> bool:
+        """Whether integers are wanted even where floats would be as fast, or faster, and more precise."""
+        return self.strict or self.trained_only or self.has_integer_ends
+
     def check(self) -> None:
         """Checks the settings.
 

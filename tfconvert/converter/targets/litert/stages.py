@@ -141,7 +141,13 @@ STAGES: Sequence[Stage] = (
         ("quantize.recurrent_state",),
     ),
     Stage("calibrate", "the model can be run as it is from here on", _STATIC, ("quantize",), "quantize"),
-    Stage("quantize", "the ranges of numbers are known by now", _STATIC, ("quantize",), "quantize"),
+    Stage(
+        "quantize",
+        "the ranges of numbers are known by now",
+        _STATIC,
+        ("quantize", "by_speed=floats_by_speed"),
+        "quantize",
+    ),
     Stage(
         "fast-forms", "what is still floats will not become integers", (*_STATIC, _SLOW), only_with="is_for_processors"
     ),

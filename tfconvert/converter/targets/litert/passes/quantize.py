@@ -23,16 +23,17 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, LayerReport, PassResult
 from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
+from tfconvert.converter.targets.litert.quantize.hybrid import weights_of
 from tfconvert.converter.targets.litert.quantize.plan import Plan
 from tfconvert.converter.targets.litert.quantize.rewriting import Rewriting
 from tfconvert.converter.targets.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
-from tfconvert.converter.targets.litert.quantize.weights import store_trained_weights
+from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_trained_weights
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -48,9 +49,12 @@ class QuantizeOps:
 
     Attributes:
         quantize: How to quantize.
+        by_speed: Whether ops that LiteRT computes faster with floats stay float. Those of recurrent layers then have
+            weights of integers, as in the mode `dynamic`.
     """
 
     quantize: Quantize = INT8
+    by_speed: bool = False
     name: ClassVar[str] = "quantize"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -63,7 +67,7 @@ class QuantizeOps:
         wanted = self.quantize
         if wanted.mode in ("float16", "weights"):
             return NOTHING_DONE
-        settings, bodies = Settings.of(wanted), loop_bodies(module)
+        settings, bodies = Settings.of(wanted, by_speed=self.by_speed), loop_bodies(module)
         settings = settings._replace(variables=choose_variables(module, wanted, settings, bodies))
         counts: Counter[str] = Counter()
         layers: list[LayerReport] = []
@@ -85,6 +89,10 @@ class QuantizeOps:
                 counts["trained weights"] += store_trained_weights(function)
             counts += rewriting.counts
             layers += rewriting.layers
+            stored = StoredConstants()
+            stored.store_all({op: weights_of(op, replace(wanted, mode="dynamic")) for op in plan.slow})
+            counts += stored.counts
+            layers += stored.layers.values()
             update_function_type(function)
         if problems:
             raise ConversionError(problems)
