@@ -111,7 +111,12 @@ def _lstm(shape: Sequence[int], result: Sequence[int], copies: int, *, with_inte
     kernels = [random.normal(0, 0.3, (units, size)).astype(np.float32) for size in [features] * 4 + [units] * 4]
     operands: list[Any] = [*kernels, None, None, None, *[np.zeros(units, np.float32)] * 4, None, None]
     operands += [*[np.zeros((shape[0], units), np.float32)] * 2, None, None, None, None]
-    options = {"fused_activation_function": "TANH", "cell_clip": 0.0, "proj_clip": 0.0, "time_major": False}
+    options: dict[str, Any] = {
+        "fused_activation_function": "TANH",
+        "cell_clip": 0.0,
+        "proj_clip": 0.0,
+        "time_major": False,
+    }
     graph.returns(*[graph.op(LSTM, graph.inputs[0], *operands, shape=result, **options) for _ in range(copies)])
     if with_integers:
         quantize = Quantize("int8", default_range=(-1.0, 1.0), io="int8")

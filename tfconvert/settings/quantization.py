@@ -162,9 +162,14 @@ class Quantize:
         return self.ends != ("float32", "float32")
 
     @property
-    def is_demanded(self) -> bool:
-        """Whether integers are wanted even where floats would be as fast, or faster, and more precise."""
+    def needs_integers(self) -> bool:
+        """Whether activations must be integers wherever kernels take them, even where floats are as fast, or faster."""
         return self.strict or self.trained_only or self.has_integer_ends
+
+    @property
+    def prefers_speed(self) -> bool:
+        """Whether operators that processors compute faster with floats may stay float."""
+        return self.mode == "int8" and not self.needs_integers
 
     def check(self) -> None:
         """Checks the settings.

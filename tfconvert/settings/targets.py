@@ -199,13 +199,11 @@ class LiteRT:
         Integers throughout are for devices that know operators rather than loops, and operators keep their cell states
         in 16 bits.
         """
-        return self.recurrent == "auto" and (not self.quantizes_activations or self.floats_by_speed)
-
-    @property
-    def floats_by_speed(self) -> bool:
-        """Whether operators that processors compute faster with floats stay float in the mode `int8`."""
-        quantize = self.quantize
-        return self.is_for_processors and quantize is not None and quantize.mode == "int8" and not quantize.is_demanded
+        if self.recurrent != "auto":
+            return False
+        return not self.quantizes_activations or (
+            self.is_for_processors and self.quantize is not None and self.quantize.prefers_speed
+        )
 
     @property
     def quantizes_activations(self) -> bool:

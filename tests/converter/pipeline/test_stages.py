@@ -203,7 +203,6 @@ def test_stages_name_what_is_there() -> None:
     names = {field.name for cls in (Options, LiteRT) for field in fields(cls)}
     settings = names | {
         "name",
-        "floats_by_speed",
         "fuses_recurrent",
         "recurrent_by_speed",
         "unrolls_loops",

@@ -145,7 +145,7 @@ STAGES: Sequence[Stage] = (
         "quantize",
         "the ranges of numbers are known by now",
         _STATIC,
-        ("quantize", "by_speed=floats_by_speed"),
+        ("quantize", "for_processors=is_for_processors"),
         "quantize",
     ),
     Stage(

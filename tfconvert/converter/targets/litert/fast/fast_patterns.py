@@ -18,12 +18,9 @@ _COMMON = (
     LazyModule("fast.slices", "pack split_v strided_slice"),
     LazyModule("fast.borders", "mirror_pad resize_nearest_neighbor tile"),
     LazyModule("fast.groups", "mean sum"),
-)
-_FLOATS = (
-    LazyModule("fast.masks", "select_v2"),
-    LazyModule("fast.softmax", "log_softmax softmax"),
     LazyModule("fast.deconvolution", "transpose_conv"),
 )
+_FLOATS = (LazyModule("fast.masks", "select_v2"), LazyModule("fast.softmax", "log_softmax softmax"))
 _INTEGERS = LazyModule("fast.integers", "squared_difference")
 _ROOTS = " ".join(module.ops for module in (*_COMMON, *_FLOATS, _INTEGERS))
 _RESHAPES = LazyModule("optimize.reshapes", _ROOTS)

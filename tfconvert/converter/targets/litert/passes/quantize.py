@@ -23,7 +23,7 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import update_function_type
@@ -34,8 +34,8 @@ from tfconvert.converter.targets.litert.quantize.plan import Plan
 from tfconvert.converter.targets.litert.quantize.rewriting import Rewriting
 from tfconvert.converter.targets.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
 from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_trained_weights
-from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
-from tfconvert.schema.dialects import types
+from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -49,12 +49,12 @@ class QuantizeOps:
 
     Attributes:
         quantize: How to quantize.
-        by_speed: Whether ops that LiteRT computes faster with floats stay float. Those of recurrent layers then have
-            weights of integers, as in the mode `dynamic`.
+        for_processors: Whether processors run the file, so that ops may stay float that are faster so. Those with
+            weights have integers as in the mode `dynamic`.
     """
 
     quantize: Quantize = INT8
-    by_speed: bool = False
+    for_processors: bool = False
     name: ClassVar[str] = "quantize"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -67,7 +67,7 @@ class QuantizeOps:
         wanted = self.quantize
         if wanted.mode in ("float16", "weights"):
             return NOTHING_DONE
-        settings, bodies = Settings.of(wanted, by_speed=self.by_speed), loop_bodies(module)
+        settings, bodies = Settings.of(wanted, for_processors=self.for_processors), loop_bodies(module)
         settings = settings._replace(variables=choose_variables(module, wanted, settings, bodies))
         counts: Counter[str] = Counter()
         layers: list[LayerReport] = []
@@ -81,6 +81,8 @@ class QuantizeOps:
             own = settings.of_function(function, bodies)
             plan = Plan(function, own)
             notes += _coarse(plan)
+            if self.for_processors and wanted.mode == "int8":
+                notes += _slow_integers(plan)
             if wanted.strict:
                 problems += _floats(plan)
             rewriting = Rewriting(function, plan, own)
@@ -90,7 +92,7 @@ class QuantizeOps:
             counts += rewriting.counts
             layers += rewriting.layers
             stored = StoredConstants()
-            stored.store_all({op: weights_of(op, replace(wanted, mode="dynamic")) for op in plan.slow})
+            stored.store_all({op: weights_of(op, wanted) for op in plan.slow if isinstance(op, tfl.TFLOp)})
             counts += stored.counts
             layers += stored.layers.values()
             update_function_type(function)
@@ -125,6 +127,22 @@ def _coarse(plan: Plan) -> list[Diagnostic]:
         for op in ops
         if ((types.shape_of(op.results[0].type) or (0,))[-1]) >= _CLASSES
     ]
+
+
+# How many times as long as floats the slowest operators of integers take, together, to be worth a note.
+_SLOWNESS = 2.0
+
+
+def _slow_integers(plan: Plan) -> list[Diagnostic]:
+    """Returns a note on ops that are integers although LiteRT is much faster with floats."""
+    slow = plan.slower_with_integers()
+    integers, floats = (sum(times[form] for times in slow.values()) for form in (0, 1))
+    if integers <= _SLOWNESS * floats:
+        return []
+    names = ", ".join(dict.fromkeys(op.name.removeprefix(tfl.PREFIX).upper() for op in slow))
+    message = f"LiteRT takes about {integers:.3g} us with integers, and {floats:.3g} us with floats for: {names}"
+    hint = "unless an accelerator needs integers, leave `io` and `strict` out, or choose the mode 'dynamic'"
+    return [Diagnostic("slow-integers", message, hint=hint, severity=NOTE)]
 
 
 def _floats(plan: Plan) -> list[Diagnostic]:

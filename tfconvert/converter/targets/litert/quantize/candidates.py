@@ -52,12 +52,12 @@ class Settings(NamedTuple):
     by_speed: bool = False
 
     @classmethod
-    def of(cls, quantize: Quantize, *, by_speed: bool = False) -> Settings:
+    def of(cls, quantize: Quantize, *, for_processors: bool = False) -> Settings:
         """Returns the part of a conversion's settings that selects what becomes integers.
 
         Args:
             quantize: How to quantize.
-            by_speed: Whether ops that LiteRT computes faster with floats stay float.
+            for_processors: Whether processors run the file, and no accelerators.
         """
         storage = I16 if quantize.mode == "int16" else I8
         return cls(
@@ -65,11 +65,11 @@ class Settings(NamedTuple):
             Exclusion(quantize.exclude),
             quantize.per_channel,
             quantize.weights,
-            integers_only=quantize.is_demanded,
+            integers_only=quantize.needs_integers,
             keeps_outputs=not (quantize.strict or quantize.trained_only) and quantize.ends[1] == "float32",
             has_wide_sums=quantize.bias != "int32",
             trained_only=quantize.trained_only,
-            by_speed=by_speed,
+            by_speed=for_processors and quantize.prefers_speed,
         )
 
     def of_function(self, function: FuncOp, bodies: Container[str]) -> Settings:

@@ -126,13 +126,13 @@ def size_of(value: Value) -> int:
 
 
 def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
-    """Returns the weights of an op to quantize in the modes `dynamic` and `weights`."""
+    """Returns the weights to quantize of an op that computes with floats, in all modes but `float16`."""
     row = ROWS.get(op.op_name)
     if row is None:
         return []
     present = [at for at in row.weights if tfl.has_operand(op, at)]
     has_kernel = row.is_hybrid or not row.per_tensor
-    if settings.mode == "dynamic":
+    if settings.mode != "weights":
         if has_kernel if settings.hybrid_only else _gains(op, row):
             return _hybrid(op, row, present, settings)
         if row.stays_float:
@@ -153,7 +153,7 @@ def _gains(op: tfl.TFLOp, row: Row) -> bool:
 
 def _hybrid(op: tfl.TFLOp, row: Row, present: list[int], settings: Quantize) -> list[Weight]:
     operands = [op.operands[at] for at in present]
-    if not (_has_hybrid_kernel(op, operands) if row.together else all(map(_is_weight, operands))):
+    if not (_has_hybrid_kernel(op, operands, settings) if row.together else all(map(_is_weight, operands))):
         return []
     needs_channels = not row.per_tensor or is_grouped(op)
     per_channel = row.per_channel and (needs_channels or has_channels(settings.per_channel, op.op_name))
@@ -175,8 +175,11 @@ def is_grouped(op: tfl.TFLOp) -> bool:
     return op.op_name == "conv_2d" and len(shapes[0]) == 4 and shapes[0][3] != shapes[1][3]
 
 
-def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value]) -> bool:
-    """Returns whether a recurrent operator has a hybrid kernel, and each of its matrices is large enough for it."""
+def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value], settings: Quantize) -> bool:
+    """Returns whether a recurrent operator has a hybrid kernel, and each of its matrices is large enough for it.
+
+    In the mode `int8`, in which small weights are integers, too, all of them together are.
+    """
     is_untried = any(tfl.has_operand(op, at) for at in _UNTRIED.get(op.op_name, ()))
     if is_untried or not all(map(is_float_constant, weights)):
         return False
@@ -184,7 +187,11 @@ def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value]) -> bool:
         return False
     # Vectors are peepholes or diagonal recurrent matrices.
     matrices = [value for value in weights if len(types.shape_of(value.type) or ()) == 2]
-    return all(map(_is_weight, matrices)) and not op.properties.get("diagonal_recurrent_tensors")
+    if op.properties.get("diagonal_recurrent_tensors"):
+        return False
+    if settings.is_static:
+        return sum(map(size_of, matrices)) >= MIN_ELEMENTS
+    return all(map(_is_weight, matrices))
 
 
 # The operators that look up rows, and the indices of their operands: the table and the indices.

@@ -43,6 +43,8 @@ from tfconvert.settings.quantization import has_channels
 # The maximum number of rounds of widening groups: one is enough unless an op shares a group with an earlier one.
 _ROUNDS = 3
 
+_HYBRID = "the others of its loop are floats, which it multiplies by its integers itself"
+
 NOT_SEEN = "the ranges of its operands or results are unknown"
 
 
@@ -64,7 +66,7 @@ class Plan:
     Attributes:
         quantized: The ops that are quantized, with their rules, in order.
         reasons: The reasons of other ops with floats.
-        slow: The ops among them that would be slower with integers.
+        slow: Those of them that would be slower with integers.
 
     Args:
         function: The function.
@@ -77,7 +79,7 @@ class Plan:
         self._weights: dict[tuple[Operation, int], Weight] = {}
         self.quantized: dict[Operation, Rule] = {}
         self.reasons: dict[Operation, str] = {}
-        self.slow: list[tfl.TFLOp] = []
+        self.slow: dict[Operation, str] = {}
         ops = list(function.body.block.ops)
         for op in filter(_has_floats, ops):
             if op.name in _CONVERSIONS or (fake_quant.is_fake_quant(op) and is_constant(op.results[0])):
@@ -85,6 +87,8 @@ class Plan:
             if lstm.creates_state(op):
                 continue
             found = self._candidate(op)
+            if isinstance(found, Rule) and self._is_dense_in_loop(op):
+                self.slow[op] = found = _HYBRID
             if isinstance(found, Rule):
                 self.quantized[op] = found
             else:
@@ -97,6 +101,9 @@ class Plan:
             variables = self._settings.variables
             return RULES[op.name] if variables.uniform(op) is not None else variables.reason(op)
         return _FAKE_QUANT if fake_quant.is_fake_quant(op) else candidate(op, self._settings)
+
+    def _is_dense_in_loop(self, op: Operation) -> bool:
+        return self._settings.by_speed and self._settings.in_loop and op.name == "tfl.fully_connected"
 
     @property
     def storage(self) -> IntegerType:
@@ -195,9 +202,10 @@ class Plan:
             coarse = [] if unknown else self._coarse(groups)
             for op in coarse:
                 self.reasons[op] = "its kernel doesn't take scales as large as its operands'"
-            slow = {} if unknown or coarse else self._slow(groups)
-            self.reasons.update(slow)
-            self.slow += [op for op in slow if isinstance(op, tfl.TFLOp)]
+            by_speed = self._settings.by_speed and not unknown and not coarse
+            slow = self._slow(groups) if by_speed else {}
+            self.slow.update({op: speed.reason(times) for op, times in slow.items()})
+            self.reasons.update(self.slow)
             idle = [] if unknown or coarse or slow else self._idle()
             dropped = (*unknown, *coarse, *slow, *idle)
             for op in dropped:
@@ -205,26 +213,27 @@ class Plan:
             if not dropped:
                 return groups
 
-    def _slow(self, groups: Groups) -> dict[Operation, str]:
-        """Returns the ops that LiteRT computes faster with floats, conversions included, and the reasons.
+    def slower_with_integers(self) -> dict[Operation, speed.Times]:
+        """Returns the ops with integers that LiteRT would compute faster with floats."""
+        return self._slow(self._groups)
+
+    def _slow(self, groups: Groups) -> dict[Operation, speed.Times]:
+        """Returns the ops that LiteRT computes faster with floats, and their times, conversions included.
 
         One op at a time becomes floats, until none would be faster so: an op between two of floats needs no
         conversions.
         """
-        if not self._settings.by_speed:
-            return {}
-        known = {
-            op: found for op, rule in self.quantized.items() if (found := self._times(op, rule, groups)) is not None
-        }
-        left, slow = set(self.quantized), {}
+        known = {op: self._times(op, rule, groups) for op, rule in self.quantized.items()}
+        left = set(self.quantized)
+        slow: dict[Operation, speed.Times] = {}
         while True:
             before = len(slow)
             for op, times in known.items():
-                if op in left:
+                if times is not None and op in left:
                     floats = times.floats + speed.conversions(op, left)
                     if floats < speed.GAIN * times.integers:
                         left.remove(op)
-                        slow[op] = speed.reason(times.integers, floats)
+                        slow[op] = times._replace(floats=floats)
             if len(slow) == before:
                 return slow
 

@@ -145,9 +145,9 @@ def conversions(op: Operation, quantized: Container[Operation]) -> float:
     return total
 
 
-def reason(integers: float, floats: float) -> str:
-    """Returns why an operator stays float; times in microseconds."""
-    return f"LiteRT takes about {max(floats, 0.01):.2g} us with floats, and {integers:.2g} us with integers"
+def reason(times: Times) -> str:
+    """Returns why an operator stays float."""
+    return f"LiteRT takes about {max(times.floats, 0.01):.2g} us with floats, and {times.integers:.2g} us with integers"
 
 
 def _is_converted(value: Value) -> bool:
