@@ -218,24 +218,9 @@ class Plan:
         return self._slow(self._groups)
 
     def _slow(self, groups: Groups) -> dict[Operation, speed.Times]:
-        """Returns the ops that LiteRT computes faster with floats, and their times, conversions included.
-
-        One op at a time becomes floats, until none would be faster so: an op between two of floats needs no
-        conversions.
-        """
-        known = {op: self._times(op, rule, groups) for op, rule in self.quantized.items()}
-        left = set(self.quantized)
-        slow: dict[Operation, speed.Times] = {}
-        while True:
-            before = len(slow)
-            for op, times in known.items():
-                if times is not None and op in left:
-                    floats = times.floats + speed.conversions(op, left)
-                    if floats < speed.GAIN * times.integers:
-                        left.remove(op)
-                        slow[op] = times._replace(floats=floats)
-            if len(slow) == before:
-                return slow
+        """Returns the ops that are to be floats so that LiteRT is fastest, conversions included."""
+        times = {op: self._times(op, rule, groups) for op, rule in self.quantized.items()}
+        return speed.faster_with_floats(times)
 
     def _times(self, op: Operation, rule: Rule, groups: Groups) -> speed.Times | None:
         """Returns the times of an op that may compute with either; `None` if its times are unknown."""

@@ -8,13 +8,14 @@ which are many times slower than XNNPACK's on floats: 190 us instead of 4 for th
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from tfconvert.converter.targets.litert.quantize import lstm
 from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float
+from tfconvert.converter.targets.litert.quantize.cut import SINK, SOURCE, Cut
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.operation import Operation
@@ -121,33 +122,38 @@ def work_of(op: Operation) -> int:
     return max(map(_elements, (*op.operands, *op.results)))
 
 
-def conversions(op: Operation, quantized: Container[Operation]) -> float:
-    """Returns the microseconds that conversions take longer if an op computes with floats.
+def faster_with_floats(times: Mapping[Operation, Times | None]) -> dict[Operation, Times]:
+    """Returns the ops that are to be floats so that all ops and the conversions between them take the least time.
 
     Args:
-        op: The op.
-        quantized: The ops that compute with integers.
+        times: The ops that can compute with integers, and their times; `None` for those that will.
     """
-    total = 0.0
-    for value in {operand for operand in op.operands if _is_converted(operand)}:
-        others = [use.operation for use in value.uses if use.operation is not op]
-        if isinstance(value, OpResult) and value.op in quantized:
-            if all(other in quantized for other in others):
-                total += times_of("dequantize", _elements(value)).floats
-        elif not any(other in quantized for other in others):
-            total -= times_of("quantize", _elements(value)).floats
-    for result in filter(_is_converted, op.results):
-        users = [use.operation for use in result.uses]
-        if any(user in quantized for user in users):
-            total += times_of("quantize", _elements(result)).floats
-        if any(user not in quantized for user in users):
-            total -= times_of("dequantize", _elements(result)).floats
-    return total
+    free = {op: known for op, known in times.items() if known is not None}
+    cut = Cut()
+    nodes = {op: cut.node() if op in free else SOURCE for op in times}
+    values: dict[Value, None] = {}
+    for op, known in free.items():
+        cut.edge(SOURCE, nodes[op], known.floats)
+        cut.edge(nodes[op], SINK, known.integers * GAIN)
+        values.update(dict.fromkeys(filter(_is_converted, (*op.operands, *op.results))))
+    for value in values:
+        producer = nodes.get(value.op, SINK) if isinstance(value, OpResult) else SINK
+        users = {nodes.get(use.operation, SINK) for use in value.uses}
+        to_floats, to_integers = cut.node(), cut.node()
+        cut.edge(producer, to_floats, times_of("dequantize", _elements(value)).floats)
+        cut.edge(to_integers, producer, times_of("quantize", _elements(value)).floats)
+        for user in users:
+            cut.edge(to_floats, user)
+            cut.edge(user, to_integers)
+    floats = cut.sink_side()
+    return {op: known for op, known in free.items() if nodes[op] in floats}
 
 
 def reason(times: Times) -> str:
     """Returns why an operator stays float."""
-    return f"LiteRT takes about {max(times.floats, 0.01):.2g} us with floats, and {times.integers:.2g} us with integers"
+    if times.floats >= times.integers:
+        return "its neighbors are floats, and conversions would take longer"
+    return f"LiteRT takes about {times.floats:.2g} us with floats, and {times.integers:.2g} us with integers"
 
 
 def _is_converted(value: Value) -> bool:
