@@ -7,8 +7,8 @@ at every s-th place of the filter. So one convolution with s * s times as many c
 pixel. Its multiplications are as many, except that filters become a multiple of the stride in size, with zeros. Along
 rows alone, blocks are in place already, and a reshape makes pixels of them.
 
-The same goes for 8-bit integers: with them, the cases of the table take 7.9, 25.9, 23.0, 2.9 and 3.2 us, instead of 17.8,
-52.1, 41.0, 9.6 and 9.9.
+The same goes for 8-bit integers: with them, the cases of the table take 7.9, 25.9, 23.0, 2.9 and 3.2 us, instead of
+17.8, 52.1, 41.0, 9.6 and 9.9.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from typing import ClassVar
 from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, LayerReport, PassResult
 from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
-from tfconvert.converter.targets.litert.quantize.hybrid import weights_of
+from tfconvert.converter.targets.litert.quantize.hybrid import weights_of_float
 from tfconvert.converter.targets.litert.quantize.plan import Plan
 from tfconvert.converter.targets.litert.quantize.rewriting import Rewriting
 from tfconvert.converter.targets.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
@@ -92,7 +92,7 @@ class QuantizeOps:
             counts += rewriting.counts
             layers += rewriting.layers
             stored = StoredConstants()
-            stored.store_all({op: weights_of(op, wanted) for op in plan.slow if isinstance(op, tfl.TFLOp)})
+            stored.store_all({op: weights_of_float(op, wanted) for op in plan.slow if isinstance(op, tfl.TFLOp)})
             counts += stored.counts
             layers += stored.layers.values()
             update_function_type(function)

@@ -142,6 +142,13 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
     return [Weight(at, form) for at in present if _is_weight(op.operands[at])]
 
 
+def weights_of_float(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
+    """Returns the large constants of an op that computes with floats in the mode `int8`, which takes less space so."""
+    if op.op_name in ROWS:
+        return weights_of(op, settings)
+    return [Weight(at, Form(8, dequantized=True)) for at, value in enumerate(op.operands) if _is_weight(value)]
+
+
 def _gains(op: tfl.TFLOp, row: Row) -> bool:
     """Returns whether an op with integers is as fast as with floats, or far smaller.
 

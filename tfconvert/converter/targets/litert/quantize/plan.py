@@ -21,10 +21,11 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
     is_float,
 )
 from tfconvert.converter.targets.litert.quantize.groups import Groups
-from tfconvert.converter.targets.litert.quantize.hybrid import MIN_ELEMENTS, size_of
+from tfconvert.converter.targets.litert.quantize.hybrid import size_of
 from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import (
     minimum_scale,
+    range_of,
     range_of_integers,
     range_of_scale,
     uniform_of,
@@ -44,6 +45,10 @@ from tfconvert.settings.quantization import has_channels
 _ROUNDS = 3
 
 _HYBRID = "the others of its loop are floats, which it multiplies by its integers itself"
+
+# Operators that attention masks its scores with.
+_MASKING = frozenset(f"tfl.{name}" for name in ("add", "sub", "select", "select_v2", "minimum", "maximum"))
+_LOST = "an operand is smaller than a step of its integers"
 
 NOT_SEEN = "the ranges of its operands or results are unknown"
 
@@ -66,7 +71,7 @@ class Plan:
     Attributes:
         quantized: The ops that are quantized, with their rules, in order.
         reasons: The reasons of other ops with floats.
-        slow: Those of them that would be slower with integers.
+        slow: Those of them that are better as floats on processors.
 
     Args:
         function: The function.
@@ -203,15 +208,26 @@ class Plan:
             for op in coarse:
                 self.reasons[op] = "its kernel doesn't take scales as large as its operands'"
             by_speed = self._settings.by_speed and not unknown and not coarse
-            slow = self._slow(groups) if by_speed else {}
+            lost = self._lost(groups) if by_speed else []
+            self.slow.update(dict.fromkeys(lost, _LOST))
+            slow = self._slow(groups) if by_speed and not lost else {}
             self.slow.update({op: speed.reason(times) for op, times in slow.items()})
             self.reasons.update(self.slow)
-            idle = [] if unknown or coarse or slow else self._idle()
-            dropped = (*unknown, *coarse, *slow, *idle)
+            idle = [] if unknown or coarse or lost or slow else self._idle()
+            dropped = (*unknown, *coarse, *lost, *slow, *idle)
             for op in dropped:
                 del self.quantized[op]
             if not dropped:
                 return groups
+
+    def _lost(self, groups: Groups) -> list[Operation]:
+        """Returns the ops with an operand that is smaller than a step of the result: a mask adds -1e9 to it."""
+        return [op for op, rule in self.quantized.items() if op.name in _MASKING and self._is_lost(op, rule, groups)]
+
+    def _is_lost(self, op: Operation, rule: Rule, groups: Groups) -> bool:
+        uniform = groups.uniform(op.results[0])
+        ranges = [range_of(op.operands[index]) for index in activations(op, rule)]
+        return uniform is not None and any(seen and 0 < seen.high - seen.low < uniform.scales[0] for seen in ranges)
 
     def slower_with_integers(self) -> dict[Operation, speed.Times]:
         """Returns the ops with integers that LiteRT would compute faster with floats."""
@@ -226,10 +242,7 @@ class Plan:
         """Returns the times of an op that may compute with either; `None` if its times are unknown."""
         if (rule.is_product and not rule.gates) or is_access(op) or fake_quant.is_fake_quant(op):
             return None
-        taken = activations(op, rule)
-        if any(is_constant(op.operands[index]) and size_of(op.operands[index]) >= MIN_ELEMENTS for index in taken):
-            return None  # The file would be larger.
-        operands = [self._operand(op, index, rule, groups) for index in taken]
+        operands = [self._operand(op, index, rule, groups) for index in activations(op, rule)]
         result = next((groups.uniform(result) for result in op.results if is_float(result)), None)
         kind = speed.kind_of(op, operands, result)
         return None if kind is None else speed.times_of(kind, speed.work_of(op))
