@@ -3,7 +3,7 @@
     python -m benchmarks.integer_speed > tfconvert/converter/targets/litert/quantize/speed.tsv
 
 A row has the microseconds that an operator takes with integers and with floats, at some number of elements (of
-products, for matrix products). They are what seven more of it add to a file of one, so that the overhead of a run is
+products, for matrix products). They are what more of it add to a file of one, so that the overhead of a run is
 left out: one thread, minima of runs in turns. Conversions have one time.
 """
 
@@ -31,10 +31,12 @@ from tfconvert.settings.quantization import Quantize
 
 LSTM = "unidirectional_sequence_lstm"
 
-COPIES = 8
+# Operators of each size in a file that is compared with one: fewer of large ones, since other processes interrupt runs
+# of milliseconds.
+COPIES = (16, 16, 3)
 
 # How long each set of files runs, and how long one of them before it is the next one's turn.
-SECONDS = 0.4
+SECONDS = 1.0
 TURN = 0.002
 
 _USUAL = Uniform(I8, (0.03,), (3,))
@@ -48,7 +50,7 @@ class Case:
 
     Attributes:
         kind: Its row's name: the operator, and what keeps XNNPACK from taking its integers.
-        shapes: The shapes of its operands, small ones and large ones.
+        shapes: The shapes of its operands, in ascending sizes.
         results: The shapes of its results.
         operands: The mappings of its operands to integers.
         result: That of its result, if its kernel fixes it.
@@ -126,7 +128,7 @@ def _lstm(shape: Sequence[int], result: Sequence[int], copies: int, *, with_inte
     return graph.content
 
 
-_VECTORS = ((8, 64), (512, 128))
+_VECTORS = ((1, 16), (8, 64), (512, 128))
 
 
 def _unary(name: str, result: Uniform = _USUAL, **options: Any) -> Case:
@@ -147,15 +149,17 @@ def _binary(kind: str, operands: Sequence[Uniform] = (_USUAL, _USUAL), *, has_sc
 
 
 def _reduction(name: str) -> Case:
-    return Case(name, [[shape] for shape in _VECTORS], [(8, 1), (512, 1)], options={"keep_dims": True}, integers=(1,))
+    return Case(
+        name, [[shape] for shape in _VECTORS], [(1, 1), (8, 1), (512, 1)], options={"keep_dims": True}, integers=(1,)
+    )
 
 
 def _product(kind: str, right: Uniform) -> Case:
-    shapes = [[(1, 2, 8, 16), (1, 2, 8, 16)], [(1, 4, 128, 32), (1, 4, 128, 32)]]
+    shapes = [[(1, 1, 4, 8)] * 2, [(1, 2, 8, 16)] * 2, [(1, 4, 128, 32)] * 2]
     return Case(
         kind,
         shapes,
-        [(1, 2, 8, 8), (1, 4, 128, 128)],
+        [(1, 1, 4, 4), (1, 2, 8, 8), (1, 4, 128, 128)],
         operands=(_USUAL, right),
         options={"adj_x": False, "adj_y": True},
     )
@@ -170,7 +174,8 @@ def _pool(name: str) -> Case:
         "stride_h": 2,
         "fused_activation_function": "NONE",
     }
-    return Case(name, [[(1, 8, 8, 8)], [(1, 64, 64, 16)]], [(1, 4, 4, 8), (1, 32, 32, 16)], options=options)
+    shapes = [[(1, 2, 2, 4)], [(1, 8, 8, 8)], [(1, 64, 64, 16)]]
+    return Case(name, shapes, [(1, 1, 1, 4), (1, 4, 4, 8), (1, 32, 32, 16)], options=options)
 
 
 _STEPS = Uniform(I8, (1 / 256,), (-128,))
@@ -215,17 +220,22 @@ CASES: Sequence[Case] = (
     _reduction("reduce_min"),
     _pool("average_pool_2d"),
     _pool("max_pool_2d"),
-    Case("reshape", [[(64, 8)], [(512, 128)]], [(8, 8, 8), (8, 64, 128)], integers=(8, -1, 8)),
-    Case("transpose", [[(1, 8, 4, 16)], [(1, 128, 4, 128)]], [(1, 4, 8, 16), (1, 4, 128, 128)], integers=(0, 2, 1, 3)),
+    Case("reshape", [[(16,)], [(512,)], [(65536,)]], [(2, 8), (64, 8), (8192, 8)], integers=(-1, 8)),
+    Case(
+        "transpose",
+        [[(1, 2, 2, 4)], [(1, 8, 4, 16)], [(1, 128, 4, 128)]],
+        [(1, 2, 2, 4), (1, 4, 8, 16), (1, 4, 128, 128)],
+        integers=(0, 2, 1, 3),
+    ),
     Case(
         "concatenation",
-        [[(8, 32), (8, 32)], [(512, 64), (512, 64)]],
+        [[(1, 8)] * 2, [(8, 32)] * 2, [(512, 64)] * 2],
         _VECTORS,
         options={"axis": 1, "fused_activation_function": "NONE"},
     ),
     _product("batch_matmul", _CENTERED),
     _product("batch_matmul:zero point", _USUAL),
-    Case(LSTM, [[(1, 10, 8)], [(1, 50, 64)]], [(1, 10, 8), (1, 50, 64)]),
+    Case(LSTM, [[(1, 1, 4)], [(1, 10, 8)], [(1, 50, 64)]], [(1, 1, 4), (1, 10, 8), (1, 50, 64)]),
 )
 
 
@@ -261,10 +271,10 @@ def measured(case: Case, index: int) -> list[float]:
     contents = [
         case.content(index, copies, with_integers=with_integers)
         for with_integers in (True, False)
-        for copies in (1, COPIES)
+        for copies in (1, COPIES[index])
     ]
     one, several, one_float, several_float = _minima([_interpreter(content) for content in contents])
-    return [max(after - before, 0.0) / (COPIES - 1) for before, after in ((one, several), (one_float, several_float))]
+    return [max(after - before, 0.0) / (COPIES[index] - 1) for before, after in ((one, several), (one_float, several_float))]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -280,7 +290,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         for index in range(len(case.results)):
             integers, floats = measured(case, index)
-            print(case.kind, case.work(index), f"{integers:.2f}", f"{floats:.2f}", sep="\t", flush=True)
+            print(case.kind, case.work(index), f"{integers:.3f}", f"{floats:.3f}", sep="\t", flush=True)
     return 0
 
 

@@ -83,12 +83,27 @@ def test_an_operator_between_floats_needs_no_conversions(tmp_path: Path) -> None
 
 
 def test_large_constants_become_integers(tmp_path: Path) -> None:
-    """The file would be larger, though an operator between floats is faster so."""
+    """An operator between floats is faster with them, but the file would be larger: the runtime converts them once."""
     graph = Graph((ROWS, FEATURES))
     value = graph.op("hard_swish", _dense(graph, graph.inputs[0], 1))
     value = graph.op("add", value, random(ROWS, FEATURES, seed=5), fused_activation_function="NONE")
     graph.returns(_dense(graph, graph.op("hard_swish", value), 2))
-    assert _floats(_converted(graph, tmp_path)).keys() == {"HARD_SWISH"}
+    model = _converted(graph, tmp_path)
+    assert _floats(model).keys() == {"HARD_SWISH", "ADD"}
+    assert len(bytes(model)) < 4 * ROWS * FEATURES
+    x = random(ROWS, FEATURES, seed=9)
+    assert signal_to_noise(run_model(graph.content, [x]), run_model(bytes(model), [x])) > 30
+
+
+def test_a_mask_leaves_scores_their_steps(tmp_path: Path) -> None:
+    graph = Graph((ROWS, FEATURES))
+    mask = np.where(np.tril(np.ones((ROWS, FEATURES))), 0, -1e9).astype(np.float32)
+    scores = graph.op("add", _dense(graph, graph.inputs[0], 1), mask, fused_activation_function="NONE")
+    graph.returns(_dense(graph, graph.op("softmax", scores, beta=1.0), 2))
+    model = _converted(graph, tmp_path)
+    assert _floats(model)["ADD"] == "an operand is smaller than a step of its integers"
+    x = random(ROWS, FEATURES, seed=9)
+    assert signal_to_noise(run_model(graph.content, [x]), run_model(bytes(model), [x])) > 30
 
 
 @pytest.mark.parametrize(
@@ -173,7 +188,7 @@ def test_the_table_has_the_rows_of_the_benchmark() -> None:
 def test_times_grow_with_the_work() -> None:
     small, large = speed.times_of("softmax", 512), speed.times_of("softmax", 65536)
     assert small.integers < speed.times_of("softmax", 10000).integers < large.integers
-    assert speed.times_of("softmax", 256).integers == pytest.approx(small.integers / 2)
+    assert speed.times_of("softmax", 1) == speed.times_of("softmax", 16) < small
     assert speed.times_of("softmax", 131072).floats == pytest.approx(large.floats * 2)
 
 

@@ -28,7 +28,8 @@ from tfconvert.settings.quantization import Quantize, has_channels
 MIN_ELEMENTS = 1024
 """Weights of fewer elements stay floats: quantizing them would save little, and lose accuracy."""
 
-# Filters with at least this many elements become integers even if they add up few products.
+# With at least this many elements, filters become integers even if they add up few products, and so do the matrices of
+# an LSTM in the mode `int8`: one of 32 units takes 40 us with floats, and 41 us with integers.
 _LARGE = 8192
 
 ASYMMETRIC = "asymmetric_quantize_inputs"
@@ -185,7 +186,7 @@ def is_grouped(op: tfl.TFLOp) -> bool:
 def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value], settings: Quantize) -> bool:
     """Returns whether a recurrent operator has a hybrid kernel, and each of its matrices is large enough for it.
 
-    In the mode `int8`, in which small weights are integers, too, all of them together are.
+    In the mode `int8`, in which small weights are integers, too, all of them together must be.
     """
     is_untried = any(tfl.has_operand(op, at) for at in _UNTRIED.get(op.op_name, ()))
     if is_untried or not all(map(is_float_constant, weights)):
@@ -197,7 +198,7 @@ def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value], settings: Quantize) 
     if op.properties.get("diagonal_recurrent_tensors"):
         return False
     if settings.is_static:
-        return sum(map(size_of, matrices)) >= MIN_ELEMENTS
+        return sum(map(size_of, matrices)) >= _LARGE
     return all(map(_is_weight, matrices))
 
 

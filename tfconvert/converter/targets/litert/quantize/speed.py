@@ -7,6 +7,7 @@ which are many times slower than XNNPACK's on floats: 190 us instead of 4 for th
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Mapping
 from functools import cache
@@ -22,9 +23,6 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 TABLE = Path(__file__).with_name("speed.tsv")
-
-GAIN = 0.9
-"""The share of the time with integers from which floats are worth the operators that convert them."""
 
 FAR, ZERO_POINT = ":far", ":zero point"
 """What keeps XNNPACK from taking an operator's integers: scales too far apart, or a right operand's zero point."""
@@ -96,12 +94,14 @@ def times_of(kind: str, work: int) -> Times:
         kind: The name of its rows.
         work: The operator's work.
     """
-    (small, first), (large, last) = _table()[kind]
-    if work <= small or work >= large:
-        known, times = (small, first) if work <= small else (large, last)
-        return Times(*(time * work / known for time in times))
-    share = (work - small) / (large - small)
-    return Times(*(start + share * (end - start) for start, end in zip(first, last, strict=True)))
+    rows = _table()[kind]
+    largest, times = rows[-1]
+    if work >= largest:
+        return Times(*(time * work / largest for time in times))
+    at = max(bisect.bisect(rows, work, key=lambda row: row[0]), 1)
+    (before, start), (after, end) = rows[at - 1], rows[at]
+    share = max(work - before, 0) / (after - before)
+    return Times(*(low + share * (high - low) for low, high in zip(start, end, strict=True)))
 
 
 def work_of(op: Operation) -> int:
@@ -134,7 +134,7 @@ def faster_with_floats(times: Mapping[Operation, Times | None]) -> dict[Operatio
     values: dict[Value, None] = {}
     for op, known in free.items():
         cut.edge(SOURCE, nodes[op], known.floats)
-        cut.edge(nodes[op], SINK, known.integers * GAIN)
+        cut.edge(nodes[op], SINK, known.integers)
         values.update(dict.fromkeys(filter(_is_converted, (*op.operands, *op.results))))
     for value in values:
         producer = nodes.get(value.op, SINK) if isinstance(value, OpResult) else SINK
