@@ -25,7 +25,7 @@ from tfconvert.schema.ir.values import OpResult, Value
 TABLE = Path(__file__).with_name("speed.tsv")
 
 FAR, ZERO_POINT = ":far", ":zero point"
-"""What keeps XNNPACK from taking an operator's integers: scales too far apart, or a right operand's zero point."""
+"""Endings of rows of operators whose integers XNNPACK refuses: scales too far apart, a right operand's zero point."""
 
 # The scales of operands in relation to the result's that XNNPACK takes, of products for `mul`.
 _NEAR = {"add": (2.0**-10, 2.0**8), "sub": (2.0**-10, 2.0**8), "mul": (2.0**-16, 2.0**8)}
@@ -53,7 +53,7 @@ def _table() -> dict[str, list[tuple[int, Times]]]:
 
 
 def kind_of(op: Operation, operands: list[Uniform | None], result: Uniform | None) -> str | None:
-    """Returns the name of an operator's rows in the table; `None` if there are none.
+    """Returns the name of an operator's rows in the table; `None` if it has no rows.
 
     Args:
         op: The operator.
@@ -110,12 +110,9 @@ def work_of(op: Operation) -> int:
     It is the number of products of matrix products and LSTMs, or else of the elements of the largest operand or result.
     """
     if op.name == "tfl.unidirectional_sequence_lstm":
+        weights = sum(_elements(op.operands[weight]) for weight, _ in lstm.GATES)
         units = (types.shape_of(op.results[0].type) or (1,))[-1]
-        return (
-            _elements(op.results[0])
-            // abs(units or 1)
-            * sum(_elements(op.operands[weight]) for weight, _ in lstm.GATES)
-        )
+        return weights * _elements(op.results[0]) // abs(units)
     if op.name == "tfl.batch_matmul":
         columns = (types.shape_of(op.results[0].type) or (1,))[-1]
         return _elements(op.operands[0]) * abs(columns)
