@@ -274,7 +274,8 @@ def measured(case: Case, index: int) -> list[float]:
         for copies in (1, COPIES[index])
     ]
     one, several, one_float, several_float = _minima([_interpreter(content) for content in contents])
-    return [max(after - before, 0.0) / (COPIES[index] - 1) for before, after in ((one, several), (one_float, several_float))]
+    pairs = ((one, several), (one_float, several_float))
+    return [max(after - before, 0.0) / (COPIES[index] - 1) for before, after in pairs]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
