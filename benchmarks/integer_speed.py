@@ -33,7 +33,7 @@ LSTM = "unidirectional_sequence_lstm"
 
 # Operators of each size in a file that is compared with one: fewer of large ones, since other processes interrupt runs
 # of milliseconds.
-COPIES = (16, 16, 3)
+COPIES = (16, 16, 3, 3)
 
 # How long each set of files runs, and how long one of them before it is the next one's turn.
 SECONDS = 1.0
@@ -128,11 +128,37 @@ def _lstm(shape: Sequence[int], result: Sequence[int], copies: int, *, with_inte
     return graph.content
 
 
-_VECTORS = ((1, 16), (8, 64), (512, 128))
+# The largest are larger than the caches of a core, as floats.
+_VECTORS = ((1, 16), (8, 64), (512, 128), (4096, 256))
+
+
+# Other operators of integers take milliseconds for the largest.
+_SLOW = frozenset(
+    [
+        "abs",
+        "hard_swish",
+        "log_softmax",
+        "prelu",
+        "relu",
+        "relu6",
+        "rsqrt",
+        "softmax",
+        "sqrt",
+        "squared_difference",
+        "add:far",
+        "mul:far",
+        "sub:far",
+    ]
+)
+
+
+def _vectors(kind: str) -> Sequence[Sequence[int]]:
+    return _VECTORS[:-1] if kind in _SLOW else _VECTORS
 
 
 def _unary(name: str, result: Uniform = _USUAL, **options: Any) -> Case:
-    return Case(name, [[shape] for shape in _VECTORS], _VECTORS, result=result, options=options)
+    shapes = _vectors(name)
+    return Case(name, [[shape] for shape in shapes], shapes, result=result, options=options)
 
 
 def _binary(kind: str, operands: Sequence[Uniform] = (_USUAL, _USUAL), *, has_scalar: bool = False) -> Case:
@@ -140,8 +166,8 @@ def _binary(kind: str, operands: Sequence[Uniform] = (_USUAL, _USUAL), *, has_sc
     options = {"fused_activation_function": "NONE"} if has_activation else {}
     return Case(
         kind,
-        [[shape, () if has_scalar else shape] for shape in _VECTORS],
-        _VECTORS,
+        [[shape, () if has_scalar else shape] for shape in _vectors(kind)],
+        _vectors(kind),
         operands=operands,
         options=options,
         has_constant=has_scalar,
@@ -150,7 +176,11 @@ def _binary(kind: str, operands: Sequence[Uniform] = (_USUAL, _USUAL), *, has_sc
 
 def _reduction(name: str) -> Case:
     return Case(
-        name, [[shape] for shape in _VECTORS], [(1, 1), (8, 1), (512, 1)], options={"keep_dims": True}, integers=(1,)
+        name,
+        [[shape] for shape in _VECTORS],
+        [(1, 1), (8, 1), (512, 1), (4096, 1)],
+        options={"keep_dims": True},
+        integers=(1,),
     )
 
 
@@ -174,8 +204,8 @@ def _pool(name: str) -> Case:
         "stride_h": 2,
         "fused_activation_function": "NONE",
     }
-    shapes = [[(1, 2, 2, 4)], [(1, 8, 8, 8)], [(1, 64, 64, 16)]]
-    return Case(name, shapes, [(1, 1, 1, 4), (1, 4, 4, 8), (1, 32, 32, 16)], options=options)
+    shapes = [[(1, 2, 2, 4)], [(1, 8, 8, 8)], [(1, 64, 64, 16)], [(1, 128, 128, 64)]]
+    return Case(name, shapes, [(1, 1, 1, 4), (1, 4, 4, 8), (1, 32, 32, 16), (1, 64, 64, 64)], options=options)
 
 
 _STEPS = Uniform(I8, (1 / 256,), (-128,))
@@ -209,8 +239,8 @@ CASES: Sequence[Case] = (
     _binary("squared_difference"),
     Case(
         "prelu",
-        [[shape, (1, shape[-1])] for shape in _VECTORS],
-        _VECTORS,
+        [[shape, (1, shape[-1])] for shape in _vectors("prelu")],
+        _vectors("prelu"),
         operands=(_USUAL, _CENTERED),
         has_constant=True,
     ),
@@ -220,16 +250,21 @@ CASES: Sequence[Case] = (
     _reduction("reduce_min"),
     _pool("average_pool_2d"),
     _pool("max_pool_2d"),
-    Case("reshape", [[(16,)], [(512,)], [(65536,)]], [(2, 8), (64, 8), (8192, 8)], integers=(-1, 8)),
+    Case(
+        "reshape",
+        [[(16,)], [(512,)], [(65536,)], [(1 << 20,)]],
+        [(2, 8), (64, 8), (8192, 8), (1 << 17, 8)],
+        integers=(-1, 8),
+    ),
     Case(
         "transpose",
-        [[(1, 2, 2, 4)], [(1, 8, 4, 16)], [(1, 128, 4, 128)]],
-        [(1, 2, 2, 4), (1, 4, 8, 16), (1, 4, 128, 128)],
+        [[(1, 2, 2, 4)], [(1, 8, 4, 16)], [(1, 128, 4, 128)], [(1, 512, 16, 128)]],
+        [(1, 2, 2, 4), (1, 4, 8, 16), (1, 4, 128, 128), (1, 16, 512, 128)],
         integers=(0, 2, 1, 3),
     ),
     Case(
         "concatenation",
-        [[(1, 8)] * 2, [(8, 32)] * 2, [(512, 64)] * 2],
+        [[(1, 8)] * 2, [(8, 32)] * 2, [(512, 64)] * 2, [(4096, 128)] * 2],
         _VECTORS,
         options={"axis": 1, "fused_activation_function": "NONE"},
     ),
