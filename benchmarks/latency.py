@@ -7,7 +7,8 @@
 Models and the official converter's files are kept in a cache folder. Both files of a model run in one process in turns,
 many short runs each, so that whatever else the machine does slows both alike. The figures are the minimum of each, and
 the ratio of the lower quartiles. The numbers of the pieces that XNNPACK runs and of the operators that it
-doesn't follow.
+doesn't follow. With a mode that quantizes, our float file takes its turns, too, and the last figure is the time in
+relation to its.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Pair:
         parts: The numbers of XNNPACK's pieces, and of operators beside them.
         operators: How often each file has each operator.
         difference: The largest difference between the outputs, relative to the largest number.
+        by_float: The ratio of our minimum to that of our float file, `None` in the mode `float`.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Pair:
     parts: tuple[tuple[int, int], tuple[int, int]]
     operators: tuple[dict[str, int], dict[str, int]]
     difference: float
+    by_float: float | None
 
     @property
     def ratio(self) -> float:
@@ -235,13 +238,14 @@ def measure(model: LatencyModel, folder: Path, mode: str, threads: int, seconds:
     """Measures both files of a model."""
     paths = [_convert(folder, mode), folder / f"{mode}.tflite"]
     interpreters = [interpreter_of(path, threads) for path in paths]
-    ours, official = (_outputs(interpreter) for interpreter in interpreters)
+    ours, official = map(_outputs, interpreters)
     difference = max(
         float(np.max(np.abs(ours[name] - value.astype(float)), initial=0) / (np.max(np.abs(value), initial=0) or 1))
         for name, value in official.items()
     )
-    times = times_of(interpreters, seconds)
-    ours_times, their_times = times
+    if mode != "float":
+        interpreters.append(interpreter_of(_convert(folder, "float"), threads))
+    ours_times, their_times, *float_times = times_of(interpreters, seconds)
     return Pair(
         model.name,
         model.family,
@@ -250,6 +254,7 @@ def measure(model: LatencyModel, folder: Path, mode: str, threads: int, seconds:
         (parts_of(interpreters[0]), parts_of(interpreters[1])),
         (_counts(paths[0]), _counts(paths[1])),
         difference,
+        min(ours_times) / min(float_times[0]) if float_times else None,
     )
 
 
@@ -265,9 +270,10 @@ def lines_of(pair: Pair, with_operators: bool) -> Iterator[str]:
     """Yields the lines of a model."""
     counts = [sum(each.values()) for each in pair.operators]
     parts = " ".join(f"{pieces}+{others}" for pieces, others in pair.parts)
+    by_float = "" if pair.by_float is None else f"  {pair.by_float:.3f}"
     yield (
         f"{pair.name:20} {pair.seconds[0] * 1e3:8.3f} {pair.seconds[1] * 1e3:8.3f} {pair.ratio:6.3f}"
-        f" {pair.quartile_ratio:6.3f}  {counts[0]:4} {counts[1]:4}  {parts:12} {pair.difference:.0e}"
+        f" {pair.quartile_ratio:6.3f}  {counts[0]:4} {counts[1]:4}  {parts:12} {pair.difference:.0e}{by_float}"
     )
     if with_operators:
         mine, theirs = map(Counter, pair.operators)
@@ -288,6 +294,15 @@ def means(pairs: Sequence[Pair]) -> Iterator[str]:
             f"{family or 'all':12} {len(chosen):3} models  {mean:.3f}  quartiles {quartile:.3f}"
             f"  largest {largest.ratio:.3f} ({largest.name})"
         )
+
+
+def slower_than_floats(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Yields a line about how quantized files compare with float ones."""
+    ratios = {pair.name: pair.by_float for pair in pairs if pair.by_float is not None}
+    if ratios:
+        slower = [f"{name} {ratio:.3f}" for name, ratio in ratios.items() if ratio > 1]
+        mean = statistics.geometric_mean(ratios.values())
+        yield f"by floats {len(ratios):5} models  {mean:.3f}  slower: {', '.join(slower) or 'none'}"
 
 
 def selected(names: str, family: str) -> list[LatencyModel]:
@@ -343,7 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         pairs.append(measure(model, folder, options.mode, options.threads, options.seconds))
         print(*lines_of(pairs[-1], options.operators), sep="\n", flush=True)
-    print(*means(pairs), sep="\n")
+    print(*means(pairs), *slower_than_floats(pairs), sep="\n")
     if options.json:
         options.json.write_text(json.dumps([asdict(pair) for pair in pairs], indent=1) + "\n")
     return 0

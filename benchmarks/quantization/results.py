@@ -59,6 +59,7 @@ class Figures:
         size: The file's bytes.
         operators: How many it has, over all subgraphs.
         folded: How many of them are DEQUANTIZEs of constants.
+        conversions: How many of them convert between floats and integers, or between integers.
         reduced: How many tensors have quantized elements, or floats of 16 bits.
         cost: The conversion as a whole process.
         failures: Why kernels don't run it, by their names.
@@ -72,6 +73,7 @@ class Figures:
     size: int = 0
     operators: int = 0
     folded: int = 0
+    conversions: int = 0
     reduced: int = 0
     cost: Run = field(default_factory=lambda: Run(0.0, 0))
     failures: dict[str, str] = field(default_factory=dict)

@@ -89,6 +89,7 @@ _ALLOWED = {
     ("converter.targets.litert.quantize.calibration", "Path(path).read_text"): _NAMED_BY_THE_USER,
     ("converter.targets.litert.quantize.samples", "np.load"): _NAMED_BY_THE_USER,
     ("converter.targets.litert.quantize.samples", "path.open"): _NAMED_BY_THE_USER,
+    ("converter.targets.litert.quantize.speed", "TABLE.read_text"): _OURS,
     ("converter.targets.litert.recurrent.speed", "TABLE.read_text"): _OURS,
     ("converter.targets.litert.model_metadata", "path.read_bytes"): _NAMED_BY_THE_USER,
     ("converter.pipeline.plugins", "point.load"): _OPENS_NO_FILE,

@@ -161,6 +161,16 @@ class Quantize:
         """Whether float inputs or outputs become integers."""
         return self.ends != ("float32", "float32")
 
+    @property
+    def needs_integers(self) -> bool:
+        """Whether activations must be integers wherever kernels take them, even where floats are as fast, or faster."""
+        return self.strict or self.trained_only or self.has_integer_ends
+
+    @property
+    def prefers_speed(self) -> bool:
+        """Whether operators that processors compute faster with floats may stay float."""
+        return self.mode == "int8" and not self.needs_integers
+
     def check(self) -> None:
         """Checks the settings.
 

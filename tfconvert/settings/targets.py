@@ -196,9 +196,14 @@ class LiteRT:
     def recurrent_by_speed(self) -> bool:
         """Whether only those recurrent layers become operators that are faster so.
 
-        Integers are for devices that know operators rather than loops, and operators keep their cell states in 16 bits.
+        Integers throughout are for devices that know operators rather than loops, and operators keep their cell states
+        in 16 bits.
         """
-        return self.recurrent == "auto" and not self.quantizes_activations
+        if self.recurrent != "auto":
+            return False
+        return not self.quantizes_activations or (
+            self.is_for_processors and self.quantize is not None and self.quantize.prefers_speed
+        )
 
     @property
     def quantizes_activations(self) -> bool:

@@ -165,7 +165,13 @@ STAGES: Sequence[Stage] = (
         ("quantize.recurrent_state",),
     ),
     Stage("calibrate", "the model can be run as it is from here on", _STATIC, ("quantize",), "quantize"),
-    Stage("quantize", "the ranges of numbers are known by now", _STATIC, ("quantize",), "quantize"),
+    Stage(
+        "quantize",
+        "the ranges of numbers are known by now",
+        _STATIC,
+        ("quantize", "for_processors=is_for_processors"),
+        "quantize",
+    ),
     Stage(
         "fast-forms", "what is still floats will not become integers", (*_STATIC, _SLOW), only_with="is_for_processors"
     ),

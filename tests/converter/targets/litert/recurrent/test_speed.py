@@ -50,11 +50,12 @@ def test_the_faster_form_is_chosen(
         assert not [note for note in report.notes if note.code in (FUSED, KEPT)]  # The user knows.
 
 
-def test_integers_get_the_more_exact_form(tf: ModuleType, tmp_path: Path) -> None:
+def test_integers_throughout_get_the_more_exact_form(tf: ModuleType, tmp_path: Path) -> None:
     path = saved_lstm(tf, tmp_path / "model", 128, 1, 5)
     samples = [{"x": np.random.default_rng(seed).normal(0, 1, (1, 5, 3)).astype(np.float32)} for seed in range(3)]
-    report = tfconvert.convert(path, quantize=tfconvert.Quantize("int8", samples=samples)).report
-    assert "UNIDIRECTIONAL_SEQUENCE_LSTM" in report.operators
+    for io, is_fused in (("int8", True), ("float32", False)):
+        report = tfconvert.convert(path, quantize=tfconvert.Quantize("int8", samples=samples, io=io)).report
+        assert ("UNIDIRECTIONAL_SEQUENCE_LSTM" in report.operators) is is_fused
 
 
 def test_other_choices_are_refused(tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ A result pixel has a position within a block of s x s pixels. All pixels of one 
 at every s-th place of the filter. So one convolution with s * s times as many channels computes a block for each input
 pixel. Its multiplications are as many, except that filters become a multiple of the stride in size, with zeros. Along
 rows alone, blocks are in place already, and a reshape makes pixels of them.
+
+The same goes for 8-bit integers: with them, the cases of the table take 7.9, 25.9, 23.0, 2.9 and 3.2 us, instead of
+17.8, 52.1, 41.0, 9.6 and 9.9.
 """
 
 from __future__ import annotations

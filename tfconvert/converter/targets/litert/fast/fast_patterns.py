@@ -12,38 +12,37 @@ from functools import cache
 from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 
-# Those for all numbers, those for floats, and those for what becomes integers.
+# Those for all numbers, those for floats and 8-bit integers, those for floats, and those for what becomes integers.
 _COMMON = (
     LazyModule("fast.narrowing", "slice strided_slice"),
     LazyModule("fast.slices", "pack split_v strided_slice"),
     LazyModule("fast.borders", "mirror_pad resize_nearest_neighbor tile"),
     LazyModule("fast.groups", "mean sum"),
 )
-_FLOATS = (
-    LazyModule("fast.masks", "select_v2"),
-    LazyModule("fast.softmax", "log_softmax softmax"),
-    LazyModule("fast.deconvolution", "transpose_conv"),
-)
+_BYTES = LazyModule("fast.deconvolution", "transpose_conv")
+_FLOATS = (_BYTES, LazyModule("fast.masks", "select_v2"), LazyModule("fast.softmax", "log_softmax softmax"))
 _INTEGERS = LazyModule("fast.integers", "squared_difference")
 _ROOTS = " ".join(module.ops for module in (*_COMMON, *_FLOATS, _INTEGERS))
 _RESHAPES = LazyModule("optimize.reshapes", _ROOTS)
 
 _PACKAGE = "tfconvert.converter.targets.litert"
-_FOR_INTEGERS = LazyTable(_PACKAGE, "tfl.", (*_COMMON, _INTEGERS, _RESHAPES))
+_FOR_INT16 = LazyTable(_PACKAGE, "tfl.", (*_COMMON, _INTEGERS, _RESHAPES))
+_FOR_INT8 = LazyTable(_PACKAGE, "tfl.", (*_COMMON, _BYTES, _INTEGERS, _RESHAPES))
 _FOR_FLOATS = LazyTable(_PACKAGE, "tfl.", (*_COMMON, *_FLOATS, _RESHAPES))
 
 ROOTS = tuple(dict.fromkeys(f"tfl.{name}" for name in _ROOTS.split()))
 """The ops without which a module has nothing to rewrite."""
 
 
-def patterns_for(names: Iterable[str], *, only_floats: bool) -> PatternSet:
+def patterns_for(names: Iterable[str], *, only_floats: bool, has_int16: bool = False) -> PatternSet:
     """Returns the patterns that a module with ops of some names needs.
 
     Args:
         names: The names.
         only_floats: Whether no activations will become integers.
+        has_int16: Whether they may become 16-bit integers.
     """
-    table = _FOR_FLOATS if only_floats else _FOR_INTEGERS
+    table = _FOR_FLOATS if only_floats else _FOR_INT16 if has_int16 else _FOR_INT8
     return _patterns(table, table.needed(names))
 
 

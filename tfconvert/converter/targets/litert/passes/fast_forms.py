@@ -56,4 +56,6 @@ class FastForms(GreedyPass):
     def own_patterns(self, module: ModuleOp, names: set[str]) -> PatternSet:
         names.update(op.name for op in module.walk())
         is_static = self.quantize is not None and self.quantize.is_static
-        return fast_patterns.patterns_for(names, only_floats=not is_static and "tfl.fake_quant" not in names)
+        only_floats = not is_static and "tfl.fake_quant" not in names
+        has_int16 = self.quantize is not None and self.quantize.mode == "int16"
+        return fast_patterns.patterns_for(names, only_floats=only_floats, has_int16=has_int16)

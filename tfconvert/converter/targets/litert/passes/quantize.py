@@ -29,12 +29,13 @@ from typing import ClassVar
 from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, LayerReport, PassResult
 from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
+from tfconvert.converter.targets.litert.quantize.hybrid import weights_of_float
 from tfconvert.converter.targets.litert.quantize.plan import Plan
 from tfconvert.converter.targets.litert.quantize.rewriting import Rewriting
 from tfconvert.converter.targets.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
-from tfconvert.converter.targets.litert.quantize.weights import store_trained_weights
-from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_trained_weights
+from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -48,9 +49,12 @@ class QuantizeOps:
 
     Attributes:
         quantize: How to quantize.
+        for_processors: Whether processors run the file, so that ops may stay float that are faster so. Those with
+            weights have integers as in the mode `dynamic`.
     """
 
     quantize: Quantize = INT8
+    for_processors: bool = False
     name: ClassVar[str] = "quantize"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -63,7 +67,7 @@ class QuantizeOps:
         wanted = self.quantize
         if wanted.mode in ("float16", "weights"):
             return NOTHING_DONE
-        settings, bodies = Settings.of(wanted), loop_bodies(module)
+        settings, bodies = Settings.of(wanted, for_processors=self.for_processors), loop_bodies(module)
         settings = settings._replace(variables=choose_variables(module, wanted, settings, bodies))
         counts: Counter[str] = Counter()
         layers: list[LayerReport] = []
@@ -77,6 +81,8 @@ class QuantizeOps:
             own = settings.of_function(function, bodies)
             plan = Plan(function, own)
             notes += _coarse(plan)
+            if self.for_processors and wanted.mode == "int8":
+                notes += _slow_integers(plan)
             if wanted.strict:
                 problems += _floats(plan)
             rewriting = Rewriting(function, plan, own)
@@ -85,6 +91,10 @@ class QuantizeOps:
                 counts["trained weights"] += store_trained_weights(function)
             counts += rewriting.counts
             layers += rewriting.layers
+            stored = StoredConstants()
+            stored.store_all({op: weights_of_float(op, wanted) for op in plan.slow if isinstance(op, tfl.TFLOp)})
+            counts += stored.counts
+            layers += stored.layers.values()
             update_function_type(function)
         if problems:
             raise ConversionError(problems)
@@ -117,6 +127,22 @@ def _coarse(plan: Plan) -> list[Diagnostic]:
         for op in ops
         if ((types.shape_of(op.results[0].type) or (0,))[-1]) >= _CLASSES
     ]
+
+
+# How many times as long as floats the slowest operators of integers take, together, to be worth a note.
+_SLOWNESS = 2.0
+
+
+def _slow_integers(plan: Plan) -> list[Diagnostic]:
+    """Returns a note on ops that are integers although LiteRT is much faster with floats."""
+    slow = plan.slower_with_integers()
+    integers, floats = (sum(times[form] for times in slow.values()) for form in (0, 1))
+    if integers <= _SLOWNESS * floats:
+        return []
+    names = ", ".join(dict.fromkeys(op.name.removeprefix(tfl.PREFIX).upper() for op in slow))
+    message = f"LiteRT takes about {integers:.3g} us with integers, and {floats:.3g} us with floats for: {names}"
+    hint = "unless an accelerator needs integers, leave `io` and `strict` out, or choose the mode 'dynamic'"
+    return [Diagnostic("slow-integers", message, hint=hint, severity=NOTE)]
 
 
 def _floats(plan: Plan) -> list[Diagnostic]:

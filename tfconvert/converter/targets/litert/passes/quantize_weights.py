@@ -58,14 +58,7 @@ from typing import ClassVar, get_args
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
-from tfconvert.converter.targets.litert.quantize.hybrid import (
-    ASYMMETRIC,
-    Form,
-    Weight,
-    lookup_of,
-    rewrite_lookup,
-    weights_of,
-)
+from tfconvert.converter.targets.litert.quantize.hybrid import Form, lookup_of, rewrite_lookup, weights_of
 from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_float16, why_none
 from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
 from tfconvert.schema.dialects import attributes as attrs
@@ -169,18 +162,10 @@ class _Weights:
         for op, weights in found:
             self._multiplied.update({op.operands[index]: form for index, form in weights})
         lookups = [lookup_of(op, self._settings, self._shared(op)) for op in self._ops]
-        for op, weights in found:
-            if all(self._stored.can_be(op.operands[index], form, op) for index, form in weights):
-                self._rewrite(op, weights)
+        self._stored.store_all(dict(found))
         for lookup in lookups:
             if lookup is not None and self._stored.can_be(lookup.table, lookup.form, lookup.op):
                 rewrite_lookup(lookup, self._stored.get(lookup.table, lookup.form))
-
-    def _rewrite(self, op: tfl.TFLOp, weights: list[Weight]) -> None:
-        for index, form in weights:
-            op.set_operand(index, self._stored.get(op.operands[index], form))
-            if not form.dequantized and ASYMMETRIC in tfl.option_fields(op.op_name):
-                op.properties[ASYMMETRIC] = attrs.boolean(True)
 
     def _shared(self, op: tfl.TFLOp) -> Form | None:
         """Returns the form that an operand has as a weight of another op, or `None`."""

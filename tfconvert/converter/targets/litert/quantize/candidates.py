@@ -35,6 +35,7 @@ class Settings(NamedTuple):
         in_loop: Whether the function is the body of a loop.
         has_wide_sums: Whether biases and sums of products of 16-bit activations have 64 bits.
         variables: The mappings of variables.
+        by_speed: Whether ops that LiteRT computes faster with floats stay float.
         trained_only: Whether ranges that kernels fix count only where the model also fake-quantizes the result.
     """
 
@@ -48,21 +49,27 @@ class Settings(NamedTuple):
     has_wide_sums: bool = True
     variables: Variables = Variables()
     trained_only: bool = False
+    by_speed: bool = False
 
     @classmethod
-    def of(cls, quantize: Quantize) -> Settings:
-        """Returns the part of a conversion's settings that selects what becomes integers."""
+    def of(cls, quantize: Quantize, *, for_processors: bool = False) -> Settings:
+        """Returns the part of a conversion's settings that selects what becomes integers.
+
+        Args:
+            quantize: How to quantize.
+            for_processors: Whether processors run the file, and no accelerators.
+        """
         storage = I16 if quantize.mode == "int16" else I8
-        is_demanded = quantize.strict or quantize.trained_only
         return cls(
             storage,
             Exclusion(quantize.exclude),
             quantize.per_channel,
             quantize.weights,
-            integers_only=is_demanded or quantize.has_integer_ends,
-            keeps_outputs=not is_demanded and quantize.ends[1] == "float32",
+            integers_only=quantize.needs_integers,
+            keeps_outputs=not (quantize.strict or quantize.trained_only) and quantize.ends[1] == "float32",
             has_wide_sums=quantize.bias != "int32",
             trained_only=quantize.trained_only,
+            by_speed=for_processors and quantize.prefers_speed,
         )
 
     def of_function(self, function: FuncOp, bodies: Container[str]) -> Settings:

@@ -14,12 +14,13 @@ from tfconvert.schema.ir.values import Value
 
 
 class _Group:
-    __slots__ = ("given", "parent", "range")
+    __slots__ = ("given", "is_centered", "parent", "range")
 
     def __init__(self, seen: Range | None) -> None:
         self.parent: _Group = self
         self.range = seen
         self.given: Uniform | None = None
+        self.is_centered = False
 
 
 class Groups:
@@ -44,6 +45,10 @@ class Groups:
             group.given = uniform
         return group.given == uniform
 
+    def center(self, value: Value) -> None:
+        """Asks for a mapping of a value's group with the zero point 0; declines if that costs too much precision."""
+        self._find(value).is_centered = True
+
     def join(self, one: Value, other: Value) -> None:
         """Joins two groups whose given mappings don't contradict each other."""
         first, second = self._find(one), self._find(other)
@@ -51,6 +56,7 @@ class Groups:
             return
         second.parent = first
         first.given = first.given or second.given
+        first.is_centered |= second.is_centered
         self._widen(first, second.range)
 
     def widen(self, value: Value, seen: Range | None) -> None:
@@ -65,7 +71,7 @@ class Groups:
         """Returns a value's mapping, `None` if its range is unknown."""
         group = self._find(value)
         if group.given is None and group.range is not None and group.range.is_finite:
-            return uniform_of(group.range, self._storage)
+            return uniform_of(group.range, self._storage, is_centered=group.is_centered)
         return group.given
 
     def _find(self, value: Value) -> _Group:

@@ -69,12 +69,24 @@ def _place(value: Value) -> tuple[Operation | None, int]:
 _HEADROOM = 2.0
 
 
-def uniform_of(values: Range, storage: IntegerType) -> Uniform:
+_MAX_WIDENING = 1.4
+"""The factor by which a range may be widened to be symmetric about 0: half a bit."""
+
+
+def uniform_of(values: Range, storage: IntegerType, *, is_centered: bool = False) -> Uniform:
     """Returns the mapping of integers to a range of numbers, widened to contain 0.
 
     8-bit integers cover the range. Wider ones are symmetric about 0, as the kernels require, and cover a larger range.
+
+    Args:
+        values: The range.
+        storage: The type of the integers.
+        is_centered: Whether 0 should be the integer 0, unless the steps would be much larger.
     """
     low, high = min(values.low, 0.0), max(values.high, 0.0)
+    largest = max(-low, high)
+    if is_centered and storage.width == 8 and 2 * largest <= _MAX_WIDENING * (high - low):
+        return Uniform(storage, (_scale(largest / 127),), (0,))
     if storage.width > 8:
         return Uniform(storage, (_scale(max(-low, high) * _HEADROOM / (2 ** (storage.width - 1) - 1)),), (0,))
     lowest, highest = -(2 ** (storage.width - 1)), 2 ** (storage.width - 1) - 1

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.targets.litert.fake_quant import constant_behind
-from tfconvert.converter.targets.litert.quantize import fake_quant, lstm, weights
+from tfconvert.converter.targets.litert.quantize import fake_quant, lstm, speed, weights
 from tfconvert.converter.targets.litert.quantize.candidates import (
     Settings,
     activations,
@@ -25,6 +25,7 @@ from tfconvert.converter.targets.litert.quantize.hybrid import size_of
 from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import (
     minimum_scale,
+    range_of,
     range_of_integers,
     range_of_scale,
     uniform_of,
@@ -36,12 +37,18 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.types import I8, IntegerType
 from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.settings.quantization import has_channels
 
 # The maximum number of rounds of widening groups: one is enough unless an op shares a group with an earlier one.
 _ROUNDS = 3
+
+_HYBRID = "the others of its loop are floats, which it multiplies by its integers itself"
+
+# Operators that attention masks its scores with.
+_MASKING = frozenset(f"tfl.{name}" for name in ("add", "sub", "select", "select_v2", "minimum", "maximum"))
+_LOST = "an operand is smaller than a step of its integers"
 
 NOT_SEEN = "the ranges of its operands or results are unknown"
 
@@ -64,6 +71,7 @@ class Plan:
     Attributes:
         quantized: The ops that are quantized, with their rules, in order.
         reasons: The reasons of other ops with floats.
+        slow: Those of them that are better as floats on processors.
 
     Args:
         function: The function.
@@ -76,6 +84,7 @@ class Plan:
         self._weights: dict[tuple[Operation, int], Weight] = {}
         self.quantized: dict[Operation, Rule] = {}
         self.reasons: dict[Operation, str] = {}
+        self.slow: dict[Operation, str] = {}
         ops = list(function.body.block.ops)
         for op in filter(_has_floats, ops):
             if op.name in _CONVERSIONS or (fake_quant.is_fake_quant(op) and is_constant(op.results[0])):
@@ -83,6 +92,8 @@ class Plan:
             if lstm.creates_state(op):
                 continue
             found = self._candidate(op)
+            if isinstance(found, Rule) and self._is_dense_in_loop(op):
+                self.slow[op] = found = _HYBRID
             if isinstance(found, Rule):
                 self.quantized[op] = found
             else:
@@ -95,6 +106,9 @@ class Plan:
             variables = self._settings.variables
             return RULES[op.name] if variables.uniform(op) is not None else variables.reason(op)
         return _FAKE_QUANT if fake_quant.is_fake_quant(op) else candidate(op, self._settings)
+
+    def _is_dense_in_loop(self, op: Operation) -> bool:
+        return self._settings.by_speed and self._settings.in_loop and op.name == "tfl.fully_connected"
 
     @property
     def storage(self) -> IntegerType:
@@ -116,7 +130,7 @@ class Plan:
             return self._settings.variables.uniform(op)
         if rule.scales is Scales.SAME:
             return self._groups.uniform(next(result for result in op.results if is_float(result)))
-        return self._operand(value, rule, self._groups)
+        return self._operand(op, index, rule, self._groups)
 
     def given(self, value: Value) -> Uniform | None:
         """Returns the mapping that a kernel or training fixes for a value, or `None`."""
@@ -158,14 +172,27 @@ class Plan:
         """Returns whether the range of an LSTM's cell state is known, but too wide for its integers."""
         return bool(self.quantized[op].others) and lstm.is_cell_seen(op) and lstm.cell_uniform(op) is None
 
-    def _operand(self, value: Value, rule: Rule, groups: Groups) -> Uniform | None:
+    def _operand(self, op: Operation, index: int, rule: Rule, groups: Groups) -> Uniform | None:
         """Returns the mapping of an activation that has a scale of its own."""
+        value = op.operands[index]
         if not is_constant(value):
             return groups.uniform(value)
-        uniform = self._own_uniform(value)
+        uniform = self._own_uniform(value, is_centered=index == rule.centered)
+        minimum = self._nearest(op, index, groups)
+        if uniform.scales[0] < minimum:
+            wide = range_of_scale(minimum, self._settings.storage)
+            uniform = uniform_of(self._constant_range(value).joined(wide), self._settings.storage)
         # Zeros could have any scale.
         is_zero = self._constant_range(value) == Range(0.0, 0.0)
         return Uniform(uniform.storage, (rule.below / 2,), (0,)) if is_zero and rule.below < math.inf else uniform
+
+    def _nearest(self, op: Operation, index: int, groups: Groups) -> float:
+        """Returns the minimum scale of a constant that XNNPACK takes; it is far smaller than a step of the result."""
+        result = groups.uniform(op.results[0])
+        others = [groups.uniform(value) for value in (*op.operands[:index], *op.operands[index + 1 :])]
+        if self._settings.storage is not I8 or result is None or len(others) != 1 or others[0] is None:
+            return 0.0
+        return speed.nearest(op.name.removeprefix(tfl.PREFIX), [others[0].scales[0]], result.scales[0])
 
     def _is_integer(self, value: Value) -> bool:
         return isinstance(value, OpResult) and value.op in self.quantized and is_float(value)
@@ -180,11 +207,45 @@ class Plan:
             coarse = [] if unknown else self._coarse(groups)
             for op in coarse:
                 self.reasons[op] = "its kernel doesn't take scales as large as its operands'"
-            idle = [] if unknown or coarse else self._idle()
-            for op in (*unknown, *coarse, *idle):
+            by_speed = self._settings.by_speed and not unknown and not coarse
+            lost = self._lost(groups) if by_speed else []
+            self.slow.update(dict.fromkeys(lost, _LOST))
+            slow = self._slow(groups) if by_speed and not lost else {}
+            self.slow.update({op: speed.reason(times) for op, times in slow.items()})
+            self.reasons.update(self.slow)
+            idle = [] if unknown or coarse or lost or slow else self._idle()
+            dropped = (*unknown, *coarse, *lost, *slow, *idle)
+            for op in dropped:
                 del self.quantized[op]
-            if not unknown and not coarse and not idle:
+            if not dropped:
                 return groups
+
+    def _lost(self, groups: Groups) -> list[Operation]:
+        """Returns the ops with an operand that is smaller than a step of the result: a mask adds -1e9 to it."""
+        return [op for op, rule in self.quantized.items() if op.name in _MASKING and self._is_lost(op, rule, groups)]
+
+    def _is_lost(self, op: Operation, rule: Rule, groups: Groups) -> bool:
+        uniform = groups.uniform(op.results[0])
+        ranges = [range_of(op.operands[index]) for index in activations(op, rule)]
+        return uniform is not None and any(seen and 0 < seen.high - seen.low < uniform.scales[0] for seen in ranges)
+
+    def slower_with_integers(self) -> dict[Operation, speed.Times]:
+        """Returns the ops with integers that LiteRT would compute faster with floats."""
+        return self._slow(self._groups)
+
+    def _slow(self, groups: Groups) -> dict[Operation, speed.Times]:
+        """Returns the ops that are to be floats so that LiteRT is fastest, conversions included."""
+        times = {op: self._times(op, rule, groups) for op, rule in self.quantized.items()}
+        return speed.faster_with_floats(times)
+
+    def _times(self, op: Operation, rule: Rule, groups: Groups) -> speed.Times | None:
+        """Returns the times of an op that may compute with either; `None` if its times are unknown."""
+        if (rule.is_product and not rule.gates) or is_access(op) or fake_quant.is_fake_quant(op):
+            return None
+        operands = [self._operand(op, index, rule, groups) for index in activations(op, rule)]
+        result = next((groups.uniform(result) for result in op.results if is_float(result)), None)
+        kind = speed.kind_of(op, operands, result)
+        return None if kind is None else speed.times_of(kind, speed.work_of(op))
 
     def _coarse(self, groups: Groups) -> list[Operation]:
         """Returns the ops whose operands have larger scales than their kernels accept."""
@@ -211,7 +272,7 @@ class Plan:
                     groups.widen(results[0], range_of_scale(minimum, storage))
 
     def _scales(self, op: Operation, rule: Rule, groups: Groups) -> list[float]:
-        uniforms = [self._operand(op.operands[index], rule, groups) for index in activations(op, rule)]
+        uniforms = [self._operand(op, index, rule, groups) for index in activations(op, rule)]
         return [uniform.scales[0] for uniform in uniforms if uniform is not None]
 
     def _grouped(self, ops: Sequence[Operation]) -> Groups:
@@ -230,6 +291,8 @@ class Plan:
                 fixed = rule.fixed_type(self._settings.storage)
                 assert fixed is not None
                 groups.give(op.results[0], fixed)
+            if rule.centered is not None:
+                groups.center(op.operands[rule.centered])
         lstm.join_alike(self.quantized, groups)
         return groups
 
@@ -320,11 +383,11 @@ class Plan:
                     pending.append(op)
         return [op for op in self.quantized if op not in working]
 
-    def _own_uniform(self, value: Value) -> Uniform:
+    def _own_uniform(self, value: Value, *, is_centered: bool) -> Uniform:
         trained = fake_quant.trained_uniform(value)
         if trained is not None and trained.storage is self._settings.storage and trained.axis is None:
             return fake_quant.widened(trained)
-        return uniform_of(self._constant_range(value), self._settings.storage)
+        return uniform_of(self._constant_range(value), self._settings.storage, is_centered=is_centered)
 
     def _constant_range(self, value: Value) -> Range:
         constant = constant_behind(value)

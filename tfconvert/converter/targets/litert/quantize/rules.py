@@ -43,6 +43,7 @@ class Rule(NamedTuple):
         few_bits: Whether it is as fast with 4-bit weights.
         below: An exclusive upper bound for the scales of its operands.
         gates: Instead of `weight` and `bias`: those of each gate of an LSTM; any may be absent.
+        centered: Index of the activation that XNNPACK takes only with the zero point 0, or `None`.
         others: Other operands of an LSTM, which `lstm` quantizes.
     """
 
@@ -57,6 +58,7 @@ class Rule(NamedTuple):
     below: float = math.inf
     gates: tuple[tuple[int, int | None], ...] = ()
     others: tuple[int, ...] = ()
+    centered: int | None = None
 
     @property
     def weights(self) -> tuple[tuple[int, int | None], ...]:
@@ -98,6 +100,7 @@ RULES: Mapping[str, Rule] = {
     "tfl.fully_connected": Rule(weight=1, axis=0, bias=2, few_bits=True),
     "tfl.transpose_conv": Rule(weight=1, axis=0, bias=3),
     "tfl.prelu": Rule(weight=1),  # The 16-bit kernel only accepts 8-bit slopes.
+    "tfl.batch_matmul": Rule(centered=1),
     "tfl.unidirectional_sequence_lstm": Rule(types=(I8,), gates=lstm.GATES, needs_bias=True, others=lstm.OTHERS),
     **dict.fromkeys(
         (
@@ -113,7 +116,6 @@ RULES: Mapping[str, Rule] = {
             "tfl.mean",
             "tfl.sum",
             "tfl.reduce_prod",
-            "tfl.batch_matmul",
         ),
         _ANY,
     ),

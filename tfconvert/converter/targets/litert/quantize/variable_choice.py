@@ -49,6 +49,8 @@ def choose_variables(module: ModuleOp, wanted: Quantize, settings: Settings, bod
         bodies: The names of the functions that run in loops.
     """
     accesses: dict[str, list[_Access]] = {}
+    # What is between variables is faster with floats as long as these are.
+    settings = settings._replace(by_speed=False)
     for function in module.ops:
         if isinstance(function, FuncOp) and not function.is_declaration:
             ops = [op for op in function.body.block.ops if is_access(op) and is_float(accessed(op))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from tfconvert.converter.pipeline.pass_result import LayerReport
 from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize import fake_quant, hybrid
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
-from tfconvert.converter.targets.litert.quantize.hybrid import Form, is_float_constant, size_of
+from tfconvert.converter.targets.litert.quantize.hybrid import ASYMMETRIC, Form, Weight, is_float_constant, size_of
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
@@ -170,6 +170,16 @@ class StoredConstants:
             plain = self._plain(value, form._replace(dequantized=False))
             known = self._values[value, form] = _dequantized(value, plain) if form.dequantized else plain
         return known
+
+    def store_all(self, weights: Mapping[tfl.TFLOp, Sequence[Weight]]) -> None:
+        """Gives operators their weights in other forms, if all weights of an operator can have them."""
+        for op, own in weights.items():
+            if not all(self.can_be(op.operands[index], form, op) for index, form in own):
+                continue
+            for index, form in own:
+                op.set_operand(index, self.get(op.operands[index], form))
+                if not form.dequantized and ASYMMETRIC in tfl.option_fields(op.op_name):
+                    op.properties[ASYMMETRIC] = attrs.boolean(True)
 
     def _describe(self, value: Value, form: Form) -> None:
         """Adds a constant to the report, unless it is already there."""

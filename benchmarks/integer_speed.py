@@ -1,0 +1,334 @@
+"""Times operators of integers and of floats in LiteRT, and prints the table that a conversion chooses by.
+
+    python -m benchmarks.integer_speed > tfconvert/converter/targets/litert/quantize/speed.tsv
+
+A row has the microseconds that an operator takes with integers and with floats, at some number of elements (of
+products, for matrix products). They are what more of it add to a file of one, so that the overhead of a run is
+left out: one thread, minima of runs in turns. Conversions have one time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.converter.targets.litert.optimize.graph import Graph
+from tfconvert.converter.targets.litert.passes.calibrate import Calibrate
+from tfconvert.converter.targets.litert.passes.quantize import QuantizeOps
+from tfconvert.converter.targets.litert.passes.quantize_io import QuantizeIo
+from tfconvert.converter.targets.litert.passes.separate_state import SeparateState
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.ir.types import I8
+from tfconvert.settings.quantization import Quantize
+
+LSTM = "unidirectional_sequence_lstm"
+
+# Operators of each size in a file that is compared with one: fewer of large ones, since other processes interrupt runs
+# of milliseconds.
+COPIES = (16, 16, 3, 3)
+
+# How long each set of files runs, and how long one of them before it is the next one's turn.
+SECONDS = 1.0
+TURN = 0.002
+
+_USUAL = Uniform(I8, (0.03,), (3,))
+_CENTERED = Uniform(I8, (0.03,), (0,))
+_FAR = Uniform(I8, (1e-5,), (0,))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An operator.
+
+    Attributes:
+        kind: Its row's name: the operator, and what keeps XNNPACK from taking its integers.
+        shapes: The shapes of its operands, in ascending sizes.
+        results: The shapes of its results.
+        operands: The mappings of its operands to integers.
+        result: That of its result, if its kernel fixes it.
+        options: Its options.
+        integers: The operand after these, if any: sizes, axes or a permutation.
+        has_constant: Whether the last operand is a constant.
+    """
+
+    kind: str
+    shapes: Sequence[Sequence[Sequence[int]]]
+    results: Sequence[Sequence[int]]
+    operands: Sequence[Uniform] = (_USUAL, _USUAL)
+    result: Uniform = _USUAL
+    options: dict[str, Any] = field(default_factory=dict)
+    integers: Sequence[int] = ()
+    has_constant: bool = False
+
+    def work(self, index: int) -> int:
+        """Returns the number of products of a matrix product, or else the largest number of elements."""
+        shapes, result = self.shapes[index], self.results[index]
+        if self.kind.startswith("batch_matmul"):
+            return math.prod(shapes[0]) * result[-1]
+        if self.kind == LSTM:
+            return math.prod(result) * 4 * (shapes[0][-1] + result[-1])
+        return max(math.prod(shape) for shape in (*shapes, result))
+
+    def content(self, index: int, copies: int, *, with_integers: bool) -> bytes:
+        """Returns a file that has the operator several times, side by side."""
+        if self.kind == LSTM:
+            return _lstm(self.shapes[index][0], self.results[index], copies, with_integers=with_integers)
+        name, shapes, result = self.kind.partition(":")[0], list(self.shapes[index]), self.results[index]
+        given, made = (
+            [UniformType.get(each) if with_integers else types.F32 for each in uniforms]
+            for uniforms in (self.operands, [self.result])
+        )
+        if name == "quantize":
+            given, made = [types.F32], [UniformType.get(self.result)]
+        if name == "dequantize":
+            given, made = [UniformType.get(self.result)], [types.F32]
+        constants = [shapes.pop()] if self.has_constant else []
+        graph = Graph(*shapes)
+        for value, element in zip(graph.inputs, given, strict=False):
+            value.type = types.tensor(element, types.shape_of(value.type))
+        values: list[Any] = list(graph.inputs)
+        for shape in constants:
+            stored = np.full(shape, 1, np.int8) if with_integers else np.full(shape, 1e-5, np.float32)
+            kind = types.tensor(given[1], shape)
+            values.append(graph._add(tfl.constant(tensor_data.of_array(stored), result_type=kind)))  # noqa: SLF001
+        if self.integers:
+            values.append(list(self.integers))
+        results = [graph.op(name, *values, shape=result, element=made[0], **self.options) for _ in range(copies)]
+        return graph.returns(*results).content
+
+
+def _lstm(shape: Sequence[int], result: Sequence[int], copies: int, *, with_integers: bool) -> bytes:
+    """Returns a file of LSTMs side by side; integers are what a conversion makes of ranges."""
+    features, units = shape[-1], result[-1]
+    graph = Graph(shape)
+    random = np.random.default_rng(0)
+    kernels = [random.normal(0, 0.3, (units, size)).astype(np.float32) for size in [features] * 4 + [units] * 4]
+    operands: list[Any] = [*kernels, None, None, None, *[np.zeros(units, np.float32)] * 4, None, None]
+    operands += [*[np.zeros((shape[0], units), np.float32)] * 2, None, None, None, None]
+    options: dict[str, Any] = {
+        "fused_activation_function": "TANH",
+        "cell_clip": 0.0,
+        "proj_clip": 0.0,
+        "time_major": False,
+    }
+    graph.returns(*[graph.op(LSTM, graph.inputs[0], *operands, shape=result, **options) for _ in range(copies)])
+    if with_integers:
+        quantize = Quantize("int8", default_range=(-1.0, 1.0), io="int8")
+        SeparateState().apply(graph.module)
+        for change in (Calibrate(quantize), QuantizeOps(quantize), QuantizeIo(quantize)):
+            change.apply(graph.module)
+    return graph.content
+
+
+# The largest are larger than the caches of a core, as floats.
+_VECTORS = ((1, 16), (8, 64), (512, 128), (4096, 256))
+
+
+# Other operators of integers take milliseconds for the largest.
+_SLOW = frozenset(
+    [
+        "abs",
+        "hard_swish",
+        "log_softmax",
+        "prelu",
+        "relu",
+        "relu6",
+        "rsqrt",
+        "softmax",
+        "sqrt",
+        "squared_difference",
+        "add:far",
+        "mul:far",
+        "sub:far",
+    ]
+)
+
+
+def _vectors(kind: str) -> Sequence[Sequence[int]]:
+    return _VECTORS[:-1] if kind in _SLOW else _VECTORS
+
+
+def _unary(name: str, result: Uniform = _USUAL, **options: Any) -> Case:
+    shapes = _vectors(name)
+    return Case(name, [[shape] for shape in shapes], shapes, result=result, options=options)
+
+
+def _binary(kind: str, operands: Sequence[Uniform] = (_USUAL, _USUAL), *, has_scalar: bool = False) -> Case:
+    has_activation = kind.partition(":")[0] in ("add", "sub", "mul")
+    options = {"fused_activation_function": "NONE"} if has_activation else {}
+    return Case(
+        kind,
+        [[shape, () if has_scalar else shape] for shape in _vectors(kind)],
+        _vectors(kind),
+        operands=operands,
+        options=options,
+        has_constant=has_scalar,
+    )
+
+
+def _reduction(name: str) -> Case:
+    return Case(
+        name,
+        [[shape] for shape in _VECTORS],
+        [(1, 1), (8, 1), (512, 1), (4096, 1)],
+        options={"keep_dims": True},
+        integers=(1,),
+    )
+
+
+def _product(kind: str, right: Uniform) -> Case:
+    shapes = [[(1, 1, 4, 8)] * 2, [(1, 2, 8, 16)] * 2, [(1, 4, 128, 32)] * 2]
+    return Case(
+        kind,
+        shapes,
+        [(1, 1, 4, 4), (1, 2, 8, 8), (1, 4, 128, 128)],
+        operands=(_USUAL, right),
+        options={"adj_x": False, "adj_y": True},
+    )
+
+
+def _pool(name: str) -> Case:
+    options: dict[str, Any] = {
+        "padding": "VALID",
+        "filter_width": 2,
+        "filter_height": 2,
+        "stride_w": 2,
+        "stride_h": 2,
+        "fused_activation_function": "NONE",
+    }
+    shapes = [[(1, 2, 2, 4)], [(1, 8, 8, 8)], [(1, 64, 64, 16)], [(1, 128, 128, 64)]]
+    return Case(name, shapes, [(1, 1, 1, 4), (1, 4, 4, 8), (1, 32, 32, 16), (1, 64, 64, 64)], options=options)
+
+
+_STEPS = Uniform(I8, (1 / 256,), (-128,))
+
+CASES: Sequence[Case] = (
+    _unary("quantize"),
+    _unary("dequantize"),
+    _unary("abs"),
+    _unary("elu"),
+    _unary("exp"),
+    _unary("gelu", approximate=False),
+    _unary("hard_swish"),
+    _unary("leaky_relu", alpha=0.2),
+    _unary("log"),
+    _unary("log_softmax", Uniform(I8, (16 / 256,), (127,))),
+    _unary("logistic", _STEPS),
+    _unary("relu"),
+    _unary("relu6"),
+    _unary("rsqrt"),
+    _unary("softmax", _STEPS, beta=1.0),
+    _unary("sqrt"),
+    _unary("tanh", Uniform(I8, (1 / 128,), (0,))),
+    _binary("add"),
+    _binary("add:far", (_USUAL, _FAR), has_scalar=True),
+    _binary("sub"),
+    _binary("sub:far", (_USUAL, _FAR), has_scalar=True),
+    _binary("mul"),
+    _binary("mul:far", (_USUAL, _FAR), has_scalar=True),
+    _binary("maximum"),
+    _binary("minimum"),
+    _binary("squared_difference"),
+    Case(
+        "prelu",
+        [[shape, (1, shape[-1])] for shape in _vectors("prelu")],
+        _vectors("prelu"),
+        operands=(_USUAL, _CENTERED),
+        has_constant=True,
+    ),
+    _reduction("mean"),
+    _reduction("sum"),
+    _reduction("reduce_max"),
+    _reduction("reduce_min"),
+    _pool("average_pool_2d"),
+    _pool("max_pool_2d"),
+    Case(
+        "reshape",
+        [[(16,)], [(512,)], [(65536,)], [(1 << 20,)]],
+        [(2, 8), (64, 8), (8192, 8), (1 << 17, 8)],
+        integers=(-1, 8),
+    ),
+    Case(
+        "transpose",
+        [[(1, 2, 2, 4)], [(1, 8, 4, 16)], [(1, 128, 4, 128)], [(1, 512, 16, 128)]],
+        [(1, 2, 2, 4), (1, 4, 8, 16), (1, 4, 128, 128), (1, 16, 512, 128)],
+        integers=(0, 2, 1, 3),
+    ),
+    Case(
+        "concatenation",
+        [[(1, 8)] * 2, [(8, 32)] * 2, [(512, 64)] * 2, [(4096, 128)] * 2],
+        _VECTORS,
+        options={"axis": 1, "fused_activation_function": "NONE"},
+    ),
+    _product("batch_matmul", _CENTERED),
+    _product("batch_matmul:zero point", _USUAL),
+    Case(LSTM, [[(1, 1, 4)], [(1, 10, 8)], [(1, 50, 64)]], [(1, 1, 4), (1, 10, 8), (1, 50, 64)]),
+)
+
+
+def _interpreter(content: bytes) -> Any:
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_content=content, num_threads=1)
+    interpreter.allocate_tensors()
+    random = np.random.default_rng(1)
+    for each in interpreter.get_input_details():
+        is_float = each["dtype"] is np.float32
+        value = random.uniform(0.1, 2, each["shape"]) if is_float else random.integers(4, 100, each["shape"])
+        interpreter.set_tensor(each["index"], value.astype(each["dtype"]))
+    interpreter.invoke()
+    return interpreter
+
+
+def _minima(interpreters: Sequence[Any]) -> list[float]:
+    """Returns the minimum microseconds of each, run in turns."""
+    least = [math.inf] * len(interpreters)
+    end = time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        for index, interpreter in enumerate(interpreters):
+            until = time.perf_counter() + TURN
+            while (start := time.perf_counter()) < until:
+                interpreter.invoke()
+                least[index] = min(least[index], time.perf_counter() - start)
+    return [each * 1e6 for each in least]
+
+
+def measured(case: Case, index: int) -> list[float]:
+    """Returns the microseconds of one operator with integers and with floats."""
+    contents = [
+        case.content(index, copies, with_integers=with_integers)
+        for with_integers in (True, False)
+        for copies in (1, COPIES[index])
+    ]
+    one, several, one_float, several_float = _minima([_interpreter(content) for content in contents])
+    pairs = ((one, several), (one_float, several_float))
+    return [max(after - before, 0.0) / (COPIES[index] - 1) for before, after in pairs]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.integer_speed", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--only", default="", metavar="NAME,...", help="these operators")
+    options = parser.parse_args(arguments)
+    print("operator", "work", "integers", "floats", sep="\t")
+    for case in CASES:
+        if options.only and case.kind not in options.only.split(","):
+            continue
+        for index in range(len(case.results)):
+            integers, floats = measured(case, index)
+            print(case.kind, case.work(index), f"{integers:.3f}", f"{floats:.3f}", sep="\t", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

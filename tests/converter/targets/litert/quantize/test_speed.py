@@ -1,0 +1,213 @@
+"""Operators stay float in the mode `int8` where LiteRT is faster so."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfconvert
+from benchmarks.integer_speed import CASES
+from tests.converter.targets.litert.optimize.graph import Graph, random
+from tests.converter.targets.litert.quantize.runs import run_model, signal_to_noise
+from tfconvert.converter.targets.litert.quantize import speed
+from tfconvert.converter.targets.litert.quantize.cut import SINK, SOURCE, Cut
+from tfconvert.converter.targets.litert.quantize.rules import RULES
+from tfconvert.schema.ir.values import Value
+
+ROWS = 64
+FEATURES = 64
+
+
+def _dense(graph: Graph, value: Value, seed: int, features: int = FEATURES) -> Value:
+    weights = random(features, FEATURES, seed=10 + seed, scale=FEATURES**-0.5)
+    return graph.op("fully_connected", value, weights, random(features, seed=seed, scale=0.1), shape=(ROWS, features))
+
+
+def _model(*operators: tuple[str, dict[str, Any]]) -> Graph:
+    """Returns a model of operators between two dense layers."""
+    graph = Graph((ROWS, FEATURES))
+    value = _dense(graph, graph.inputs[0], 1)
+    for name, options in operators:
+        value = graph.op(name, value, **options)
+    return graph.returns(_dense(graph, value, 2))
+
+
+def _converted(graph: Graph, folder: Path, target: tfconvert.LiteRT | None = None, **settings: Any) -> tfconvert.Model:
+    path = folder / "source.tflite"
+    path.write_bytes(graph.content)
+    samples = [[random(ROWS, FEATURES, seed=seed)] for seed in range(3)]
+    quantize = tfconvert.Quantize("int8", samples=samples, **settings)
+    return tfconvert.convert(path, quantize=quantize, target=target or tfconvert.LiteRT())
+
+
+def _floats(model: tfconvert.Model) -> dict[str, str]:
+    """Returns the operators that stay float, with the reasons."""
+    assert model.report.quantization is not None
+    return {layer.op: layer.reason for layer in model.report.quantization.layers if layer.form == "float32"}
+
+
+SLOW: tuple[tuple[str, dict[str, Any]], ...] = (("hard_swish", {}), ("softmax", {"beta": 1.0}), ("abs", {}))
+
+
+@pytest.mark.parametrize("operator", SLOW, ids=lambda each: str(each[0]))
+def test_what_is_slower_with_integers_stays_float(operator: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
+    graph, name = _model(operator), operator[0].upper()
+    model = _converted(graph, tmp_path)
+    floats = _floats(model)
+    assert floats.keys() == {name}
+    assert "us with floats, and" in floats[name]
+    x = random(ROWS, FEATURES, seed=9)
+    assert signal_to_noise(run_model(graph.content, [x]), run_model(bytes(model), [x])) > 30
+
+
+@pytest.mark.parametrize("name", ["logistic", "tanh"])
+def test_what_is_as_fast_with_integers_becomes_integers(name: str, tmp_path: Path) -> None:
+    assert not _floats(_converted(_model((name, {})), tmp_path))
+
+
+def test_an_operator_between_floats_needs_no_conversions(tmp_path: Path) -> None:
+    product: dict[str, Any] = {"fused_activation_function": "NONE"}
+    graph = Graph((ROWS, FEATURES))
+    first = graph.op("hard_swish", _dense(graph, graph.inputs[0], 1))
+    second = graph.op("hard_swish", _dense(graph, graph.inputs[0], 2))
+    both = graph.op("softmax", graph.op("mul", first, second, **product), beta=1.0)
+    graph.returns(_dense(graph, both, 3))
+    model = _converted(graph, tmp_path)
+    assert _floats(model).keys() == {"HARD_SWISH", "MUL", "SOFTMAX"}
+    # Those of the input and the output, and those of what is between the layers.
+    assert model.report.operators["QUANTIZE"] + model.report.operators["DEQUANTIZE"] == 5
+
+
+def test_large_constants_become_integers(tmp_path: Path) -> None:
+    """An operator between floats is faster with them, but the file would be larger: the runtime converts them once."""
+    graph = Graph((ROWS, FEATURES))
+    value = graph.op("hard_swish", _dense(graph, graph.inputs[0], 1))
+    value = graph.op("add", value, random(ROWS, FEATURES, seed=5), fused_activation_function="NONE")
+    graph.returns(_dense(graph, graph.op("hard_swish", value), 2))
+    model = _converted(graph, tmp_path)
+    assert _floats(model).keys() == {"HARD_SWISH", "ADD"}
+    assert len(bytes(model)) < 4 * ROWS * FEATURES
+    x = random(ROWS, FEATURES, seed=9)
+    assert signal_to_noise(run_model(graph.content, [x]), run_model(bytes(model), [x])) > 30
+
+
+def test_a_mask_leaves_scores_their_steps(tmp_path: Path) -> None:
+    graph = Graph((ROWS, FEATURES))
+    mask = np.where(np.tril(np.ones((ROWS, FEATURES))), 0, -1e9).astype(np.float32)
+    scores = graph.op("add", _dense(graph, graph.inputs[0], 1), mask, fused_activation_function="NONE")
+    graph.returns(_dense(graph, graph.op("softmax", scores, beta=1.0), 2))
+    model = _converted(graph, tmp_path)
+    assert _floats(model)["ADD"] == "an operand is smaller than a step of its integers"
+    x = random(ROWS, FEATURES, seed=9)
+    assert signal_to_noise(run_model(graph.content, [x]), run_model(bytes(model), [x])) > 30
+
+
+@pytest.mark.parametrize(
+    ("settings", "target"),
+    [
+        ({"io": "int8"}, None),
+        ({"strict": True}, None),
+        ({}, tfconvert.LiteRT(accelerator=["micro"])),
+        ({}, tfconvert.LiteRT(accelerator=["npu"])),
+    ],
+    ids=["io", "strict", "micro", "npu"],
+)
+def test_integers_throughout_stay_so(settings: dict[str, Any], target: tfconvert.LiteRT | None, tmp_path: Path) -> None:
+    model = _converted(_model(("softmax", {"beta": 1.0})), tmp_path, target, **settings)
+    assert not _floats(model)
+    notes = [note for note in model.report.notes if note.code == "slow-integers"]
+    assert len(notes) == (target is None)
+    assert all("SOFTMAX" in note.message and "io" in (note.hint or "") for note in notes)
+
+
+def test_a_file_that_is_fast_with_integers_has_no_note(tmp_path: Path) -> None:
+    model = _converted(_model(("tanh", {})), tmp_path, io="int8")
+    assert "slow-integers" not in {note.code for note in model.report.notes}
+
+
+def _attention(graph: Graph) -> Value:
+    left, right = (_dense(graph, graph.inputs[0], seed) for seed in (1, 2))
+    return graph.op("batch_matmul", left, right, shape=(ROWS, ROWS), adj_x=False, adj_y=True)
+
+
+@pytest.mark.parametrize("io", ["float32", "int8"])
+def test_xnnpack_takes_matrix_products(io: str, tmp_path: Path) -> None:
+    """The right operand has the zero point 0."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    graph = Graph((ROWS, FEATURES))
+    graph.returns(_attention(graph))
+    content = bytes(_converted(graph, tmp_path, io=io))
+    interpreter = Interpreter(model_content=content, num_threads=1)
+    interpreter.allocate_tensors()
+    operators = interpreter._get_ops_details()
+    (product,) = [op for op in operators if op["op_name"] == "BATCH_MATMUL"]
+    (piece,) = [op for op in operators if op["op_name"] == "DELEGATE"]
+    given = interpreter.get_input_details()[0]["index"]
+    assert list(piece["inputs"]).count(given) == 1
+    right = next(each for each in interpreter.get_tensor_details() if each["index"] == product["inputs"][1])
+    assert right["quantization"][0] > 0
+    assert right["quantization"][1] == 0
+
+
+def test_a_range_far_from_symmetric_keeps_its_zero_point(tmp_path: Path) -> None:
+    graph = Graph((ROWS, FEATURES))
+    left, right = (_dense(graph, graph.inputs[0], seed) for seed in (1, 2))
+    right = graph.op("relu", right)
+    graph.returns(graph.op("batch_matmul", left, right, shape=(ROWS, ROWS), adj_x=False, adj_y=True))
+    # With integers, LiteRT's own kernel runs it; with floats, XNNPACK does.
+    assert "BATCH_MATMUL" in _floats(_converted(graph, tmp_path))
+    assert "BATCH_MATMUL" not in _floats(_converted(graph, tmp_path, io="int8"))
+
+
+def test_a_tiny_constant_gets_a_scale_that_xnnpack_takes(tmp_path: Path) -> None:
+    graph = Graph((ROWS, FEATURES))
+    value = graph.op("tanh", _dense(graph, graph.inputs[0], 1))
+    value = graph.op("add", value, 1e-6, fused_activation_function="NONE")
+    graph.returns(_dense(graph, graph.op("logistic", value), 2))
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_content=bytes(_converted(graph, tmp_path, strict=True)), num_threads=1)
+    interpreter.allocate_tensors()
+    (addition,) = [op for op in interpreter._get_ops_details() if op["op_name"] == "ADD"]
+    scales = {each["index"]: each["quantization"][0] for each in interpreter.get_tensor_details()}
+    assert all(2**-10 <= scales[each] / scales[addition["outputs"][0]] < 2**8 for each in addition["inputs"])
+
+
+def test_the_table_has_the_rows_of_the_benchmark() -> None:
+    rows = [line.split("\t") for line in speed.TABLE.read_text().splitlines()[1:]]
+    cases = [(case.kind, str(case.work(index))) for case in CASES for index in range(len(case.results))]
+    assert [(kind, work) for kind, work, _, _ in rows] == cases
+    assert {f"tfl.{case.kind.partition(':')[0]}" for case in CASES} - {"tfl.quantize", "tfl.dequantize"} <= RULES.keys()
+
+
+def test_times_grow_with_the_work() -> None:
+    small, large = speed.times_of("softmax", 512), speed.times_of("softmax", 65536)
+    assert small.integers < speed.times_of("softmax", 10000).integers < large.integers
+    assert speed.times_of("softmax", 1) == speed.times_of("softmax", 16) < small
+    assert speed.times_of("softmax", 131072).floats == pytest.approx(large.floats * 2)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_cut_costs_the_least(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    cut = Cut()
+    own = [cut.node() for _ in range(draw.integers(1, 7))]
+    edges = []
+    for _ in range(draw.integers(0, 20)):
+        tail, head = (int(node) for node in draw.choice([SOURCE, SINK, *own], 2, replace=False))
+        edges.append((tail, head, float(draw.integers(0, 5))))
+        cut.edge(*edges[-1])
+
+    def cost(sink_side: set[int]) -> float:
+        return sum(price for tail, head, price in edges if tail not in sink_side and head in sink_side)
+
+    found = cut.sink_side()
+    assert SINK in found
+    assert SOURCE not in found
+    choices = [{SINK, *chosen} for count in range(len(own) + 1) for chosen in combinations(own, count)]
+    assert cost(found) == min(map(cost, choices))
