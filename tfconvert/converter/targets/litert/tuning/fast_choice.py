@@ -1,0 +1,139 @@
+"""Fast forms that are applied only where they were measured to be faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tfconvert.converter.ir.excerpt import Excerpt, excerpt
+from tfconvert.converter.rewrite.driver import rewrite_greedily
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.optimize import reshapes
+from tfconvert.converter.targets.litert.tuning.tuner import Form, Tuner
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
+
+MARGIN = 0.97
+"""The share of the usual form's time that the fast form may take at most: less is within the noise."""
+
+_FAST = "tfconvert.converter.targets.litert.fast."
+
+
+class FastChoice:
+    """The patterns of fast forms with a further condition: that the times of a form say it is faster.
+
+    Args:
+        module: The module that is rewritten.
+        tuner: What has the times.
+    """
+
+    def __init__(self, module: ModuleOp, tuner: Tuner) -> None:
+        self._module, self._tuner = module, tuner
+        self._sets: dict[PatternSet, PatternSet] = {}
+        self._declined: dict[tuple[str, Operation], Failure] = {}
+
+    def patterns(self, usual: PatternSet) -> PatternSet:
+        """Returns a set of patterns with the condition."""
+        if usual not in self._sets:
+            self._sets[usual] = PatternSet(map(self._conditional, usual))
+        return self._sets[usual]
+
+    def _conditional(self, pattern: Pattern[Any]) -> Pattern[Any]:
+        if not pattern.rewrite.__module__.startswith(_FAST):
+            return pattern
+
+        def match(op: Operation) -> Any:
+            known = self._declined.get((pattern.name, op))
+            found = pattern.match(op) if known is None else known
+            return found if isinstance(found, Failure) else self._chosen(pattern, op, found)
+
+        return pattern._replace(match=match)
+
+    def _chosen(self, pattern: Pattern[Any], op: Operation, found: Any) -> Any:
+        form = both_forms(self._module, pattern, op)
+        if form is None:
+            return found
+        times = self._tuner.times(form)
+        is_fast = times is None or times.fast <= MARGIN * times.usual
+        self._tuner.decided(form, times, is_fast=is_fast, is_default=is_fast)
+        if is_fast:
+            return found
+        failure = self._declined[pattern.name, op] = Failure("the usual form was measured to be as fast")
+        return failure
+
+
+def both_forms(module: ModuleOp, pattern: Pattern[Any], op: Operation) -> Form | None:
+    """Returns the ops that a pattern would replace at an op, and those that it would insert; `None` if it declines.
+
+    The pattern is applied to a copy of the op's function. Both forms get an elementwise operator before and after each
+    tensor of floats, as in a network: XNNPACK, which runs these, may also run one of the forms and not the other.
+    Reshapes beside them belong to both, since the fast form may make them needless.
+    """
+    function = _function_of(op)
+    copies: dict[Value, Value] = {}
+    copy = function.clone(copies)
+    pairs = list(zip(function.body.block.ops, copy.body.block.ops, strict=True))
+    root = copies[op.results[0]].owner
+    assert isinstance(root, Operation)
+    found = pattern.match(root)
+    if isinstance(found, Failure):
+        return None
+    rewriter = Rewriter()
+    rewriter.root = root
+    pattern.rewrite(root, found, rewriter)
+    rewriter.finish(tfl.has_side_effects)
+    old = {each for _, each in pairs}
+    new = [each for each in copy.body.block.ops if each not in old]
+    usual = excerpt(module, _with_reshapes(function, [each for each, other in pairs if other.parent is None]))
+    fast = excerpt(module, _with_reshapes(copy, new))
+    for each in (usual, fast):
+        _embed(each)
+    rewrite_greedily(_main(fast).body, PatternSet(reshapes.PATTERNS), tfl.has_side_effects)
+    return Form(pattern.name, usual.module, fast.module)
+
+
+def _with_reshapes(function: FuncOp, ops: Iterable[Operation]) -> list[Operation]:
+    """Returns ops of a function with the reshapes beside them that nothing else uses, in order."""
+    found = set(ops)
+    for op in tuple(found):
+        sources = [value.owner for value in op.operands if value.has_one_use()]
+        users = [value.first_use.operation for value in op.results if value.first_use and value.has_one_use()]
+        found |= {each for each in (*sources, *users) if isinstance(each, Operation) and each.name == "tfl.reshape"}
+    return [op for op in function.body.block.ops if op in found]
+
+
+def _function_of(op: Operation) -> FuncOp:
+    parent: Operation | None = op
+    while not isinstance(parent, FuncOp):
+        assert parent is not None
+        parent = parent.parent_op()
+    return parent
+
+
+def _main(part: Excerpt) -> FuncOp:
+    return functions_of(part.module)["main"]
+
+
+def _embed(part: Excerpt) -> None:
+    """Inserts an operator behind each argument that is a tensor of 32-bit floats, and before each such result."""
+    function = _main(part)
+    block = function.body.block
+    first, last = block.first_op, block.last_op
+    assert first is not None
+    assert isinstance(last, ReturnOp)
+    for argument in block.args:
+        if types.element_of(argument.type) == types.F32:
+            before = tfl.build("abs", [argument], [argument.type])
+            argument.replace_all_uses_with(before.results[0])
+            before.set_operand(0, argument)
+            block.insert_op_before(before, first)
+    for index, value in enumerate(tuple(last.operands)):
+        if isinstance(value, OpResult) and types.element_of(value.type) == types.F32:
+            after = tfl.build("neg", [value], [value.type])
+            block.insert_op_before(after, last)
+            last.set_operand(index, after.results[0])
