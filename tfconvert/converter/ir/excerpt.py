@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir import symbol_table
@@ -56,28 +56,45 @@ def excerpt(module: ModuleOp, ops: Iterable[Operation]) -> Excerpt:
             copies[value] = block.add_arg(value.type)
     for op in chosen:
         block.add_op(op.clone(copies))
-    outputs = tuple(value for op in chosen for value in op.results if _is_output(value, chosen))
+    outputs = tuple(value for op in chosen for value in _outputs(op, chosen))
     block.add_op(ReturnOp.of([copies[value] for value in outputs]))
     kind = FunctionType.get([value.type for value in inputs], [value.type for value in outputs])
     functions = functions_of(module)
-    called = [functions[name].clone() for name in _called(functions, chosen)]
+    names = _called(functions, chosen)
+    called = [function.clone() for name, function in functions.items() if name in names]
     main = FuncOp.of("main", kind, Region(block))
     return Excerpt(ModuleOp.of([main, *called], module.attributes), tuple(inputs), outputs)
 
 
-def _is_output(value: Value, ops: Container[Operation]) -> bool:
-    """Returns whether a value is used elsewhere than by some ops, or not at all."""
-    return value.is_unused or any(use.operation not in ops for use in value.uses)
+def _outputs(op: Operation, ops: Container[Operation]) -> Sequence[Value]:
+    """Returns the results of an op that others than some ops use; all if nothing uses any."""
+    used = [value for value in op.results if not value.is_unused]
+    return [value for value in used if any(use.operation not in ops for use in value.uses)] if used else op.results
 
 
-def _called(functions: Mapping[str, FuncOp], ops: Iterable[Operation]) -> list[str]:
+def with_neighbours(ops: Iterable[Operation], names: Container[str]) -> list[Operation]:
+    """Returns ops of one block, in order, with those beside them that only feed them, or that alone use a result.
+
+    Args:
+        ops: The ops.
+        names: The names of the neighbours to add.
+    """
+    found = set(ops)
+    for op in tuple(found):
+        sources = [value.owner for value in op.operands if value.has_one_use()]
+        users = [value.first_use.operation for value in op.results if value.first_use and value.has_one_use()]
+        found |= {each for each in (*sources, *users) if isinstance(each, Operation) and each.name in names}
+    block = next((op.parent for op in found), None)
+    return [] if block is None else [op for op in block.ops if op in found]
+
+
+def _called(functions: Mapping[str, FuncOp], ops: Iterable[Operation]) -> set[str]:
     """Returns the functions that ops run, and those that these run."""
-    found = dict.fromkeys(name for op in ops for name in symbol_table.names(op) if name in functions)
-    waiting = list(found)
+    found: set[str] = set()
+    waiting = [name for op in ops for name in symbol_table.names(op)]
     while waiting:
-        for inner in symbol_table.referring_ops(functions[waiting.pop()]):
-            for name in symbol_table.names(inner):
-                if name in functions and name not in found:
-                    found[name] = None
-                    waiting.append(name)
-    return list(found)
+        name = waiting.pop()
+        if name in functions and name not in found:
+            found.add(name)
+            waiting += (each for op in symbol_table.referring_ops(functions[name]) for each in symbol_table.names(op))
+    return found

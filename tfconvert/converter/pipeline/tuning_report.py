@@ -56,10 +56,12 @@ class TunedForm(NamedTuple):
 
     def line(self) -> str:
         """Returns the form as a line of text."""
-        chosen = "fast" if self.is_fast else "usual"
-        times = f"{self.usual:.1f} µs, fast {self.fast:.1f} µs" if self.is_measured else "not measured"
         places = "" if self.places == 1 else f" ({self.places} places)"
-        return f"{self.pattern} {self.shape}{places}: {chosen}; usual {times}"
+        times = "not measured"
+        if self.is_measured:
+            chosen = "chosen" if self.is_fast else "not chosen"
+            times = f"{chosen}, {self.fast:.1f} µs; without it {self.usual:.1f} µs"
+        return f"{self.pattern} {self.shape}{places}: {times}"
 
 
 class TuningReport(NamedTuple):
@@ -106,6 +108,8 @@ class TuningReport(NamedTuple):
             most: Maximum number of forms; `None` for no limit.
         """
         forms = sorted(self.forms, key=lambda each: -each.gain if each.is_measured else math.inf)
+        if self.directory and most is not None:
+            return [self._head()]
         shown = [f"  {each.line()}" for each in forms[:most]]
         if len(shown) < len(forms):
             shown.append(f"  ... and {len(forms) - len(shown)} more (-v shows all)")
@@ -113,7 +117,10 @@ class TuningReport(NamedTuple):
 
     def _head(self) -> str:
         if self.directory:
-            return f"tuning: {_many(len(self.forms), 'pair')} of forms are in {self.directory}, to be measured there"
+            return (
+                f"tuning: {_many(len(self.forms), 'pair')} of forms written to {self.directory}; measure them on the "
+                "device with measure_forms.py there, and choose by its table: --tune table.tsv"
+            )
         measured = [each for each in self.forms if each.is_measured]
         missing = len(self.forms) - len(measured)
         return (

@@ -121,9 +121,6 @@ def _sizes(chain: Chain) -> speed.Sizes:
     return speed.sizes_of(chain.steps[0], speed.UNROLLED, len(chain.steps))
 
 
-def _ops(chain: Chain) -> list[Operation]:
-    """Returns the ops of a layer's steps, and those that take its inputs from a sequence, in order."""
-    found = inner_ops(chain) | {row.owner for row in chain.rows if isinstance(row.owner, Operation)}
-    first = next(iter(found))
-    assert first.parent is not None
-    return [op for op in first.parent.ops if op in found]
+def _ops(chain: Chain) -> set[Operation]:
+    """Returns the ops of a layer's steps, and those that take its inputs from a sequence."""
+    return inner_ops(chain) | {row.owner for row in chain.rows if isinstance(row.owner, Operation)}

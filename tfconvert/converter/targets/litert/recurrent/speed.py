@@ -85,8 +85,8 @@ def choose(layers: Sequence[Sizes], measured: tuple[float, float] | None = None)
     rows = [_nearest(sizes) for sizes in layers]
     fused, kept = measured or (sum(times[form] for times in rows) for form in (0, 1))
     place = "; ".join(dict.fromkeys(map(str, layers)))
-    about = "about" if measured is None else "by measurement"
-    reason = f"LiteRT takes {about} {fused:.2g} ms with the operator and {kept:.2g} ms without at {place}"
+    takes = "takes about" if measured is None else "was measured to take"
+    reason = f"LiteRT {takes} {fused:.2g} ms with the operator and {kept:.2g} ms without at {place}"
     return Choice(fused <= LOSS * kept, reason)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from tfconvert.converter.ir.excerpt import Excerpt, excerpt
+from tfconvert.converter.ir.excerpt import excerpt, with_neighbours
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import reshapes
-from tfconvert.converter.targets.litert.tuning.tuner import Form, Tuner
+from tfconvert.converter.targets.litert.tuning.tuner import Form, Tuner, operators_of
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -21,6 +20,7 @@ from tfconvert.schema.ir.values import OpResult, Value
 MARGIN = 0.97
 """The share of the usual form's time that the fast form may take at most: less is within the noise."""
 
+_RESHAPES = frozenset({"tfl.reshape"})
 _FAST = "tfconvert.converter.targets.litert.fast."
 
 
@@ -89,22 +89,13 @@ def both_forms(module: ModuleOp, pattern: Pattern[Any], op: Operation) -> Form |
     rewriter.finish(tfl.has_side_effects)
     old = {each for _, each in pairs}
     new = [each for each in copy.body.block.ops if each not in old]
-    usual = excerpt(module, _with_reshapes(function, [each for each, other in pairs if other.parent is None]))
-    fast = excerpt(module, _with_reshapes(copy, new))
-    for each in (usual, fast):
-        _embed(each)
-    rewrite_greedily(_main(fast).body, PatternSet(reshapes.PATTERNS), tfl.has_side_effects)
-    return Form(pattern.name, usual.module, fast.module)
-
-
-def _with_reshapes(function: FuncOp, ops: Iterable[Operation]) -> list[Operation]:
-    """Returns ops of a function with the reshapes beside them that nothing else uses, in order."""
-    found = set(ops)
-    for op in tuple(found):
-        sources = [value.owner for value in op.operands if value.has_one_use()]
-        users = [value.first_use.operation for value in op.results if value.first_use and value.has_one_use()]
-        found |= {each for each in (*sources, *users) if isinstance(each, Operation) and each.name == "tfl.reshape"}
-    return [op for op in function.body.block.ops if op in found]
+    usual = excerpt(module, with_neighbours([each for each, other in pairs if other.parent is None], _RESHAPES))
+    fast = excerpt(module, with_neighbours(new, _RESHAPES))
+    rewrite_greedily(_main(fast.module).body, PatternSet(reshapes.PATTERNS), tfl.has_side_effects)
+    becomes = operators_of(fast.module)
+    for part in (usual, fast):
+        _embed(_main(part.module))
+    return Form(pattern.name, usual.module, fast.module, becomes)
 
 
 def _function_of(op: Operation) -> FuncOp:
@@ -115,13 +106,12 @@ def _function_of(op: Operation) -> FuncOp:
     return parent
 
 
-def _main(part: Excerpt) -> FuncOp:
-    return functions_of(part.module)["main"]
+def _main(module: ModuleOp) -> FuncOp:
+    return functions_of(module)["main"]
 
 
-def _embed(part: Excerpt) -> None:
+def _embed(function: FuncOp) -> None:
     """Inserts an operator behind each argument that is a tensor of 32-bit floats, and before each such result."""
-    function = _main(part)
     block = function.body.block
     first, last = block.first_op, block.last_op
     assert first is not None

@@ -39,8 +39,9 @@ DEVICE = "# device: "
 USUAL, FAST = ".usual.tflite", ".fast.tflite"
 """The ends of the names of a pair's files."""
 
-# How long one file of a pair is run before it is the other's turn.
+# How long one file of a pair is run before it is the other's turn, in seconds, and the minimum number of turns of each.
 _TURN = 0.003
+_MIN_TURNS = 5
 
 _AVERAGE = re.compile(r"Inference \(avg\): ([0-9.e+]+)")
 
@@ -66,18 +67,18 @@ def microseconds_of(interpreters: Sequence[Any], seconds: float) -> list[float]:
 
     Args:
         interpreters: What is run, on the inputs that are set.
-        seconds: How long all of them are run.
+        seconds: How long all of them are run, or longer if they are slow.
     """
     minima = [float("inf")] * len(interpreters)
-    end = time.perf_counter() + seconds
-    while True:
+    end, turns = time.perf_counter() + seconds, 0
+    while turns < _MIN_TURNS or time.perf_counter() < end:
+        turns += 1
         for index, interpreter in enumerate(interpreters):
             until = time.perf_counter() + _TURN
             while (start := time.perf_counter()) < until:
                 interpreter.invoke()
                 minima[index] = min(minima[index], time.perf_counter() - start)
-        if time.perf_counter() >= end:
-            return [each * 1e6 for each in minima]
+    return [each * 1e6 for each in minima]
 
 
 def microseconds_of_files(contents: Sequence[bytes], seconds: float, threads: int = 1) -> list[float]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tfconvert.converter.ir.excerpt import excerpt
+from tfconvert.converter.ir.excerpt import excerpt, with_neighbours
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Pass
 from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.stages import STAGES
-from tfconvert.converter.targets.litert.tuning.tuner import Form, Tuner
+from tfconvert.converter.targets.litert.tuning.tuner import Form, Tuner, operators_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -20,6 +20,9 @@ from tfconvert.settings.targets import LiteRT
 # What follows where layers become operators, without another choice.
 _LATER = STAGES[next(at for at, stage in enumerate(STAGES) if stage.run == "unroll-loops") :]
 _LATER_OPTIONS = Options(target=LiteRT(recurrent="loop"))
+
+# What operators do themselves.
+_REARRANGING = frozenset({"tf.Transpose", "tf.ReverseV2"})
 
 
 class LayerChoice:
@@ -55,7 +58,7 @@ class LayerChoice:
 
     def _form(self, ops: Iterable[Operation], layers: list[speed.Sizes]) -> Form | None:
         """Returns both forms; `None` if they can't run by themselves, since they depend on computed integers."""
-        part = excerpt(self._module, ops)
+        part = excerpt(self._module, with_neighbours(ops, _REARRANGING))
         if any(types.element_of(value.type) != types.F32 for value in part.inputs):
             return None
         fused = part.module.clone()
@@ -67,4 +70,4 @@ class LayerChoice:
                     pass
         except ConversionError:
             return None  # The conversion itself reports what can't be converted.
-        return Form(f"{layers[0].form}-{layers[0].cell}", part.module, fused)
+        return Form(f"{layers[0].cell}-{layers[0].form}-as-operator", part.module, fused, operators_of(fused))

@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Protocol
@@ -20,7 +20,8 @@ from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.func import ReturnOp, functions_of
+from tfconvert.schema.dialects.call_interfaces import symbols
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
 from tfconvert.schema.files import AnyPath, is_folder, read_file
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -52,16 +53,13 @@ class Form(NamedTuple):
         pattern: What makes the fast form of the usual one.
         usual: The usual form, of LiteRT's operators.
         fast: The fast form.
+        becomes: The operators of the fast form.
     """
 
     pattern: str
     usual: ModuleOp
     fast: ModuleOp
-
-    @property
-    def becomes(self) -> str:
-        """The operators of the fast form."""
-        return " ".join(op.name.removeprefix("tfl.") for op in _operators(self.fast))
+    becomes: str
 
     @property
     def shape(self) -> str:
@@ -74,8 +72,8 @@ class Form(NamedTuple):
     @property
     def digest(self) -> str:
         """A digest of the operators, their attributes, types and integers, but not of weights."""
-        lines = [line for module in (self.usual, self.fast) for line in _described(module)]
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+        texts = [*_described(self.usual), *_described(self.fast)]
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
 
     @property
     def name(self) -> str:
@@ -83,30 +81,36 @@ class Form(NamedTuple):
         return f"{self.pattern}.{self.shape}.{self.digest}"
 
 
-def _operators(module: ModuleOp) -> Iterator[Operation]:
-    """Yields the operators of the main function that compute something."""
-    for op in functions_of(module)["main"].body.block.ops:
-        if not is_given(op) and not isinstance(op, ReturnOp):
-            yield op
+def operators_of(module: ModuleOp) -> str:
+    """Returns the names of the operators of the main function, without constants."""
+    ops = functions_of(module)["main"].body.block.ops
+    return " ".join(op.name.removeprefix("tfl.") for op in ops if not is_given(op) and not isinstance(op, ReturnOp))
 
 
-def _described(module: ModuleOp) -> Iterator[str]:
-    for function in functions_of(module).values():
-        block = function.body.block
-        numbers: dict[Value, int] = {value: number for number, value in enumerate(block.args)}
-        yield " ".join(str(each.type) for each in block.args)
-        for op in block.ops:
-            operands = [numbers.get(value, -1) for value in op.operands]
-            for result in op.results:
-                numbers[result] = len(numbers)
-            kinds = [str(each.type) for each in op.results]
-            yield f"{op.name} {operands} {_properties(op)} {kinds}"
+def _described(module: ModuleOp) -> list[str]:
+    """Returns the functions of a module as text without names, the main one first."""
+    functions = dict(functions_of(module))
+    main = functions.pop("main")
+    return [_text_of(main), *sorted(map(_text_of, functions.values()))]
+
+
+def _text_of(function: FuncOp) -> str:
+    block = function.body.block
+    numbers: dict[Value, int] = {value: number for number, value in enumerate(block.args)}
+    lines = [" ".join(str(each.type) for each in block.args)]
+    for op in block.ops:
+        operands = [numbers.get(value, -1) for value in op.operands]
+        for result in op.results:
+            numbers[result] = len(numbers)
+        lines.append(f"{op.name} {operands} {_properties(op)} {[str(each.type) for each in op.results]}")
+    return "\n".join(lines)
 
 
 def _properties(op: Operation) -> list[str]:
-    """Returns the properties of an op as text; of constants only small ones of integers, since weights don't matter."""
+    """Returns the properties of an op as text, of constants only small ones of integers, and no names."""
     if op.name not in tensor_data.CONSTANT_OPS:
-        return [f"{name}={value}" for name, value in sorted(op.properties.items())]
+        known = sorted((name, value) for name, value in op.properties.items() if not symbols(value))
+        return [f"{name}={value}" for name, value in known]
     constant = tensor_data.constant_of(op.results[0])
     if constant is None or not tensor_data.is_small(constant):
         return []
