@@ -209,6 +209,10 @@ def _run(
         graphs=None if keep is None else keep.graphs(module) | _all_acceptances(module, options.target),
         acceptances=_acceptances(module, options.target),
     )
+    if isinstance(options.target, LiteRT) and options.target.tune is not None and report.tuning is None:
+        from tfconvert.converter.pipeline.tuning_report import TuningReport
+
+        report = report._replace(tuning=TuningReport(""))
     return file, _with_file(report, file)
 
 

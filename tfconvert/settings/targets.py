@@ -231,6 +231,8 @@ class LiteRT:
         Raises:
             ConversionError: Two contradict each other (`wrong-option`).
         """
+        if self.tune == "":
+            raise error("wrong-option", "tune can't be empty", hint="use host, or the path of a table or a directory")
         if self.tune is not None and not self.is_for_processors:
             hint = "leave out one of them: accelerators choose their forms by what they take"
             raise error("wrong-option", "tune is for processors, and the file is for accelerators", hint=hint)

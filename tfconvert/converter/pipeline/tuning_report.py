@@ -1,4 +1,4 @@
-"""What tuning has found: the times of forms of operators, and which were chosen."""
+"""The outcome of tuning: times of forms of operators, and the choices."""
 
 from __future__ import annotations
 
@@ -116,10 +116,12 @@ class TuningReport(NamedTuple):
         return [self._head(), *shown]
 
     def _head(self) -> str:
+        if not self.forms:
+            return "tuning: the model has no operators with several forms to choose from"
         if self.directory:
             return (
-                f"tuning: {_many(len(self.forms), 'pair')} of forms written to {self.directory}; measure them on the "
-                "device with measure_forms.py there, and choose by its table: --tune table.tsv"
+                f"tuning: forms were written to {self.directory}; measure them on the device with measure_forms.py there, "
+                "and choose by its table: --tune table.tsv"
             )
         measured = [each for each in self.forms if each.is_measured]
         missing = len(self.forms) - len(measured)

@@ -40,13 +40,12 @@ class FastChoice:
     def patterns(self, usual: PatternSet) -> PatternSet:
         """Returns a set of patterns with the condition."""
         if usual not in self._sets:
-            self._sets[usual] = PatternSet(map(self._conditional, usual))
+            if self._tuner.directory:
+                self._collect(usual)
+            self._sets[usual] = PatternSet(self._conditional(each) if _is_fast(each) else each for each in usual)
         return self._sets[usual]
 
     def _conditional(self, pattern: Pattern[Any]) -> Pattern[Any]:
-        if not pattern.rewrite.__module__.startswith(_FAST):
-            return pattern
-
         def match(op: Operation) -> Any:
             known = self._declined.get((pattern.name, op))
             found = pattern.match(op) if known is None else known
@@ -65,6 +64,19 @@ class FastChoice:
             return found
         failure = self._declined[pattern.name, op] = Failure("the usual form was measured to be as fast")
         return failure
+
+    def _collect(self, usual: PatternSet) -> None:
+        """Writes the forms of each op that any pattern makes: if one turns out to be slow, another may apply."""
+        for op in self._module.walk():
+            for pattern in usual.for_root(op.name):
+                if _is_fast(pattern) and not isinstance(pattern.match(op), Failure):
+                    form = both_forms(self._module, pattern, op)
+                    if form is not None:
+                        self._tuner.times(form)
+
+
+def _is_fast(pattern: Pattern[Any]) -> bool:
+    return pattern.rewrite.__module__.startswith(_FAST)
 
 
 def both_forms(module: ModuleOp, pattern: Pattern[Any], op: Operation) -> Form | None:

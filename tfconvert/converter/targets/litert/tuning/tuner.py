@@ -217,7 +217,7 @@ def check(tune: AnyPath) -> None:
         tune: `host`, the path of a table, or of a directory for files.
 
     Raises:
-        ConversionError: LiteRT is missing (`litert-missing`), the table can't be read or is none (`bad-tuning-table`),
+        ConversionError: LiteRT is missing (`litert-missing`), the table is missing or wrong (`bad-tuning-table`),
             or the directory can't be written (`output-not-writable`).
     """
     _source(tune).close()
@@ -280,6 +280,11 @@ class Tuner:
     ) -> None:
         self._source.close()
 
+    @property
+    def directory(self) -> str:
+        """Where forms are written, to be measured elsewhere; empty if they are not."""
+        return self._source.directory
+
     def times(self, form: Form) -> Times | None:
         """Returns the times of a form, `None` if they are not known."""
         return self._source.times(form)
@@ -300,4 +305,4 @@ class Tuner:
     @property
     def report(self) -> TuningReport:
         """The decisions so far."""
-        return TuningReport(self._source.device, merged(self._found), self._source.directory)
+        return TuningReport(self._source.device, merged(self._found), self.directory)
