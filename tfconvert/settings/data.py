@@ -78,13 +78,13 @@ def check_data(settings: Mapping[str, Any], where: str = "", *, allow_paths: boo
             _check(nested, rows, inside, allow_paths)
             if name == "quantize" and "mode" not in nested:
                 raise _wrong("'mode' is missing", inside)
+    if not allow_paths and is_host(settings.get("tune")):
+        raise _wrong("'tune' can't be 'host' here: the server is not the device", where, "convert without a server")
     _check(settings, SETTINGS, where, allow_paths)
     if allow_paths:
         return
     if "metadata" in settings and _names_labels(settings["metadata"]):
         raise _wrong("'metadata' names files of labels, which is not allowed here", where, "list the labels themselves")
-    if is_host(settings.get("tune")):
-        raise _wrong("'tune' can't be 'host' here: the server is not the device", where, "convert without a server")
     if settings.get(_IREE, {}).get("cpu") == "host":
         raise _wrong("'cpu' can't be 'host' here: the server may have another processor", where, "name the processor")
 

@@ -60,7 +60,7 @@ class TunedForm(NamedTuple):
         times = "not measured"
         if self.is_measured:
             chosen = "chosen" if self.is_fast else "not chosen"
-            times = f"{chosen}, {self.fast:.1f} µs; without it {self.usual:.1f} µs"
+            times = f"{chosen}, {self.fast:.1f} us; without it {self.usual:.1f} us"
         return f"{self.pattern} {self.shape}{places}: {times}"
 
 
@@ -120,14 +120,14 @@ class TuningReport(NamedTuple):
             return "tuning: the model has no operators with several forms to choose from"
         if self.directory:
             return (
-                f"tuning: forms were written to {self.directory}; measure them on the device with measure_forms.py there, "
-                "and choose by its table: --tune table.tsv"
+                f"tuning: forms were written to {self.directory}; measure_forms.py there measures them on the device, "
+                "and --tune table.tsv chooses by the table that it writes"
             )
         measured = [each for each in self.forms if each.is_measured]
         missing = len(self.forms) - len(measured)
         return (
-            f"tuning on {self.device}: {self.gain:.1f} µs less than with the other forms, {self.gain_over_default:.1f} "
-            f"µs less than without tuning; {_many(len(measured), 'form')} measured"
+            f"tuning on {self.device}: {self.gain:.1f} us less than with the other forms, {self.gain_over_default:.1f} "
+            f"us less than without tuning; {_many(len(measured), 'form')} measured"
             f"{f', {missing} not' if missing else ''}"
         )
 

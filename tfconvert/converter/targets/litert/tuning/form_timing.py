@@ -23,11 +23,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 try:
+    import numpy as np
     from ai_edge_litert.interpreter import Interpreter
-except ImportError:
+except ImportError:  # `benchmark_model` needs neither.
     Interpreter = None
 
 COLUMNS = ("pattern", "shape", "form", "usual", "fast")
