@@ -126,8 +126,8 @@ class TuningReport(NamedTuple):
         measured = [each for each in self.forms if each.is_measured]
         missing = len(self.forms) - len(measured)
         return (
-            f"tuning on {self.device}: {self.gain:.1f} us less than with the other forms, {self.gain_over_default:.1f} "
-            f"us less than without tuning; {_many(len(measured), 'form')} measured"
+            f"tuning on {self.device}: {_us(self.gain)} less than with the other forms, "
+            f"{_us(self.gain_over_default)} less than without tuning; {_many(len(measured), 'form')} measured"
             f"{f', {missing} not' if missing else ''}"
         )
 
@@ -139,6 +139,10 @@ def merged(forms: Iterable[TunedForm]) -> tuple[TunedForm, ...]:
         once = each._replace(places=1)
         found[once] = found.get(once, 0) + each.places
     return tuple(each._replace(places=places) for each, places in found.items())
+
+
+def _us(time: float) -> str:
+    return f"{round(time, 1) or 0.0:.1f} us"  # Never -0.0.
 
 
 def _many(count: int, what: str) -> str:
