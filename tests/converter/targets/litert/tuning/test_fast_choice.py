@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ from tests.support.litert import RunTFLite
 from tfconvert.converter.pipeline.tuning_report import TunedForm
 from tfconvert.converter.targets.litert.passes.fast_forms import FastForms
 from tfconvert.converter.targets.litert.tuning import form_timing
-from tfconvert.converter.targets.litert.tuning.form_timing import FAST, USUAL, pairs_in
+from tfconvert.converter.targets.litert.tuning.form_timing import FAST, USUAL, main, pairs_in
 from tfconvert.converter.targets.litert.tuning.tuner import SCRIPT, read_table
+from tfconvert.ops.verification import verify
+from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import Quantize
 
 CASES = {case.name: case for case in reversed(FAST_CASES)}
@@ -84,14 +86,20 @@ def test_the_usual_form_stays_where_it_is_as_fast(name: str, table: Path, tmp_pa
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_faster_forms_are_those_of_the_pass(name: str, table: Path, tmp_path: Path) -> None:
-    graph, untuned = _graph(CASES[name]), _graph(CASES[name])
+def test_faster_forms_are_those_of_the_pass(name: str, table: Path, tmp_path: Path, run_tflite: RunTFLite) -> None:
+    case = CASES[name]
+    graph, untuned, x = _graph(case), _graph(case), random(*case.shape)
+    before = graph.run(run_tflite, [x])
     quick = _with_times(table, tmp_path / "quick.tsv", usual=100, fast=50)
     tuned = FastForms(tune=quick).apply(graph.module)
-    assert tuned.counts == FastForms().apply(untuned.module).counts
-    assert graph.content == untuned.content
+    verify(graph.module, with_relations=False)
+    assert tuned.counts >= FastForms().apply(untuned.module).counts
+    for old, new in zip(before, graph.run(run_tflite, [x]), strict=True):
+        np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-5)
     assert tuned.tuning is not None
-    assert (tuned.tuning.device, tuned.tuning.gain_over_default) == ("a board", 0)
+    assert tuned.tuning.device == "a board"
+    others = sum(form.places for form in tuned.tuning.forms if not form.is_default)
+    assert tuned.tuning.gain_over_default == 50 * others
 
 
 def _inputs(content: bytes) -> list[Mapping[str, Any]]:
@@ -119,6 +127,55 @@ def test_measured_on_this_machine() -> None:
     assert form.is_fast
     assert form.fast < form.usual
     assert form.becomes == SOFTMAX.expected
+
+
+OTHER_SIZES: dict[str, tuple[tuple[int, ...], Callable[[Graph, Value], Value]]] = {
+    "softmax-by-steps": ((1, 8, 50, 50), lambda g, x: g.op("softmax", x, beta=1.0)),
+    "log-softmax-by-steps": ((1, 10, 100), lambda g, x: g.op("log_softmax", x)),
+    "reduce-in-steps-mean": (
+        (1, 16, 16, 8, 40),
+        lambda g, x: g.op("mean", x, [1, 2, 4], shape=(1, 1, 1, 8, 1), keep_dims=True),
+    ),
+    "broadcast-in-full-mul": (
+        (1, 16, 16, 8, 40),
+        lambda g, x: g.op("mul", x, g.op("mean", x, [1, 2, 4], shape=(1, 1, 1, 8, 1), keep_dims=True)),
+    ),
+    "enlarge-by-copies": (
+        (1, 16, 16, 144),
+        lambda g, x: g.op("resize_nearest_neighbor", x, [32, 32], shape=(1, 32, 32, 144), align_corners=False),
+    ),
+    "tile-by-copies": ((1, 64, 1, 300), lambda g, x: g.op("tile", x, [1, 1, 2, 1], shape=(1, 64, 2, 300))),
+    "split-by-slices": ((1, 16, 16, 48), lambda g, x: g.op("add", *g.split(x, [8] * 6, 3)[4:])),
+}
+"""Sizes for which the table of the package doesn't say that a form is faster."""
+
+
+@pytest.mark.parametrize("pattern", OTHER_SIZES)
+def test_times_decide_on_sizes_that_no_figures_are_known_for(
+    pattern: str, tmp_path: Path, run_tflite: RunTFLite
+) -> None:
+    shape, make = OTHER_SIZES[pattern]
+
+    def built() -> Graph:
+        graph = Graph(shape)
+        return graph.returns(make(graph, graph.inputs[0]))
+
+    before, x = built(), random(*shape)
+    assert pattern not in FastForms(tune=f"{tmp_path}/").apply(built().module).counts
+    assert main([str(tmp_path), "--seconds", "0.01"]) == 0
+    table = tmp_path / "table.tsv"
+    after = built()
+    result = FastForms(tune=_with_times(table, tmp_path / "quick.tsv", usual=20, fast=10)).apply(after.module)
+    verify(after.module, with_relations=False)
+    assert result.counts[pattern]
+    assert result.tuning is not None
+    assert result.tuning.gain_over_default >= 10
+    for old, new in zip(before.run(run_tflite, [x]), after.run(run_tflite, [x]), strict=True):
+        np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-5)
+    slow = FastForms(tune=_with_times(table, tmp_path / "slow.tsv", usual=10, fast=20)).apply(built().module)
+    assert pattern not in slow.counts
+    assert slow.tuning is not None
+    assert slow.tuning.gain_over_default == 0
 
 
 def test_equal_places_are_measured_once(tmp_path: Path) -> None:

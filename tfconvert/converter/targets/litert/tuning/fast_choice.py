@@ -1,4 +1,4 @@
-"""Fast forms that are applied only where they were measured to be faster."""
+"""Fast forms that are applied where they were measured to be faster, in more sizes than figures are known for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.fast.fast_form import measured
 from tfconvert.converter.targets.litert.optimize import reshapes
 from tfconvert.converter.targets.litert.tuning.tuner import Form, Tuner, operators_of
 from tfconvert.schema.dialects import tfl, types
@@ -25,7 +26,7 @@ _FAST = "tfconvert.converter.targets.litert.fast."
 
 
 class FastChoice:
-    """The patterns of fast forms with a further condition: that the times of a form say it is faster.
+    """The patterns of fast forms, for sizes in which times say that they are faster.
 
     Args:
         module: The module that is rewritten.
@@ -38,7 +39,7 @@ class FastChoice:
         self._declined: dict[tuple[str, Operation], Failure] = {}
 
     def patterns(self, usual: PatternSet) -> PatternSet:
-        """Returns a set of patterns with the condition."""
+        """Returns a set of patterns that the times decide on."""
         if usual not in self._sets:
             if self._tuner.directory:
                 self._collect(usual)
@@ -48,18 +49,22 @@ class FastChoice:
     def _conditional(self, pattern: Pattern[Any]) -> Pattern[Any]:
         def match(op: Operation) -> Any:
             known = self._declined.get((pattern.name, op))
-            found = pattern.match(op) if known is None else known
-            return found if isinstance(found, Failure) else self._chosen(pattern, op, found)
+            return self._chosen(pattern, op) if known is None else known
 
         return pattern._replace(match=match)
 
-    def _chosen(self, pattern: Pattern[Any], op: Operation, found: Any) -> Any:
-        form = both_forms(self._module, pattern, op)
+    def _chosen(self, pattern: Pattern[Any], op: Operation) -> Any:
+        """Returns the match of a pattern if its form is the faster one, or a failure."""
+        default = pattern.match(op)
+        with measured():
+            found = pattern.match(op)
+            form = None if isinstance(found, Failure) else both_forms(self._module, pattern, op)
         if form is None:
-            return found
+            return default
         times = self._tuner.times(form)
-        is_fast = times is None or times.fast <= MARGIN * times.usual
-        self._tuner.decided(form, times, is_fast=is_fast, is_default=is_fast)
+        by_default = not isinstance(default, Failure)
+        is_fast = by_default if times is None else times.fast <= MARGIN * times.usual
+        self._tuner.decided(form, times, is_fast=is_fast, is_default=is_fast == by_default)
         if is_fast:
             return found
         failure = self._declined[pattern.name, op] = Failure("the usual form was measured to be as fast")
@@ -68,11 +73,12 @@ class FastChoice:
     def _collect(self, usual: PatternSet) -> None:
         """Writes the forms of each op that any pattern makes: if one turns out to be slow, another may apply."""
         for op in self._module.walk():
-            for pattern in usual.for_root(op.name):
-                if _is_fast(pattern) and not isinstance(pattern.match(op), Failure):
-                    form = both_forms(self._module, pattern, op)
-                    if form is not None:
-                        self._tuner.times(form)
+            for pattern in filter(_is_fast, usual.for_root(op.name)):
+                with measured():
+                    is_form = not isinstance(pattern.match(op), Failure)
+                    form = both_forms(self._module, pattern, op) if is_form else None
+                if form is not None:
+                    self._tuner.times(form)
 
 
 def _is_fast(pattern: Pattern[Any]) -> bool:
