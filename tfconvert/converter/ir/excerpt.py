@@ -24,11 +24,13 @@ class Excerpt(NamedTuple):
         module: A module whose function `main` has the copies, and the functions that they run.
         inputs: The values that its arguments stand for.
         outputs: The values that it returns copies of.
+        copies: The copy of each op.
     """
 
     module: ModuleOp
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
+    copies: Mapping[Operation, Operation]
 
 
 def is_given(op: Operation) -> bool:
@@ -54,8 +56,9 @@ def excerpt(module: ModuleOp, ops: Iterable[Operation]) -> Excerpt:
         else:
             inputs.append(value)
             copies[value] = block.add_arg(value.type)
-    for op in chosen:
-        block.add_op(op.clone(copies))
+    made = {op: op.clone(copies) for op in chosen}
+    for copy in made.values():
+        block.add_op(copy)
     outputs = tuple(value for op in chosen for value in _outputs(op, chosen))
     block.add_op(ReturnOp.of([copies[value] for value in outputs]))
     kind = FunctionType.get([value.type for value in inputs], [value.type for value in outputs])
@@ -63,7 +66,7 @@ def excerpt(module: ModuleOp, ops: Iterable[Operation]) -> Excerpt:
     names = _called(functions, chosen)
     called = [function.clone() for name, function in functions.items() if name in names]
     main = FuncOp.of("main", kind, Region(block))
-    return Excerpt(ModuleOp.of([main, *called], module.attributes), tuple(inputs), outputs)
+    return Excerpt(ModuleOp.of([main, *called], module.attributes), tuple(inputs), outputs, made)
 
 
 def _outputs(op: Operation, ops: Container[Operation]) -> Sequence[Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfconvert.converter.ir.excerpt import excerpt, with_neighbours
+from tfconvert.converter.ir.excerpt import excerpt, is_given, with_neighbours
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
@@ -16,10 +16,13 @@ from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.ir.values import OpResult
 
 MARGIN = 0.97
 """The share of the usual form's time that the fast form may take at most: less is within the noise."""
+
+# The number of ops before an op, and behind it, that a pattern sees when it is tried: copying all would take long.
+_BEFORE, _BEHIND = 96, 32
 
 _RESHAPES = frozenset({"tfl.reshape"})
 _FAST = "tfconvert.converter.targets.litert.fast."
@@ -88,16 +91,13 @@ def _is_fast(pattern: Pattern[Any]) -> bool:
 def both_forms(module: ModuleOp, pattern: Pattern[Any], op: Operation) -> Form | None:
     """Returns the ops that a pattern would replace at an op, and those that it would insert; `None` if it declines.
 
-    The pattern is applied to a copy of the op's function. Both forms get an elementwise operator before and after each
-    tensor of floats, as in a network: XNNPACK, which runs these, may also run one of the forms and not the other.
-    Reshapes beside them belong to both, since the fast form may make them needless.
+    The pattern is applied to a copy of the op and of those around it. Both forms get an elementwise operator before and
+    after each tensor of floats, as in a network: XNNPACK, which runs these, may also run one of the forms and not the
+    other. Reshapes beside them belong to both, since the fast form may make them needless.
     """
-    function = _function_of(op)
-    copies: dict[Value, Value] = {}
-    copy = function.clone(copies)
-    pairs = list(zip(function.body.block.ops, copy.body.block.ops, strict=True))
-    root = copies[op.results[0]].owner
-    assert isinstance(root, Operation)
+    around = excerpt(module, _around(op))
+    block, root = _main(around.module).body.block, around.copies[op]
+    given = set(block.ops)
     found = pattern.match(root)
     if isinstance(found, Failure):
         return None
@@ -105,10 +105,9 @@ def both_forms(module: ModuleOp, pattern: Pattern[Any], op: Operation) -> Form |
     rewriter.root = root
     pattern.rewrite(root, found, rewriter)
     rewriter.finish(tfl.has_side_effects)
-    old = {each for _, each in pairs}
-    new = [each for each in copy.body.block.ops if each not in old]
-    usual = excerpt(module, with_neighbours([each for each, other in pairs if other.parent is None], _RESHAPES))
-    fast = excerpt(module, with_neighbours(new, _RESHAPES))
+    replaced = [each for each, copy in around.copies.items() if copy.parent is None]
+    usual = excerpt(module, with_neighbours(replaced, _RESHAPES))
+    fast = excerpt(module, with_neighbours([each for each in block.ops if each not in given], _RESHAPES))
     rewrite_greedily(_main(fast.module).body, PatternSet(reshapes.PATTERNS), tfl.has_side_effects)
     becomes = operators_of(fast.module)
     for part in (usual, fast):
@@ -116,12 +115,20 @@ def both_forms(module: ModuleOp, pattern: Pattern[Any], op: Operation) -> Form |
     return Form(pattern.name, usual.module, fast.module, becomes)
 
 
-def _function_of(op: Operation) -> FuncOp:
-    parent: Operation | None = op
-    while not isinstance(parent, FuncOp):
-        assert parent is not None
-        parent = parent.parent_op()
-    return parent
+def _around(op: Operation) -> list[Operation]:
+    """Returns an op and those before and behind it in its block, without constants, as far as patterns usually look."""
+    before, behind = (_following(op, step, most) for step, most in (("prev_op", _BEFORE), ("next_op", _BEHIND)))
+    return [*reversed(before), op, *behind]
+
+
+def _following(op: Operation, step: str, most: int) -> list[Operation]:
+    found: list[Operation] = []
+    each: Operation | None = getattr(op, step)
+    while each is not None and len(found) < most and not isinstance(each, ReturnOp):
+        if not is_given(each):
+            found.append(each)
+        each = getattr(each, step)
+    return found
 
 
 def _main(module: ModuleOp) -> FuncOp:
