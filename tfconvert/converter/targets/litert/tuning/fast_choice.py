@@ -21,7 +21,7 @@ from tfconvert.schema.ir.values import OpResult
 MARGIN = 0.97
 """The share of the usual form's time that the fast form may take at most: less is within the noise."""
 
-# The number of ops before an op, and behind it, that a pattern sees when it is tried: copying all would take long.
+# The number of ops before an op, and behind it, that are copied for a pattern to look at: all would take long.
 _BEFORE, _BEHIND = 96, 32
 
 _RESHAPES = frozenset({"tfl.reshape"})
