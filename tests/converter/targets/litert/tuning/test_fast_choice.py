@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.converter.targets.litert.fast.cases import FAST_CASES, FastCase
-from tests.converter.targets.litert.optimize.graph import Graph, random
+from tests.converter.targets.litert.optimize.graph import Graph, i32, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.pipeline.tuning_report import TunedForm
 from tfconvert.converter.targets.litert.passes.fast_forms import FastForms
@@ -20,6 +20,8 @@ from tfconvert.converter.targets.litert.tuning import form_timing
 from tfconvert.converter.targets.litert.tuning.form_timing import FAST, USUAL, main, pairs_in
 from tfconvert.converter.targets.litert.tuning.tuner import SCRIPT, read_table
 from tfconvert.ops.verification import verify
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import Quantize
 
@@ -202,6 +204,22 @@ def test_weights_do_not_change_the_name_of_a_form(tmp_path: Path) -> None:
         )
         FastForms(tune=f"{tmp_path}/").apply(graph.module)
     assert len(pairs_in(tmp_path)) == 1
+
+
+def test_integers_are_measured_as_integers_whatever_their_scales(tmp_path: Path) -> None:
+    for scale in (0.5, 0.25):
+        graph = Graph((1, 32, 32, 32))
+        element = UniformType.get(Uniform(types.I8, (scale,), (3,)))
+        x = graph.op("quantize", graph.inputs[0], element=element, shape=(1, 32, 32, 32))
+        pads = i32([[0, 0], [1, 1], [1, 1], [0, 0]])
+        y = graph.op("mirror_pad", x, pads, shape=(1, 34, 34, 32), element=element, mode="REFLECT")
+        graph.returns(graph.op("dequantize", y, element=types.F32, shape=(1, 34, 34, 32)))
+        result = FastForms(tune=f"{tmp_path}/").apply(graph.module)
+        assert result.counts["mirror-by-rows"]
+    (pair,) = pairs_in(tmp_path)
+    (given,) = _inputs(pair[0].read_bytes())
+    assert given["dtype"] is np.int8
+    assert min(form_timing.microseconds_of_files([path.read_bytes() for path in pair], 0.01)) > 0
 
 
 def test_forms_that_will_be_of_integers_are_not_measured_as_floats(tmp_path: Path) -> None:

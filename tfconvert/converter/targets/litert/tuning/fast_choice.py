@@ -11,7 +11,7 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.fast.fast_form import measured
 from tfconvert.converter.targets.litert.optimize import reshapes
-from tfconvert.converter.targets.litert.tuning.tuner import Form, Tuner, operators_of
+from tfconvert.converter.targets.litert.tuning.tuner import FormPair, Tuner, operators_of
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -88,7 +88,7 @@ def _is_fast(pattern: Pattern[Any]) -> bool:
     return pattern.rewrite.__module__.startswith(_FAST)
 
 
-def both_forms(module: ModuleOp, pattern: Pattern[Any], op: Operation) -> Form | None:
+def both_forms(module: ModuleOp, pattern: Pattern[Any], op: Operation) -> FormPair | None:
     """Returns the ops that a pattern would replace at an op, and those that it would insert; `None` if it declines.
 
     The pattern is applied to a copy of the op and of those around it. Both forms get an elementwise operator before and
@@ -112,7 +112,7 @@ def both_forms(module: ModuleOp, pattern: Pattern[Any], op: Operation) -> Form |
     becomes = operators_of(fast.module)
     for part in (usual, fast):
         _embed(_main(part.module))
-    return Form(pattern.name, usual.module, fast.module, becomes)
+    return FormPair(pattern.name, usual.module, fast.module, becomes)
 
 
 def _around(op: Operation) -> list[Operation]:

@@ -9,7 +9,7 @@ from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Pass
 from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.stages import STAGES
-from tfconvert.converter.targets.litert.tuning.tuner import Form, Tuner, operators_of
+from tfconvert.converter.targets.litert.tuning.tuner import FormPair, Tuner, operators_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -56,7 +56,7 @@ class LayerChoice:
         self._tuner.decided(form, times, is_fast=choice.fuse, is_default=choice.fuse == default.fuse)
         return choice
 
-    def _form(self, ops: Iterable[Operation], layers: list[speed.Sizes]) -> Form | None:
+    def _form(self, ops: Iterable[Operation], layers: list[speed.Sizes]) -> FormPair | None:
         """Returns both forms; `None` if they can't run by themselves, since they depend on computed integers."""
         part = excerpt(self._module, with_neighbours(ops, _REARRANGING))
         if any(types.element_of(value.type) != types.F32 for value in part.inputs):
@@ -70,4 +70,4 @@ class LayerChoice:
                     pass
         except ConversionError:
             return None  # The conversion itself reports what can't be converted.
-        return Form(f"{layers[0].cell}-{layers[0].form}-as-operator", part.module, fused, operators_of(fused))
+        return FormPair(f"{layers[0].cell}-{layers[0].form}-as-operator", part.module, fused, operators_of(fused))

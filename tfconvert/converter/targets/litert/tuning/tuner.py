@@ -19,7 +19,7 @@ from tfconvert.converter.targets.litert.tuning import form_timing
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import quant, tensor_data, types
 from tfconvert.schema.dialects.call_interfaces import symbols
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
 from tfconvert.schema.files import AnyPath, is_folder, read_file
@@ -39,14 +39,14 @@ _MAX_SECONDS = 60
 _MAX_TABLE = 1 << 24
 
 
-class Times(NamedTuple):
+class PairTimes(NamedTuple):
     """Microseconds of the usual form and of the fast one."""
 
     usual: float
     fast: float
 
 
-class Form(NamedTuple):
+class FormPair(NamedTuple):
     """Two equal forms of some operators, each as a model of its own.
 
     Attributes:
@@ -97,13 +97,18 @@ def _described(module: ModuleOp) -> list[str]:
 def _text_of(function: FuncOp) -> str:
     block = function.body.block
     numbers: dict[Value, int] = {value: number for number, value in enumerate(block.args)}
-    lines = [" ".join(str(each.type) for each in block.args)]
+    lines = [" ".join(map(_kind, block.args))]
     for op in block.ops:
         operands = [numbers.get(value, -1) for value in op.operands]
         for result in op.results:
             numbers[result] = len(numbers)
-        lines.append(f"{op.name} {operands} {_properties(op)} {[str(each.type) for each in op.results]}")
+        lines.append(f"{op.name} {operands} {_properties(op)} {' '.join(map(_kind, op.results))}")
     return "\n".join(lines)
+
+
+def _kind(value: Value) -> str:
+    """Returns the type of a value, without the scales of a quantized one, which depend on the weights."""
+    return f"{quant.storage_of(types.element_of(value.type))}{types.shape_of(value.type)}"
 
 
 def _properties(op: Operation) -> list[str]:
@@ -111,20 +116,20 @@ def _properties(op: Operation) -> list[str]:
     if op.name not in tensor_data.CONSTANT_OPS:
         known = sorted((name, value) for name, value in op.properties.items() if not symbols(value))
         return [f"{name}={value}" for name, value in known]
-    constant = tensor_data.constant_of(op.results[0])
-    if constant is None or not tensor_data.is_small(constant):
+    element, constant = types.element_of(op.results[0].type), tensor_data.constant_of(op.results[0])
+    if constant is None or not tensor_data.is_small(constant) or quant.storage_of(element) != element:
         return []
     array = tensor_data.to_array(constant)
     return [str(array.tolist())] if array.dtype.kind in "iub" else []
 
 
-class Source(Protocol):
+class TimesSource(Protocol):
     """Where times come from."""
 
     device: str
     directory: str
 
-    def times(self, form: Form) -> Times | None:
+    def times(self, form: FormPair) -> PairTimes | None:
         """Returns the times of a form's files, `None` if they are not known."""
 
     def close(self) -> None:
@@ -140,20 +145,20 @@ class _Here:
         runtime.require()
         self.device = f"this machine ({form_timing.device()})"
         self._child = Child(budget().limits.run_seconds)
-        self._known: dict[str, Times | None] = {}
+        self._known: dict[str, PairTimes | None] = {}
         self._spent = 0.0
 
-    def times(self, form: Form) -> Times | None:
+    def times(self, form: FormPair) -> PairTimes | None:
         name = form.name
         if name not in self._known:
             self._known[name] = self._measured(form) if self._spent < _MAX_SECONDS else None
         return self._known[name]
 
-    def _measured(self, form: Form) -> Times | None:
+    def _measured(self, form: FormPair) -> PairTimes | None:
         start = time.perf_counter()
         contents = [export(module).to_bytes() for module in (form.usual, form.fast)]
         try:
-            return Times(*self._child.call(form_timing.microseconds_of_files, contents, _SECONDS))
+            return PairTimes(*self._child.call(form_timing.microseconds_of_files, contents, _SECONDS))
         except ChildError:
             return None  # The whole model is run by those who verify it.
         finally:
@@ -171,7 +176,7 @@ class _Table:
     def __init__(self, path: AnyPath) -> None:
         self.device, self._rows = read_table(path)
 
-    def times(self, form: Form) -> Times | None:
+    def times(self, form: FormPair) -> PairTimes | None:
         return self._rows.get(form.name)
 
     def close(self) -> None:
@@ -193,7 +198,7 @@ class _Directory:
             raise error("output-not-writable", message) from problem
         write_whole(Path(path, SCRIPT), lambda stream: stream.write(script))
 
-    def times(self, form: Form) -> Times | None:
+    def times(self, form: FormPair) -> PairTimes | None:
         for module, end in ((form.usual, form_timing.USUAL), (form.fast, form_timing.FAST)):
             export(module).save(Path(self.directory, f"{form.name}{end}"))
         return None
@@ -202,7 +207,7 @@ class _Directory:
         """Does nothing: the files are closed."""
 
 
-def _source(tune: AnyPath) -> Source:
+def _source(tune: AnyPath) -> TimesSource:
     if is_host(tune):
         return _Here()
     if is_folder(tune) or os.fspath(tune).endswith(("/", os.sep)):
@@ -223,7 +228,7 @@ def check(tune: AnyPath) -> None:
     _source(tune).close()
 
 
-def read_table(path: AnyPath) -> tuple[str, Mapping[str, Times]]:
+def read_table(path: AnyPath) -> tuple[str, Mapping[str, PairTimes]]:
     """Returns the device of a table, and its times by the names of forms.
 
     Raises:
@@ -247,9 +252,9 @@ def read_table(path: AnyPath) -> tuple[str, Mapping[str, Times]]:
     for number, line in lines[1:]:
         *parts, usual, fast = ["", *line.split("\t")][-len(form_timing.COLUMNS) - 1 :]
         try:
-            times = Times(float(usual), float(fast))
+            times = PairTimes(float(usual), float(fast))
         except ValueError:
-            times = Times(math.nan, math.nan)
+            times = PairTimes(math.nan, math.nan)
         if len(parts) != 4 or parts[0] or not (0 < times.usual < math.inf and 0 < times.fast < math.inf):
             raise _bad(name, f"line {number} doesn't have {len(form_timing.COLUMNS)} columns, the last two times")
         rows[".".join(parts[1:])] = times
@@ -285,11 +290,11 @@ class Tuner:
         """Where forms are written, to be measured elsewhere; empty if they are not."""
         return self._source.directory
 
-    def times(self, form: Form) -> Times | None:
+    def times(self, form: FormPair) -> PairTimes | None:
         """Returns the times of a form, `None` if they are not known."""
         return self._source.times(form)
 
-    def decided(self, form: Form, times: Times | None, *, is_fast: bool, is_default: bool = True) -> None:
+    def decided(self, form: FormPair, times: PairTimes | None, *, is_fast: bool, is_default: bool = True) -> None:
         """Adds a decision to the report.
 
         Args:
