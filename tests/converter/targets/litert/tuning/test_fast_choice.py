@@ -124,7 +124,7 @@ def test_both_forms_compute_the_same(directory: Path, run_tflite: RunTFLite) -> 
 
 
 def test_measured_on_this_machine() -> None:
-    """This form takes a fourth of the time, so that no noise decides."""
+    """This form takes a tenth of the time, so that no noise decides."""
     (form,) = _forms(SOFTMAX, "HOST")
     assert form.is_fast
     assert form.fast < form.usual

@@ -69,7 +69,7 @@ def test_times_of_the_layers_decide(
 
 
 def test_measured_on_this_machine(tf: ModuleType, tmp_path: Path) -> None:
-    """A small layer takes a fourth of the loop's time as an operator, so that no noise decides."""
+    """A small layer takes little more than half of the loop's time as an operator, so that no noise decides."""
     model = _tuned(saved_lstm(tf, tmp_path / "model", 4, 1, 40), "host")
     assert model.report.operators[OPERATOR] == 1
     assert model.report.tuning is not None
