@@ -10,44 +10,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 from tests.converter.targets.litert.fast.cases import FAST_CASES, FastCase
 from tests.converter.targets.litert.optimize.graph import Graph
 from tfconvert.converter.targets.litert.passes.fast_forms import FastForms
+from tfconvert.converter.targets.litert.tuning.form_timing import microseconds_of_files
 
-# How long each pair is timed, and one of both before it is the other's turn.
+# How long each pair is timed.
 SECONDS = 0.5
-TURN = 0.003
-
-
-def interpreter_of(content: bytes, shape: Sequence[int]) -> Any:
-    """Returns an interpreter of one thread with a random input set."""
-    from ai_edge_litert.interpreter import Interpreter
-
-    interpreter = Interpreter(model_content=content, num_threads=1)
-    interpreter.allocate_tensors()
-    (given,) = interpreter.get_input_details()
-    interpreter.set_tensor(given["index"], np.random.default_rng(1).normal(0, 1, shape).astype(np.float32))
-    interpreter.invoke()
-    return interpreter
-
-
-def microseconds_of(interpreters: Sequence[Any]) -> list[float]:
-    """Returns the minimum time of each, run in turns."""
-    least = [float("inf")] * len(interpreters)
-    end = time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        for index, interpreter in enumerate(interpreters):
-            until = time.perf_counter() + TURN
-            while (start := time.perf_counter()) < until:
-                interpreter.invoke()
-                least[index] = min(least[index], time.perf_counter() - start)
-    return [each * 1e6 for each in least]
 
 
 def measured(case: FastCase) -> list[float]:
@@ -56,7 +27,7 @@ def measured(case: FastCase) -> list[float]:
     graph.returns(case.make(graph, graph.inputs[0]))
     usual = graph.content
     FastForms().apply(graph.module)
-    return microseconds_of([interpreter_of(content, case.shape) for content in (usual, graph.content)])
+    return microseconds_of_files([usual, graph.content], SECONDS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,17 +12,14 @@ import argparse
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 import tfconvert
 from benchmarks.zoo import QUIET_TENSORFLOW
 from tfconvert.converter.targets.litert.recurrent.speed import LOOP, UNROLLED, Sizes
+from tfconvert.converter.targets.litert.tuning.form_timing import microseconds_of_files
 
 CELLS = ("lstm", "rnn")
 UNITS = (8, 32, 64, 128, 256, 512)
@@ -31,7 +28,6 @@ STEPS = (5, 50)
 
 # How long each pair of files is timed.
 SECONDS = 0.4
-FEWEST_RUNS = 5
 
 
 def save(cell: str, units: int, steps: int, batch: int, unrolled: bool, folder: Path) -> None:
@@ -48,32 +44,8 @@ def save(cell: str, units: int, steps: int, batch: int, unrolled: bool, folder: 
     tf.saved_model.save(module, str(folder), signatures=module.run)
 
 
-def interpreter_of(path: Path) -> Any:
-    """Returns an interpreter of one thread with a random input set."""
-    from ai_edge_litert.interpreter import Interpreter
-
-    interpreter = Interpreter(model_path=str(path), num_threads=1)
-    interpreter.allocate_tensors()
-    (given,) = interpreter.get_input_details()
-    interpreter.set_tensor(given["index"], np.random.default_rng(1).normal(0, 1, given["shape"]).astype(np.float32))
-    interpreter.invoke()
-    return interpreter
-
-
-def seconds_of(interpreters: Sequence[Any]) -> list[float]:
-    """Returns the minimum time of each, run in turns."""
-    times: list[list[float]] = [[] for _ in interpreters]
-    end = time.perf_counter() + SECONDS
-    while time.perf_counter() < end or len(times[0]) < FEWEST_RUNS:
-        for taken, interpreter in zip(times, interpreters, strict=True):
-            start = time.perf_counter()
-            interpreter.invoke()
-            taken.append(time.perf_counter() - start)
-    return [min(each) for each in times]
-
-
 def measured(cell: str, form: str, units: int, steps: int, batch: int) -> list[float]:
-    """Returns the seconds that a layer takes as an operator and as its own steps."""
+    """Returns the microseconds that a layer takes as an operator and as its own steps."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         save(cell, units, steps, batch, form == UNROLLED, folder / "model")
@@ -81,7 +53,7 @@ def measured(cell: str, form: str, units: int, steps: int, batch: int) -> list[f
         for recurrent in ("fused", "loop"):
             files.append(folder / f"{recurrent}.tflite")
             tfconvert.convert(folder / "model", target=tfconvert.LiteRT(recurrent=recurrent)).save(files[-1])
-        return seconds_of([interpreter_of(file) for file in files])
+        return microseconds_of_files([file.read_bytes() for file in files], SECONDS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in product(CELLS, (LOOP, UNROLLED), UNITS, STEPS, BATCHES):
         if row[1] == LOOP or row[3] == STEPS[0]:
             fused, kept = measured(*row)
-            print(*row, f"{fused * 1e3:.3f}", f"{kept * 1e3:.3f}", sep="\t", flush=True)
+            print(*row, f"{fused / 1e3:.3f}", f"{kept / 1e3:.3f}", sep="\t", flush=True)
     return 0
 
 

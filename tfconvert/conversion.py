@@ -23,6 +23,7 @@ from tfconvert.converter.targets.target import ConvertedFile, Imported, Target
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Recorder, Report, StageTime
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
+from tfconvert.schema.files import is_file
 from tfconvert.schema.limits import NOT_FOLDED, budget, limited
 from tfconvert.settings.options import Options
 from tfconvert.settings.targets import ODML, AnyTarget, Iree, LiteRT
@@ -129,6 +130,10 @@ def _check_litert(target: LiteRT) -> None:
         from tfconvert.converter.targets.litert.model_metadata import read_metadata
 
         read_metadata(target.metadata)
+    if target.tune is not None:
+        from tfconvert.converter.targets.litert.tuning.tuner import check
+
+        check(target.tune)
 
 
 def run(
@@ -204,6 +209,10 @@ def _run(
         graphs=None if keep is None else keep.graphs(module) | _all_acceptances(module, options.target),
         acceptances=_acceptances(module, options.target),
     )
+    if isinstance(options.target, LiteRT) and options.target.tune is not None and report.tuning is None:
+        from tfconvert.converter.pipeline.tuning_report import TuningReport
+
+        report = report._replace(tuning=TuningReport(""))
     return file, _with_file(report, file)
 
 
@@ -328,6 +337,8 @@ def input_files(source: Source, options: Options) -> list[Path]:
             from tfconvert.converter.targets.litert.model_metadata import metadata_files
 
             files += metadata_files(target.metadata)
+        if target.tune is not None and is_file(target.tune):
+            files.append(Path(target.tune))
     files += [Path(name) for name in rules if name.endswith(".py")]
     files += _sample_files(verify.data) if verify is not None else []
     if quantize is not None:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import tfconvert
 from tfconvert.cli.json_output import print_json
 from tfconvert.cli.main import main
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -55,6 +56,23 @@ def test_a_conversion(schema: dict[str, Any], digits_model: Path, tmp_path: Path
     assert data["functions"][0]["arguments"] == [{"name": "pixels", "dtype": "float32", "shape": [None, 8, 8, 1]}]
     assert data["rewrites"]["optimize"]
     assert data["operations_kind"] == "TensorFlow op"
+
+
+def test_tuning(schema: dict[str, Any], tmp_path: Path) -> None:
+    model, output = tmp_path / "model.pb", tmp_path / "x.tflite"
+    graph = tensorflow_pb2.GraphDef()
+    x = graph.node.add(name="x", op="Placeholder")
+    x.attr["dtype"].type = tensorflow_pb2.DT_FLOAT
+    for size in (1, 64, 64, 5):
+        x.attr["shape"].shape.dim.add(size=size)
+    graph.node.add(name="y", op="Softmax", input=["x"]).attr["T"].type = tensorflow_pb2.DT_FLOAT
+    model.write_bytes(graph.SerializeToString())
+    found = check(schema, "report", model, "-o", output, "--tune", "HOST")["tuning"]
+    (form,) = found["forms"]
+    assert form["chosen"] == "fast"
+    assert found["gain"] == pytest.approx(form["usual"] - form["fast"], abs=0.002)
+    written = check(schema, "report", model, "-o", output, "--tune", f"{tmp_path / 'forms'}/")["tuning"]
+    assert written["directory"] == f"{tmp_path / 'forms'}/"
 
 
 def test_accelerators(schema: dict[str, Any], digits_model: Path, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ _FILES: Mapping[str, bytes] = {
     ("code", "arguments"),
     [
         ("bad-config", ["build"]),
+        ("bad-tuning-table", [*_CONVERT, "--tune", "table.tsv"]),
         ("bad-metadata", [*_CONVERT, "--metadata", "labels.txt"]),
         ("bad-plugin", [*_CONVERT, "--patterns", "patterns.py"]),
         ("invalid-ir", ["opt", "returns.mlir"]),

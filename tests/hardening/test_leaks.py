@@ -91,6 +91,11 @@ _ALLOWED = {
     ("converter.targets.litert.quantize.samples", "path.open"): _NAMED_BY_THE_USER,
     ("converter.targets.litert.quantize.speed", "TABLE.read_text"): _OURS,
     ("converter.targets.litert.recurrent.speed", "TABLE.read_text"): _OURS,
+    (
+        "converter.targets.litert.tuning.form_timing",
+        "each.read_bytes",
+    ): "a pair of files in a directory that the user names",
+    ("converter.targets.litert.tuning.tuner", "Path(form_timing.__file__).read_bytes"): _OURS,
     ("converter.targets.litert.model_metadata", "path.read_bytes"): _NAMED_BY_THE_USER,
     ("converter.pipeline.plugins", "point.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.legalize.legalizations", "TABLE.load"): _OPENS_NO_FILE,

@@ -43,6 +43,7 @@ RUN = (
     "quantization.md",
     "quick_start.md",
     "tflite_converter.md",
+    "tuning.md",
 )
 
 # Lines of Python that run only where a package is installed.

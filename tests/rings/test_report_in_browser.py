@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.report.test_page import HOSTILE
 from tests.rings.test_service_page import AXE
 from tests.tools.test_view import FAILS, two_files
 from tfconvert.converter.pipeline.pass_result import QuantizationReport
+from tfconvert.converter.pipeline.tuning_report import TunedForm, TuningReport
 from tfconvert.converter.targets.litert.accelerator_check import TITLES
 from tfconvert.report.page import render
 from tfconvert.report.report import Report
@@ -624,3 +626,19 @@ def test_a_high_fidelity_is_good(open_page: Open) -> None:
     tile = page.locator("#summary .tile").first
     assert tile.inner_text().split() == ["Fidelity", "exact", "100%", "same", "top-1"]
     assert tile.get_attribute("class") == "tile good"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_tuned_forms_are_shown_with_their_times(open_page: Open, scheme: str) -> None:
+    forms = (
+        TunedForm("every-nth", "1x56x56x64", "abc", "reshape slice reshape", 110.24, 12.0, True, True, 2),
+        TunedForm("tile-by-copies", "1x32<b>", "def", "concatenation", math.nan, math.nan, True, True),
+    )
+    page = open_page(Report("model", tuning=TuningReport("a board", forms)).to_html(), scheme=scheme)
+    page.click("#tab-tuning")
+    text = page.inner_text("#tuning")
+    assert "Measured on a board: 196.5 µs less than with the other forms, 0.0 µs less than without tuning." in text
+    rows = [row.split("\t") for row in text.splitlines()]
+    assert ["every-nth", "1x56x56x64", "2", "110.2 µs", "12.0 µs", "fast", "reshape slice reshape"] in rows
+    assert ["tile-by-copies", "1x32<b>", "1", "", "", "fast", "concatenation"] in rows
+    assert page.evaluate(_CONTRAST) == []

@@ -38,7 +38,7 @@ VALUES: Mapping[str, Any] = {
 
 FITTING: Mapping[str, set[str]] = {
     "integer": {"batch"},
-    "text": {"asset_root", "checkpoint", "metadata", "op_defs", "signatures", "target_runtime", "data", "cpu"},
+    "text": {"asset_root", "checkpoint", "metadata", "op_defs", "signatures", "target_runtime", "tune", "data", "cpu"},
     "list": {"composites", "patterns", "data"},
     "mapping": {"metadata", "data", "origin"},
     "object": set(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,6 +70,11 @@ def test_files_are_named_only_where_that_is_allowed() -> None:
         check_data({name: value})
         with pytest.raises(ConversionError, match="names files, which is not allowed here"):
             check_data({name: value}, allow_paths=False)
+    check_data({"tune": "host"})
+    with pytest.raises(ConversionError, match="'tune' can't be 'host' here: the server is not the device"):
+        check_data({"tune": "host"}, allow_paths=False)
+    with pytest.raises(ConversionError, match="'tune' names files"):
+        check_data({"tune": "table.tsv"}, allow_paths=False)
     with pytest.raises(ConversionError, match="verify: 'data' names files"):
         check_data({"verify": {"data": ["/etc"]}}, allow_paths=False)
     with pytest.raises(ConversionError, match="'samples' names files"):
@@ -188,3 +194,11 @@ def test_composites_of_our_own_name_no_files() -> None:
     assert uncached(Selection(), options) == ""
     _, options = from_data({"composites": ["odml", "fusions.py"]})
     assert "--composites" in uncached(Selection(), options)
+
+
+def test_results_of_measured_times_are_not_cached(tmp_path: Path) -> None:
+    table = tmp_path / "table.tsv"
+    for tune, reason in (("host", "--tune"), (tmp_path, "--tune"), (table, "--tune")):
+        assert reason in uncached(Selection(), Options(target=LiteRT(tune=tune)))
+    table.write_text("")
+    assert uncached(Selection(), Options(target=LiteRT(tune=table))) == ""

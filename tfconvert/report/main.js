@@ -114,7 +114,7 @@ function start() {
   details = new Details(drawing, overview);
   const found = [
     ["differences", "Differences", differencesSection(drawing), true], ["notes", null, notesSection(drawing)], ["size", "Size", report.kind === "failed" ? null : sizeSection(drawing)],
-    ["speed", "Latency", latencySection(drawing), true], ["quantization", "Quantization", quantizationSection(), true], ["accelerators", "Accelerators", acceleratorSection(), true],
+    ["speed", "Latency", latencySection(drawing), true], ["quantization", "Quantization", quantizationSection(), true], ["tuning", "Tuning", tuningSection(), true], ["accelerators", "Accelerators", acceleratorSection(), true],
     ["verification", "Verification", verificationSection()], ["fusions", "Fusions", fusionSection(drawing), true],
   ];
   panel.add("details", "Details", el("div", { id: "details" }, details.element));

@@ -14,6 +14,7 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
     from tfconvert.converter.pipeline.pass_result import LayerReport, PassResult, QuantizationReport
+    from tfconvert.converter.pipeline.tuning_report import TuningReport
     from tfconvert.converter.targets.litert.accelerator_check import Acceptance
     from tfconvert.report.page import Latency
     from tfconvert.schema.fidelity import OutputError
@@ -63,6 +64,7 @@ class Report(NamedTuple):
             unknown.
         beside: The extensions of files beside the result, such as an IREE program's weights.
         failure: The error of a conversion that failed.
+        tuning: The forms that were chosen by their times; `None` without tuning.
     """
 
     source: str
@@ -88,6 +90,7 @@ class Report(NamedTuple):
     arena: int | None = None
     beside: tuple[str, ...] = ()
     failure: ConversionError | None = None
+    tuning: TuningReport | None = None
 
     @property
     def seconds(self) -> float:
@@ -124,6 +127,7 @@ class Report(NamedTuple):
             "notes": [note.to_dict() for note in (*self.notes, *self.input_notes)],
             **({"accelerators": [each.to_dict() for each in self.acceptances]} if self.acceptances else {}),
             **({"quantization": self.quantization.to_dict()} if self.quantization is not None else {}),
+            **({"tuning": self.tuning.to_dict()} if self.tuning is not None else {}),
             **({"beside": list(self.beside)} if self.beside else {}),
             **({"failure": self.failure.to_dict()} if self.failure is not None else {}),
         }
@@ -160,6 +164,8 @@ class Report(NamedTuple):
             lines.append(f"  {self._verified_text(each)}")
         if self.quantization is not None:
             lines += [f"  {line}" for line in self.quantization.lines(most)]
+        if self.tuning is not None:
+            lines += [f"  {line}" for line in self.tuning.lines(most)]
         lines += [f"  {note.severity}: {note}" for note in (*self.notes, *self.input_notes) if note not in first]
         return "\n".join(map(printable, lines))
 
@@ -281,6 +287,7 @@ class Recorder:
         self._headings: dict[str, str] = {}
         self._frozen = 0
         self._layers: list[LayerReport] = []
+        self._tuning: TuningReport | None = None
 
     def add(self, name: str, result: PassResult) -> None:
         """Adds the result of a pass.
@@ -297,6 +304,8 @@ class Recorder:
             self.operations = result.operations
         self._frozen += result.frozen_variables
         self._layers += result.layers
+        if result.tuning is not None:
+            self._tuning = result.tuning if self._tuning is None else self._tuning.joined(result.tuning)
         self.notes += [note for note in result.notes if note not in self.notes]
 
     def report(self, source: str) -> Report:
@@ -315,6 +324,7 @@ class Recorder:
             frozen_variables=self._frozen,
             notes=tuple(self.notes),
             quantization=quantization,
+            tuning=self._tuning,
         )
 
 

@@ -236,6 +236,17 @@ function quantizationSection() {
     rows.length > 0 && el("details", {}, el("summary", {}, `All layers (${count(rows.length)})`), table("Layers", ["Operator", "Layer", "Form", "Weight", "Range", "Why not smaller"], rows, 100)));
 }
 
+// Equal forms of operators, by their times on a device.
+function tuningSection() {
+  const found = report.tuning;
+  if (!found) return null;
+  const time = (value) => (value === undefined ? "" : `${Number(value).toFixed(1)} µs`);
+  const rows = (found.forms || []).map((each) => [el("b", {}, each.pattern), each.shape, count(each.places), time(each.usual), time(each.fast), each.chosen, each.becomes]);
+  const gain = `${Number(found.gain).toFixed(1)} µs less than with the other forms, ${Number(found.gain_over_default).toFixed(1)} µs less than without tuning.`;
+  return section("tuning", "Tuning", found.directory ? `The forms were written to ${found.directory}, to be measured.` : `Measured on ${found.device}: ${gain}`,
+    table("Forms", ["Pattern", "Shape", "Places", "Usual", "Fast", "Chosen", "The fast form"], rows, 60));
+}
+
 function exclusions(found) {
   if (!found.exclude.length) return `The search for layers to exclude ${found.ran_out ? "ran out of time" : "found none"}.`;
   return [`Excluding ${found.exclude.length === 1 ? "this layer" : `these ${count(found.exclude.length)} layers`} gives ${nearness(found).join(", ")}: `, el("code", {}, found.exclude.join(", "))];

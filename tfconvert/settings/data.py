@@ -13,12 +13,13 @@ from dataclasses import fields, replace
 from typing import Any, get_args
 
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import is_file
 from tfconvert.schema.limits import Limits
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Mode, Quantize
 from tfconvert.settings.selection import Selection
 from tfconvert.settings.setting import Setting, is_valid, schema_of, settings_of
-from tfconvert.settings.targets import CLASSES, TARGETS, AnyTarget, Iree, LiteRT, StableHLO, not_of
+from tfconvert.settings.targets import CLASSES, TARGETS, AnyTarget, Iree, LiteRT, StableHLO, is_host, not_of
 from tfconvert.settings.verify_options import Verify
 
 _IREE = Iree.name
@@ -77,6 +78,8 @@ def check_data(settings: Mapping[str, Any], where: str = "", *, allow_paths: boo
             _check(nested, rows, inside, allow_paths)
             if name == "quantize" and "mode" not in nested:
                 raise _wrong("'mode' is missing", inside)
+    if not allow_paths and is_host(settings.get("tune")):
+        raise _wrong("'tune' can't be 'host' here: the server is not the device", where, "convert without a server")
     _check(settings, SETTINGS, where, allow_paths)
     if allow_paths:
         return
@@ -275,6 +278,8 @@ def uncached(selection: Selection, options: Options) -> str:
                 return f"{row.flag}: {row.uncached}"
     if quantize is not None and quantize.calibration and quantize.samples:
         return "--calibration: it is written beside the result"
+    if isinstance(target, LiteRT) and target.tune is not None and not is_file(target.tune):
+        return "--tune: the times of this machine decide, or files are written beside the result"
     if isinstance(target, Iree) and target.cpu == "host":
         return "--iree-target-cpu: code for this machine may not run on another"
     return ""

@@ -40,6 +40,15 @@ _FOR_THE_CLASS = "it is for `TFLiteConverter`"
 CODE = "it runs code of yours"
 
 
+HOST = "host"
+"""This machine, for `LiteRT.tune` and `Iree.cpu`."""
+
+
+def is_host(value: str | os.PathLike[str] | None) -> bool:
+    """Returns whether a setting means this machine."""
+    return isinstance(value, str) and value.lower() == HOST
+
+
 UNSUITABLE = "unsuitable-setting"
 """Code of the note that a setting doesn't suit an accelerator."""
 
@@ -79,6 +88,17 @@ class LiteRT:
         "auto",
         "Recurrent layers: LiteRT's operators for whole sequences (fused), loops, up to 64 steps without a loop "
         "(unrolled), or what is faster for their sizes; unrolled for GPUs and NPUs.",
+        is_common=True,
+    )
+    tune: str | os.PathLike[str] | None = setting(
+        None,
+        "Choose among equal forms of operators by their times: measured on this machine (host), or in a table that was "
+        "measured on a device; a directory gets the files to measure, and the script that makes the table.",
+        metavar="host|FILE|DIR",
+        expected="host, or the path of a table or a directory",
+        example='"host"',
+        accepts=is_path,
+        is_path=True,
         is_common=True,
     )
     accelerator: Sequence[Accelerator] = setting(
@@ -216,6 +236,11 @@ class LiteRT:
         Raises:
             ConversionError: Two contradict each other (`wrong-option`).
         """
+        if self.tune == "":
+            raise error("wrong-option", "tune can't be empty", hint="use host, or the path of a table or a directory")
+        if self.tune is not None and not self.is_for_processors:
+            hint = "leave out one of them: accelerators choose their forms by what they take"
+            raise error("wrong-option", "tune is for processors, and the file is for accelerators", hint=hint)
         if self.flex_ops and not self.allow_flex:
             hint = "set allow_flex (--allow-flex), too"
             raise error("wrong-option", "flex_ops has no effect without allow_flex", hint=hint)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tfconvert.schema.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
+    from tfconvert.converter.pipeline.tuning_report import TuningReport
     from tfconvert.schema.fidelity import Fidelity
 
 FLOAT = "float32"
@@ -127,6 +128,7 @@ class PassResult(NamedTuple):
         frozen_variables: Number of variables that became constants.
         operations: Number of the model's TensorFlow ops by name, from the pass after which they can be counted.
         layers: Reports on operators that were to be quantized.
+        tuning: The forms that were chosen by their times; `None` without tuning.
     """
 
     counts: Counter[str]
@@ -135,6 +137,7 @@ class PassResult(NamedTuple):
     frozen_variables: int = 0
     operations: Counter[str] | None = None
     layers: Sequence[LayerReport] = ()
+    tuning: TuningReport | None = None
 
     @classmethod
     def of(

@@ -87,14 +87,14 @@ STAGES: Sequence[Stage] = (
         "fuse-recurrent-loops",
         "sequences are tensors, and cells are still TensorFlow's ops",
         (LOOPS,),
-        ("recurrent_by_speed",),
+        ("recurrent_by_speed", "tune"),
         "fuses_recurrent",
     ),
     Stage(
         "fuse-unrolled-layers",
         "equal shapes are known, and cells are still TensorFlow's ops",
         (_PRODUCTS, _ROWS),
-        ("recurrent_by_speed",),
+        ("recurrent_by_speed", "tune"),
         "fuses_recurrent",
     ),
     Stage(
@@ -131,7 +131,7 @@ STAGES: Sequence[Stage] = (
         "fast-forms",
         "fused operators are known, and integers follow, whose kernels are others",
         (_SLOW,),
-        ("quantize",),
+        ("quantize", "tune"),
         "is_for_processors",
     ),
     Stage("portable-forms", "fused operators are known, and quantizing follows", takes=("quantize",)),
@@ -173,7 +173,7 @@ STAGES: Sequence[Stage] = (
         "quantize",
     ),
     Stage(
-        "fast-forms", "what is still floats will not become integers", (*_STATIC, _SLOW), only_with="is_for_processors"
+        "fast-forms", "what is still floats will not become integers", (*_STATIC, _SLOW), ("tune",), "is_for_processors"
     ),
     Stage("separate-state", "states of integers are constants so far", (*_STATIC, _WITH_STATE)),
     Stage("quantize-io", "inputs and outputs have kept their types so far", _STATIC, ("quantize",), "quantize"),

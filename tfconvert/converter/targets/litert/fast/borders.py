@@ -17,7 +17,16 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_array, constant_ints
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.accelerators.builder import like, shape_of
-from tfconvert.converter.targets.litert.fast.fast_form import Emit, FastBuilder, elements, fast, is_float, large, sized
+from tfconvert.converter.targets.litert.fast.fast_form import (
+    Emit,
+    FastBuilder,
+    elements,
+    fast,
+    is_float,
+    large,
+    sized,
+    worth,
+)
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.operation import Operation
@@ -98,7 +107,7 @@ def _repeated(emit: LiteRTBuilder, x: Value, copies: Sequence[int], block: Seque
 def _nearest(op: Operation) -> Emit:
     x = op.operands[0]
     shape, target = large(x), sized(op.results[0])
-    need(shape[-1] <= _MAX_CHANNELS, "the kernel copies many channels fast")
+    worth(shape[-1] <= _MAX_CHANNELS, "the kernel copies many channels fast")
     need(is_float(x) and len(shape) == 4 and min(shape[1:]) > 0, "it isn't an image of 32-bit floats")
     need(
         constant_ints(op.operands[1]) is not None and not tfl.attribute(op, "align_corners"), "the corners are aligned"
@@ -118,8 +127,8 @@ def _tiled(op: Operation) -> Emit:
     repeated = [axis for axis, count in enumerate(copies) if count > 1]
     need(bool(repeated) and min(copies) > 0 and max(copies) <= _MAX_COPIES, "there are many copies, or none")
     need(min(shape[repeated[0] :]) > 0, "a size is unknown")
-    short = math.prod(shape[repeated[-1] + 1 :]) <= _MAX_COPIED
-    need(short and all(shape[axis] == 1 for axis in repeated), "it doesn't repeat single short rows")
+    need(all(shape[axis] == 1 for axis in repeated), "it doesn't repeat single rows")
+    worth(math.prod(shape[repeated[-1] + 1 :]) <= _MAX_COPIED, "the kernel copies long rows fast")
     return lambda emit: _repeated(emit, x, copies, shape)
 
 

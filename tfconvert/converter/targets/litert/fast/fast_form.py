@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -44,6 +46,24 @@ def fast(name: str, root: str, plan: Callable[[Operation], Emit], benefit: int =
         rewriter.replace(emit(LiteRTBuilder(rewriter)))
 
     return Pattern(name, f"tfl.{root}", match, rewrite, benefit, depth)
+
+
+_IS_MEASURED: ContextVar[bool] = ContextVar("is_measured", default=False)
+
+
+@contextmanager
+def measured() -> Iterator[None]:
+    """Lets patterns accept all sizes whose times can be compared, instead of those that `speed.tsv` speaks for."""
+    token = _IS_MEASURED.set(True)
+    try:
+        yield
+    finally:
+        _IS_MEASURED.reset(token)
+
+
+def worth(holds: bool, reason: str) -> None:
+    """Declines sizes for which the form isn't known to be faster, unless its time is measured."""
+    need(holds or _IS_MEASURED.get(), reason)
 
 
 def sized(value: Value) -> Shape:

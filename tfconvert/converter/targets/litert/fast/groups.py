@@ -28,6 +28,7 @@ from tfconvert.converter.targets.litert.fast.fast_form import (
     joint,
     large,
     sized,
+    worth,
 )
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tfl, types
@@ -50,8 +51,11 @@ def _reduced_in_steps(op: Operation) -> Emit:
     need(is_float(x) and bool(tfl.attribute(op, "keep_dims")), "it drops dimensions, or isn't of 32-bit floats")
     kept = [axis for axis in axes if shape[axis] != 1]
     last = len(shape) - 1
-    is_split = last in kept and len(kept) > 1 and last - 1 not in kept and 1 < shape[last] <= _MAX_SHORT
-    need(bool(kept) and (is_split or len(kept) < len(axes)), "it is along whole rows")
+    has_ones, is_short = len(kept) < len(axes), shape[last] <= _MAX_SHORT
+    is_split = last in kept and len(kept) > 1 and last - 1 not in kept and shape[last] > 1
+    is_split = is_split and (is_short or not has_ones)
+    need(bool(kept) and (is_split or has_ones), "it is along whole rows")
+    worth(is_short or not is_split, "the last dimension isn't short")
 
     def emit_steps(emit: LiteRTBuilder) -> Value:
         build = FastBuilder(emit)
@@ -64,7 +68,8 @@ def _reduced_in_steps(op: Operation) -> Emit:
 
 def _in_full(op: Operation) -> Emit:
     shape, result = large(op.results[0]), op.results[0]
-    need(is_float(result) and 1 < shape[-1] <= _MAX_SHORT, "the last dimension isn't short")
+    need(is_float(result) and shape[-1] > 1, "the last dimension is 1, or it isn't of 32-bit floats")
+    worth(shape[-1] <= _MAX_SHORT, "the last dimension isn't short")
     index = next((at for at, each in enumerate(op.operands) if _is_per_vector(each, shape)), None)
     if index is None:
         need(False, "no operand has one value for each vector")

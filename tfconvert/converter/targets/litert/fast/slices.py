@@ -31,6 +31,7 @@ from tfconvert.converter.targets.litert.fast.fast_form import (
     is_float,
     large,
     sized,
+    worth,
 )
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tfl, types
@@ -41,8 +42,9 @@ from tfconvert.schema.ir.values import OpResult, Value
 # Types whose slices the kernels take.
 _ELEMENTS = frozenset(("f32", "i8", "ui8", "i16", "i32", "i64"))
 
-# The maximum number of parts of a split that become slices.
-_MAX_PARTS = 4
+# The number of parts up to which slices are known to be faster than a split, and the maximum.
+_MAX_KNOWN_PARTS = 4
+_MAX_PARTS = 16
 
 # The maximum number of values that XNNPACK concatenates.
 _MAX_JOINED = 5
@@ -206,6 +208,7 @@ def _by_slices(op: Operation) -> Emit:
     shape, (axis,) = large(x), ints_of(axes)
     lengths = ints_of(sizes)
     need(is_float(x) and len(lengths) <= _MAX_PARTS, "XNNPACK doesn't slice these elements, or there are many parts")
+    worth(len(lengths) <= _MAX_KNOWN_PARTS, "there are many parts")
     need(min(lengths) > 0 and shape[axis] > 0, "a size is unknown")
 
     def emit_slices(emit: LiteRTBuilder) -> list[Value]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.fast.fast_form import Emit, FastBuilder, elements, fast, is_float, large
+from tfconvert.converter.targets.litert.fast.fast_form import Emit, FastBuilder, elements, fast, is_float, large, worth
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
@@ -29,7 +29,8 @@ def _softmax(op: Operation) -> Emit:
     shape = large(x)
     classes = shape[-1]
     need(is_float(x) and tfl.attribute(op, "beta") == 1, "it isn't of 32-bit floats, or has a factor")
-    need(elements(shape[:-1]) >= _MIN_VECTORS and 1 < classes <= _MAX_CLASSES, "there are few vectors, or many classes")
+    need(classes > 1, "there is one class")
+    worth(elements(shape[:-1]) >= _MIN_VECTORS and classes <= _MAX_CLASSES, "there are few vectors, or many classes")
 
     def emit_steps(emit: LiteRTBuilder) -> Value:
         build, vectors = FastBuilder(emit), -1 if -1 in shape else elements(shape[:-1])
@@ -46,7 +47,8 @@ def _softmax(op: Operation) -> Emit:
 def _log_softmax(op: Operation) -> Emit:
     x = op.operands[0]
     shape = large(x)
-    need(is_float(x) and elements(shape) >= _MIN_LOGARITHMS, "it isn't of many 32-bit floats")
+    need(is_float(x), "it isn't of 32-bit floats")
+    worth(elements(shape) >= _MIN_LOGARITHMS, "the tensor is small")
 
     def emit_steps(emit: LiteRTBuilder) -> Value:
         build, last = FastBuilder(emit), (len(shape) - 1,)

@@ -26,14 +26,19 @@ After:
 
 from __future__ import annotations
 
-from typing import ClassVar
+import os
+from typing import TYPE_CHECKING, ClassVar
 
 from tfconvert.converter.pipeline.greedy_pass import GreedyPass
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.targets.litert.fast import fast_patterns
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.quantization import Quantize
+
+if TYPE_CHECKING:
+    from tfconvert.converter.targets.litert.tuning.fast_choice import FastChoice
 
 
 class FastForms(GreedyPass):
@@ -41,21 +46,40 @@ class FastForms(GreedyPass):
 
     Args:
         quantize: How to quantize later on; operators that will be of integers stay as they are.
+        tune: What has the times of this model's forms: `host`, the path of a table, or of a directory for files;
+            without it, those of `speed.tsv` decide.
     """
 
-    __slots__ = ("quantize",)
+    __slots__ = ("_choice", "quantize", "tune")
 
     name: ClassVar[str] = "fast-forms"
     dialect: ClassVar[str] = "tfl."
     has_side_effects = staticmethod(tfl.has_side_effects)
 
-    def __init__(self, quantize: Quantize | None = None) -> None:
+    def __init__(self, quantize: Quantize | None = None, tune: str | os.PathLike[str] = "") -> None:
         super().__init__()
         self.quantize = quantize
+        # Forms that will be of integers can be measured only when they are.
+        self.tune = "" if self._is_static else tune
+        self._choice: FastChoice | None = None
+
+    @property
+    def _is_static(self) -> bool:
+        return self.quantize is not None and self.quantize.is_static
 
     def own_patterns(self, module: ModuleOp, names: set[str]) -> PatternSet:
         names.update(op.name for op in module.walk())
-        is_static = self.quantize is not None and self.quantize.is_static
-        only_floats = not is_static and "tfl.fake_quant" not in names
+        only_floats = not self._is_static and "tfl.fake_quant" not in names
         has_int16 = self.quantize is not None and self.quantize.mode == "int16"
-        return fast_patterns.patterns_for(names, only_floats=only_floats, has_int16=has_int16)
+        found = fast_patterns.patterns_for(names, only_floats=only_floats, has_int16=has_int16)
+        return found if self._choice is None else self._choice.patterns(found)
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        if not self.tune:
+            return super().apply(module)
+        from tfconvert.converter.targets.litert.tuning.fast_choice import FastChoice
+        from tfconvert.converter.targets.litert.tuning.tuner import Tuner
+
+        with Tuner(self.tune) as tuner:
+            self._choice = FastChoice(module, tuner)
+            return super().apply(module)._replace(tuning=tuner.report)

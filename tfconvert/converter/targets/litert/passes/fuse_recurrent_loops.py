@@ -54,7 +54,9 @@ After:
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -71,6 +73,7 @@ from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +82,32 @@ class FuseRecurrentLoops:
 
     Attributes:
         recurrent_by_speed: Whether to replace only those that become faster.
+        tune: What has the times of this model's layers: `host`, the path of a table, or of a directory for files;
+            without it, those of `speed.tsv` decide.
     """
 
     recurrent_by_speed: bool = False
+    tune: str | os.PathLike[str] = ""
     name: ClassVar[str] = "fuse-recurrent-loops"
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns the number of layers of each kind, and why loops have stayed."""
+        if not self.recurrent_by_speed:
+            return self._apply(module, lambda loop, plan: None)
+        if not self.tune:
+            return self._apply(module, lambda loop, plan: speed.choose(_sizes(plan)))
+        from tfconvert.converter.targets.litert.tuning.layer_choice import LayerChoice
+        from tfconvert.converter.targets.litert.tuning.tuner import Tuner
+
+        with Tuner(self.tune) as tuner:
+            choice = LayerChoice(module, tuner, FuseRecurrentLoops())
+
+            def choose(loop: Operation, plan: LayerPlan) -> speed.Choice:
+                return choice.choose([loop], _sizes(plan), is_open=_steps(plan) < 0)
+
+            return self._apply(module, choose)._replace(tuning=tuner.report)
+
+    def _apply(self, module: ModuleOp, choose: Callable[[Operation, LayerPlan], speed.Choice | None]) -> PassResult:
         functions = functions_of(module)
         extents = Extents(module)
         plans: list[LayerPlan] = []
@@ -98,7 +120,7 @@ class FuseRecurrentLoops:
                     if isinstance(plan, Failure):
                         notes.append(kept(found.op, plan.reason))
                         continue
-                    choice = _choice(plan) if self.recurrent_by_speed else None
+                    choice = choose(found.op, plan)
                     if choice is None or choice.fuse:
                         plans.append(plan)
                     if choice is not None:
@@ -118,6 +140,9 @@ def _plan(loop: Construct, extents: Extents) -> LayerPlan:
     return plan_of(scan_of(loop), extents)
 
 
-def _choice(plan: LayerPlan) -> speed.Choice:
-    steps = next((layer.steps.length for layer in plan.layers if layer.steps), -1)
-    return speed.choose(speed.sizes_of(layer.cell, speed.LOOP, steps) for layer in plan.layers)
+def _steps(plan: LayerPlan) -> int:
+    return next((layer.steps.length for layer in plan.layers if layer.steps), -1)
+
+
+def _sizes(plan: LayerPlan) -> list[speed.Sizes]:
+    return [speed.sizes_of(layer.cell, speed.LOOP, _steps(plan)) for layer in plan.layers]

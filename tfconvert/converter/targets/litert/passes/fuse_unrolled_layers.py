@@ -42,13 +42,15 @@ After:
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.recurrence.layers import Chain, chains_of, narrow_states
+from tfconvert.converter.recurrence.layers import Chain, chains_of, inner_ops, narrow_states
 from tfconvert.converter.recurrence.scan import Extents
 from tfconvert.converter.recurrence.unrolled import StepPlace
 from tfconvert.converter.rewrite.pattern import Failure, attempt
@@ -67,13 +69,29 @@ class FuseUnrolledLayers:
 
     Attributes:
         recurrent_by_speed: Whether to replace only those that become faster.
+        tune: What has the times of this model's layers: `host`, the path of a table, or of a directory for files;
+            without it, those of `speed.tsv` decide.
     """
 
     recurrent_by_speed: bool = False
+    tune: str | os.PathLike[str] = ""
     name: ClassVar[str] = "fuse-unrolled-layers"
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns the number of layers of each kind."""
+        if not self.recurrent_by_speed:
+            return self._apply(module, lambda chain: None)
+        if not self.tune:
+            return self._apply(module, lambda chain: speed.choose([_sizes(chain)]))
+        from tfconvert.converter.targets.litert.tuning.layer_choice import LayerChoice
+        from tfconvert.converter.targets.litert.tuning.tuner import Tuner
+
+        with Tuner(self.tune) as tuner:
+            choice = LayerChoice(module, tuner, FuseUnrolledLayers())
+            done = self._apply(module, lambda chain: choice.choose(_ops(chain), [_sizes(chain)], is_open=False))
+            return done._replace(tuning=tuner.report)
+
+    def _apply(self, module: ModuleOp, choose: Callable[[Chain], speed.Choice | None]) -> PassResult:
         applied: Counter[str] = Counter()
         blocks = [block for function in functions_of(module).values() for block in function.body.blocks]
         chains = [chain for block in blocks for chain in chains_of(block)]
@@ -84,7 +102,7 @@ class FuseUnrolledLayers:
         for chain, states in zip(chains, narrow, strict=True):
             first = chain.steps[0].output.owner
             assert isinstance(first, Operation)
-            choice = _choice(chain) if self.recurrent_by_speed else None
+            choice = choose(chain)
             if choice is not None and not choice.fuse:
                 notes.append(chosen(first, choice))
                 continue
@@ -99,5 +117,10 @@ class FuseUnrolledLayers:
         return PassResult(applied, notes)
 
 
-def _choice(chain: Chain) -> speed.Choice:
-    return speed.choose([speed.sizes_of(chain.steps[0], speed.UNROLLED, len(chain.steps))])
+def _sizes(chain: Chain) -> speed.Sizes:
+    return speed.sizes_of(chain.steps[0], speed.UNROLLED, len(chain.steps))
+
+
+def _ops(chain: Chain) -> set[Operation]:
+    """Returns the ops of a layer's steps, and those that take its inputs from a sequence."""
+    return inner_ops(chain) | {row.owner for row in chain.rows if isinstance(row.owner, Operation)}

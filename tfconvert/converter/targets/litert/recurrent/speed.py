@@ -8,7 +8,7 @@ the times, measured by `python -m benchmarks.recurrent_speed` on an x86-64 proce
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -75,12 +75,18 @@ def sizes_of(cell: Cell, form: str, steps: int) -> Sizes:
     return Sizes(kind, form, cell.units, steps if steps >= 0 else OPEN_STEPS, batch if batch >= 0 else OPEN_BATCH)
 
 
-def choose(layers: Iterable[Sizes]) -> Choice:
-    """Returns the faster form of layers that must all have the same form."""
-    rows = [(sizes, _nearest(sizes)) for sizes in layers]
-    fused, kept = (sum(times[form] for _, times in rows) for form in (0, 1))
-    place = "; ".join(dict.fromkeys(str(sizes) for sizes, _ in rows))
-    reason = f"LiteRT takes about {fused:.2g} ms with the operator and {kept:.2g} ms without at {place}"
+def choose(layers: Sequence[Sizes], measured: tuple[float, float] | None = None) -> Choice:
+    """Returns the faster form of layers that must all have the same form.
+
+    Args:
+        layers: Their sizes.
+        measured: The milliseconds as operators and in the other form, if they are known; otherwise the table decides.
+    """
+    rows = [_nearest(sizes) for sizes in layers]
+    fused, kept = measured or (sum(times[form] for times in rows) for form in (0, 1))
+    place = "; ".join(dict.fromkeys(map(str, layers)))
+    takes = "takes about" if measured is None else "was measured to take"
+    reason = f"LiteRT {takes} {fused:.2g} ms with the operator and {kept:.2g} ms without at {place}"
     return Choice(fused <= LOSS * kept, reason)
 
 
