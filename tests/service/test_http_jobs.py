@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.batch.models import RELU
 from tests.service.serving import MADE, Serving, packed, refusal
+from tfconvert.service.jobs import JobRecord
+from tfconvert.service.storage import PAGE
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +219,40 @@ def test_results_of_a_job_can_be_downloaded(server: Serving) -> None:
     page = server.client.get(f"/v1/jobs/{job}/report.html")
     assert page.text == "<!doctype html>hello"
     assert "sandbox" in page.headers["content-security-policy"]
+
+
+def test_pages_are_made_one_at_a_time_when_they_are_requested(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [server.submitted(RELU.encode() + bytes([65 + number])) for number in range(3)]
+    busy: list[str] = []
+    made: list[str] = []
+
+    def make_page(job: JobRecord) -> None:
+        busy.append(job.id)
+        assert len(busy) == 1
+        path = server.service.folders.result(job.id, 1) / PAGE
+        if not path.exists():
+            time.sleep(0.05)
+            made.append(job.id)
+            path.write_text(f"page of {job.id}")
+        busy.remove(job.id)
+
+    monkeypatch.setattr(server.service.workers, "make_page", make_page)
+    waiting = server.submitted(RELU.encode() + b"d")
+    for job in jobs:
+        server.end(job)
+        (server.service.folders.result(job, 1) / PAGE).unlink()
+
+    async def request() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(server.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            paths = [f"/v1/jobs/{job}/report.html" for job in (*jobs, jobs[0], waiting)]
+            return await asyncio.gather(*map(client.get, paths))
+
+    *pages, none = asyncio.run(request())
+    assert [page.text for page in pages] == [f"page of {job}" for job in (*jobs, jobs[0])]
+    assert refusal(none) == (404, "no-result")
+    assert sorted(made) == sorted(jobs)
+    assert not server.service.slots
 
 
 def test_head_is_answered_where_get_is(server: Serving) -> None:

@@ -90,7 +90,7 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
         key: The idempotency key, or empty.
     """
     service.check_open()
-    with _slot(service, caller), ExitStack() as stack:
+    with slot(service, caller), ExitStack() as stack:
         most = service.config.max_upload
 
         def new_file(field: str) -> Incoming:
@@ -139,22 +139,22 @@ def _again(submission: Submission, former: JobRecord) -> Submission:
 
 
 @contextmanager
-def _slot(service: Service, caller: Caller) -> Iterator[None]:
-    """A context manager that counts an upload in progress.
+def slot(service: Service, caller: Caller) -> Iterator[None]:
+    """A context manager that counts a request that takes long: an upload, or one for a page that is yet to be made.
 
     Raises:
         ConversionError: There are too many (`too-many-jobs`).
     """
-    count = service.uploads.get(caller.owner, 0)
+    count = service.slots.get(caller.owner, 0)
     if count >= caller.max_active:
-        raise TryLaterError("too-many-jobs", f"{count} uploads of yours are under way", 5.0)
-    service.uploads[caller.owner] = count + 1
+        raise TryLaterError("too-many-jobs", f"{count} requests of yours are under way", 5.0)
+    service.slots[caller.owner] = count + 1
     try:
         yield
     finally:
-        service.uploads[caller.owner] -= 1
-        if not service.uploads[caller.owner]:
-            del service.uploads[caller.owner]
+        service.slots[caller.owner] -= 1
+        if not service.slots[caller.owner]:
+            del service.slots[caller.owner]
 
 
 def _check(form: Form, settings: Mapping[str, Any], place: str, service: Service) -> None:
