@@ -142,6 +142,39 @@ def test_calibration_goes_with_quantizing(server: Serving) -> None:
     assert response.status_code == 202
     assert len(list(server.service.folders.models.iterdir())) == 2
     assert refusal(server.submit(calibration=b"PK\x03\x04")) == (400, "bad-request")
+    for quantize in ("dynamic", {"mode": "int8", "trained": True}, {"mode": "int8", "trained_only": True}):
+        response = server.submit(options={"quantize": quantize}, calibration=b"PK\x03\x04")
+        assert refusal(response) == (400, "bad-request")
+        assert "'calibration'" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("mode", ["int8", "int16"])
+def test_integers_need_samples_unless_the_model_is_said_to_be_trained_for_them(server: Serving, mode: str) -> None:
+    for quantize in (mode, {"mode": mode}, {"mode": mode, "strict": True}):
+        response = server.submit(options={"quantize": quantize})
+        assert refusal(response) == (422, "no-samples")
+        assert response.json()["detail"].startswith("'calibration' is missing")
+        assert f'{{"quantize": {{"mode": "{mode}", "trained": true}}}}' in response.json()["diagnostics"][0]["hint"]
+    assert not list(server.service.folders.models.iterdir())
+    for more in ({"trained": True}, {"trained_only": True}, {"default_range": [-1, 1]}):
+        assert server.submit(options={"quantize": {"mode": mode, **more}}).status_code == 202
+    job = server.submitted()
+    form = {"job": (None, job), "options": (None, json.dumps({"quantize": mode}))}
+    assert refusal(server.client.post("/v1/jobs", files=form)) == (422, "no-samples")
+
+
+def test_samples_of_a_job_are_used_again_only_where_they_are_of_use(server: Serving) -> None:
+    job = server.submitted(options={"quantize": "int8"}, calibration=b"PK\x03\x04")
+    for quantize, expected in (
+        ("int16", True),
+        ({"mode": "int8", "io": "int8"}, True),
+        ("dynamic", False),
+        ({"mode": "int8", "trained": True}, False),
+        ({"mode": "int8", "trained_only": True}, False),
+    ):
+        form = {"job": (None, job), "options": (None, json.dumps({"quantize": quantize}))}
+        response = server.client.post("/v1/jobs", files=form)
+        assert (response.status_code, response.json()["has_samples"]) == (202, expected)
 
 
 def test_an_idempotency_key_makes_one_job(server: Serving) -> None:
