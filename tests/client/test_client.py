@@ -19,6 +19,7 @@ from tests.support.flat_settings import converted
 from tests.support.litert import RunTFLite
 from tests.support.running_service import RunningService
 from tfconvert.client import AsyncClient, Client
+from tfconvert.converter.process import sandbox
 
 running, server = running_service.running, running_service.server
 
@@ -177,6 +178,25 @@ def test_a_model_that_was_trained_for_quantization_needs_no_samples(client: Clie
     with pytest.raises(tfconvert.ConversionError, match="fake-quantizes nothing") as caught:
         client.convert(tmp_path / "plain.mlir", quantize=tfconvert.Quantize("int8", trained=True))
     assert caught.value.code == "no-samples"
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_keras_files_are_read_in_a_sandbox(client: Client, tmp_path: Path, tf: Any) -> None:
+    keras = tf.keras
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, activation="relu")])
+    model.save(tmp_path / "model.keras")
+    model.save(tmp_path / "model.h5")
+    hostile = keras.Sequential([keras.Input((8,)), keras.layers.Lambda(lambda x: x * x)])
+    hostile.save(tmp_path / "hostile.keras")
+    for name in ("model.keras", "model.h5"):
+        job = client.convert(tmp_path / name)
+        assert job.result()[4:8] == b"TFL3"
+        assert job.report()["source"] == name
+        assert "<html" in job.report_page()
+    with pytest.raises(tfconvert.ConversionError, match="Lambda") as caught:
+        client.convert(tmp_path / "hostile.keras")
+    assert caught.value.code == "load-failed"
 
 
 def test_several_at_a_time(server: RunningService, digits_model: Path) -> None:

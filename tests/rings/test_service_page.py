@@ -301,20 +301,20 @@ def test_deleting_asks_first(open_page: Open, server: RunningService) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_keras_file_is_accepted_where_the_server_is_set_to(
-    open_page: Open, server: RunningService, tmp_path: Path, tf: Any
-) -> None:
+def test_a_keras_file_is_accepted_where_the_server_reads_such_files(open_page: Open, tmp_path: Path, tf: Any) -> None:
     path = tmp_path / "model.keras"
     tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(4)]).save(path)
-    page = open_page()
-    page.set_input_files("#file", path)
-    page.click("#submit")
-    _until(page, "document.querySelectorAll('#form-problem p').length === 2")
-    message, hint = page.locator("#form-problem p").all_inner_texts()
-    assert message == "'model.keras' is a file of Keras, which only Keras can read."
-    assert "model.export" in hint
-    with RunningService(tmp_path / "trusting", keras=True) as trusting:
-        page = open_page(at=trusting)
+    with RunningService(tmp_path / "without", keras=False) as without:
+        page = open_page(at=without)
+        page.set_input_files("#file", path)
+        assert "accepted, too" not in page.inner_text("main")
+        page.click("#submit")
+        _until(page, "document.querySelectorAll('#form-problem p').length === 2")
+        message, hint = page.locator("#form-problem p").all_inner_texts()
+        assert message == "'model.keras' is a file of Keras, which only Keras can read."
+        assert "model.export" in hint
+    with RunningService(tmp_path / "reading", keras=True) as reading:
+        page = open_page(at=reading)
         page.wait_for_selector("text=is accepted, too")
         page.set_input_files("#file", path)
         page.click("#submit")

@@ -24,7 +24,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Serving:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Serving:
-    return Serving(tmp_path / "data", roots=(str(tmp_path / "models"),), max_upload=100_000)
+    return Serving(tmp_path / "data", roots=(str(tmp_path / "models"),), max_upload=100_000, keras=False)
 
 
 def test_a_submission_is_a_job(server: Serving) -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -49,9 +49,13 @@ class Pool:
     """Runs tasks in processes of their own; used by several threads at once, and as a context manager.
 
     The fork server is started with the first task, and again if it has died.
+
+    Args:
+        environment: The environment variables of its processes; by default those of this process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self._environment = environment
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._running: dict[int, _Running] = {}
@@ -175,7 +179,7 @@ class Pool:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
-            env={**_ALLOCATION, **os.environ},
+            env={**_ALLOCATION, **self._environment},
         )
         is_ready = threading.Event()
         threading.Thread(target=self._listen, args=(process, is_ready), daemon=True).start()

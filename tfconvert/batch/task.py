@@ -37,6 +37,8 @@ class Task(NamedTuple):
         array_name: The name of a C array; empty for one that follows from the file's name.
         cache_dir: The directory of cached results; empty for none.
         name: What the report calls the model; empty for its path.
+        is_confined: Whether it runs in a sandbox, where it can read `directory` and the model, and write only to the
+            directory of the result and one for temporary files.
     """
 
     model: str
@@ -49,6 +51,7 @@ class Task(NamedTuple):
     array_name: str = ""
     cache_dir: str = ""
     name: str = ""
+    is_confined: bool = False
 
 
 class Outcome(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import secrets
 import threading
 import time
@@ -16,6 +17,7 @@ from typing import Any
 from tfconvert.batch.cache_key import is_run
 from tfconvert.batch.pool import CANCELLED, Pool
 from tfconvert.batch.task import Outcome, Task
+from tfconvert.converter.process import sandbox
 from tfconvert.converter.targets.output_form import form_of
 from tfconvert.report.page import render
 from tfconvert.report.report import write_page
@@ -27,6 +29,7 @@ from tfconvert.service.file_tree import ArchiveLimits
 from tfconvert.service.janitor import Janitor
 from tfconvert.service.jobs import JobRecord, JobState
 from tfconvert.service.leases import HEARTBEAT_SECONDS, Lease
+from tfconvert.service.model_kinds import KERAS_SUFFIXES
 from tfconvert.service.storage import LOG, PAGE, REPORT, Folders, remove, result_name, storing, sync
 from tfconvert.service.store import JobStore
 from tfconvert.settings.targets import Iree
@@ -77,15 +80,19 @@ class Attempt:
             model = model_places.resolve(job.place, self._config.roots, target, limits)
         else:
             model = archives.unpack(self._folders.model(job.model_sha256), target, limits, job.model_name)
+        # Loading TensorFlow takes longer than the page.
+        is_keras = model.suffix in KERAS_SUFFIXES
         return Task(
             self._relative(model),
             os.fspath(out / result_name(job.settings)),
             self._settings(limits),
             os.fspath(out / REPORT),
-            os.fspath(out / PAGE) if has_page(job) else "",
+            os.fspath(out / PAGE) if is_keras or has_page(job) else "",
             os.fspath(out / LOG),
             os.fspath(self._folder),
             name=job.model_name,
+            # To load its own files, Keras calls functions that they name.
+            is_confined=is_keras and sandbox.is_available(),
         )
 
     def prepare_page(self, report: Path) -> Task:
@@ -152,7 +159,15 @@ def _write_short_page(report: Path, page: Path) -> None:
     write_page(page, render(data))
 
 
+# Names of environment variables that jobs must not know.
+_SECRET = re.compile(r"SECRET|TOKEN|PASSW|KEY|CREDENTIAL|DATABASE|^PG|^TFCONVERT_SERVICE_", re.IGNORECASE)
+
 _LOG = logging.getLogger("tfconvert.service")
+
+
+def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if not _SECRET.search(name)}
+
 
 # Seconds between polls for jobs that other servers have queued.
 _POLL_SECONDS = 0.5
@@ -247,7 +262,7 @@ class WorkerPool:
         self._config = config
         self._lease = Lease(store.database, folders)
         self._janitor = Janitor(store, folders, config, self._lease)
-        self._pool = pool or Pool()
+        self._pool = pool or Pool(_without_secrets(os.environ))
         self._jobs = threading.Condition()
         self._wakes = 0
         self._runs: dict[str, _RunningJob] = {}
