@@ -190,7 +190,12 @@ def test_keras_files_are_read_in_a_sandbox(client: Client, tmp_path: Path, tf: A
     hostile = keras.Sequential([keras.Input((8,)), keras.layers.Lambda(lambda x: x * x)])
     hostile.save(tmp_path / "hostile.keras")
     for name in ("model.keras", "model.h5"):
-        job = client.convert(tmp_path / name)
+        job = client.submit(tmp_path / name)
+        try:
+            job.wait()
+        except tfconvert.ConversionError:
+            print("LOG", job.log())
+            raise
         assert job.result()[4:8] == b"TFL3"
         assert job.report()["source"] == name
         assert "<html" in job.report_page()
