@@ -79,6 +79,44 @@ PATTERNS = [rule("acme", tf.Elu(value("x")), tf.Relu(value("x")))]
 """
 
 
+# Writes to wherever the process sends its messages.
+_FORGER = """
+import contextlib, os
+for descriptor in range(3, 64):
+    with contextlib.suppress(OSError):
+        os.write(descriptor, {message!r})
+{then}
+PATTERNS = []
+"""
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"nonsense\n",
+        b"[1]\n",
+        b"1\n",
+        b"[" * 100_000 + b"\n",
+        b'{"summary": [1]}\n',
+        b'{"summary": {"beside": 1}}\n',
+        b'{"problem": 1}\n',
+        b'{"problem": {"errors": []}}\n',
+        b'{"problem": {"errors": [{"code": 1, "message": "x"}]}}\n',
+        b'{"problem": {"errors": [{"code": "x", "message": "x"}], "advice": 1}}\n',
+    ],
+)
+def test_forged_messages_harm_no_other_task(pool: Pool, tmp_path: Path, message: bytes) -> None:
+    rules = tmp_path / "forger.py"
+    rules.write_text(_FORGER.format(message=message, then="os._exit(0)"))
+    model, output = os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite")
+    pool.start()
+    before = pool.process
+    outcome = pool.run(Task(model, output, {"patterns": [os.fspath(rules)]}), LIMITS)
+    assert (outcome.code, outcome.is_lost) == ("worker-lost", True)
+    assert pool.run(Task(model, output), LIMITS).problem is None
+    assert pool.process == before
+
+
 @pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
 def test_a_confined_job_sees_only_its_model(tmp_path: Path) -> None:
     folder = tmp_path / "job"

@@ -254,6 +254,16 @@ def test_results_of_a_job_can_be_downloaded(server: Serving) -> None:
     assert "sandbox" in page.headers["content-security-policy"]
 
 
+def test_a_link_is_not_a_result(server: Serving, tmp_path: Path) -> None:
+    job = server.submitted()
+    server.end(job)
+    (tmp_path / "secret").write_text("secret")
+    result = server.service.folders.result(job, 1) / "model.tflite"
+    result.unlink()
+    result.symlink_to(tmp_path / "secret")
+    assert refusal(server.client.get(f"/v1/jobs/{job}/result")) == (404, "no-result")
+
+
 def test_pages_are_made_one_at_a_time_when_they_are_requested(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [server.submitted(RELU.encode() + bytes([65 + number])) for number in range(3)]
     busy: list[str] = []

@@ -27,6 +27,7 @@ from tfconvert.service.database.connection import Database
 from tfconvert.service.database.tables import JOBS, SERVERS
 from tfconvert.service.events import STAGE, STATE, EventLog
 from tfconvert.service.jobs import JobRecord, JobState, Submission
+from tfconvert.service.leases import Lease
 from tfconvert.service.storage import LOG, PAGE, REPORT, Folders, result_name
 from tfconvert.service.store import JobStore
 from tfconvert.service.workers import WorkerPool
@@ -166,6 +167,20 @@ def test_the_page_of_a_report_is_made_when_it_is_requested(
     assert not left_over(folders)
     monkeypatch.setattr(pool._pool, "run", lambda *arguments: pytest.fail("it is made once"))
     pool.make_page(done)
+
+
+def test_only_files_of_a_job_are_published(folders: Folders, store: JobStore, submission: Submit, lease: Lease) -> None:
+    store.submit(submission())
+    job = store.claim(lease.server)
+    assert job is not None
+    out = folders.attempt(job.id, job.attempt) / "out"
+    (out / "inside").mkdir(parents=True)
+    (out / "inside" / "x").touch()
+    (out / "model.tflite").symlink_to(folders.database)
+    os.mkfifo(out / REPORT)
+    (out / LOG).write_text("said")
+    storage.publish(folders, job)
+    assert [path.name for path in folders.result(job.id, job.attempt).iterdir()] == [LOG]
 
 
 def test_a_page_has_no_graphs_if_the_model_is_gone(

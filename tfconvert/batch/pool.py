@@ -222,12 +222,31 @@ class Pool:
 
 def _outcome(message: dict[str, Any], seconds: float) -> Outcome:
     said, status, peak = message["outcome"], message["status"], message["peak"]
-    if said is not None:
+    if said is not None and _is_sound(said):
         return Outcome(said.get("problem"), said.get("summary", {}), seconds, peak)
     if status == -signal.SIGXCPU:
         return Outcome(error("job-timeout", "it took too much processor time").to_dict(), {}, seconds, peak)
     reason = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
     return Outcome(_lost(f"its process ended by itself ({reason})").to_dict(), {}, seconds, peak, is_lost=True)
+
+
+def _is_sound(said: dict[str, Any]) -> bool:
+    """Returns whether the last message of a task has the form of an outcome: a model may run its own code."""
+    problem, summary = said.get("problem"), said.get("summary", {})
+    if problem is None:
+        return isinstance(summary, dict) and _are_texts(summary.get("beside", []))
+    errors = problem.get("errors") if isinstance(problem, dict) else None
+    return (
+        isinstance(errors, list)
+        and bool(errors)
+        and all(isinstance(each, dict) and {"code", "message"} <= each.keys() for each in errors)
+        and all(_are_texts([*each.values()]) for each in errors)
+        and _are_texts(problem.get("advice", []))
+    )
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(each, str) for each in values)
 
 
 def _lost(message: str) -> ConversionError:

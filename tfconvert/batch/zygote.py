@@ -78,12 +78,16 @@ class _Child:
         self.outcome: dict[str, Any] | None = None
 
     def read(self) -> list[dict[str, Any]] | None:
-        """Returns the next messages; `None` at the end."""
+        """Returns the next messages; `None` at the end, and after something else: a model may run its own code."""
         data = os.read(self.pipe, 1 << 16)
         if not data or len(self.rest) > _MAX_LINE:
             return None
         *lines, self.rest = (self.rest + data).split(b"\n")
-        return [json.loads(line) for line in lines]
+        try:
+            messages = [json.loads(line) for line in lines]
+        except (ValueError, RecursionError):
+            return None
+        return messages if all(isinstance(each, dict) for each in messages) else None
 
     def kill(self) -> None:
         """Kills it, and the processes that it has started."""

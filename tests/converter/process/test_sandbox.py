@@ -117,6 +117,8 @@ def test_it_has_no_network_and_no_other_processes(readable: Path, writable: Path
     program = "import socket; socket.socket()"
     (said,) = confined(readable, writable, f"subprocess.run([sys.executable, '-c', {program!r}]).returncode")
     assert said == 1
+    # Nor out of its process group, which is killed at the end.
+    assert refused(confined(readable, writable, "os.setsid()", "os.setpgid(0, 0)"))
     traced, left = confined(readable, writable, "libc.ptrace(16, os.getppid(), 0, 0)", "libc.unshare(0x10000000)")
     assert (traced, left) == (-1, -1)
 

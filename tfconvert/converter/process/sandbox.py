@@ -1,7 +1,8 @@
 """A sandbox for processes that run other people's code on models: Linux's Landlock and a seccomp filter.
 
 The process, and those that it starts, can read installed software and the given paths, and write below others. It has
-no network, can't signal or trace processes outside, and can't leave the sandbox. See landlock(7) and seccomp(2).
+no network, can't signal or trace processes outside, and can't leave the sandbox or its process group, by which it is
+killed. See landlock(7) and seccomp(2).
 """
 
 from __future__ import annotations
@@ -58,10 +59,12 @@ _REFUSED = (
     "request_key",
     "perf_event_open",
     "userfaultfd",
+    "setsid",
+    "setpgid",
 )
 _MACHINES = {
-    "x86_64": (0xC000003E, (41, 425, 101, 310, 311, 438, 272, 308, 165, 321, 250, 248, 249, 298, 323)),
-    "aarch64": (0xC00000B7, (198, 425, 117, 270, 271, 438, 97, 268, 40, 280, 219, 217, 218, 241, 282)),
+    "x86_64": (0xC000003E, (41, 425, 101, 310, 311, 438, 272, 308, 165, 321, 250, 248, 249, 298, 323, 112, 109)),
+    "aarch64": (0xC00000B7, (198, 425, 117, 270, 271, 438, 97, 268, 40, 280, 219, 217, 218, 241, 282, 157, 154)),
 }
 # The first system call of x86_64's other numbering.
 _X32 = 0x40000000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -258,10 +259,13 @@ def _file(
 
 def _stat(path: Path, job: JobRecord) -> os.stat_result:
     try:
-        return path.stat()
+        found = path.lstat()
     except FileNotFoundError:
+        found = None
+    if found is None or not stat.S_ISREG(found.st_mode):
         message = f"the job has not made that: it is {job.state}"
-        raise error("no-result", message, hint="wait until it has succeeded") from None
+        raise error("no-result", message, hint="wait until it has succeeded")
+    return found
 
 
 def _stem(name: str) -> str:
