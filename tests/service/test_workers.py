@@ -169,6 +169,17 @@ def test_the_page_of_a_report_is_made_when_it_is_requested(
     pool.make_page(done)
 
 
+def test_jobs_get_no_secrets_of_the_server(
+    store: JobStore, folders: Folders, config: ServiceConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = {"PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "TFCONVERT_TOKEN", "TFCONVERT_SERVICE_DATABASE", "my_api_key"}
+    for name in (*hidden, "LANG"):
+        monkeypatch.setenv(name, "x")
+    environment = WorkerPool(store, folders, config)._pool._environment
+    assert {*os.environ} - {*environment} >= hidden
+    assert {"LANG", "PATH"} <= environment.keys()
+
+
 def test_only_files_of_a_job_are_published(folders: Folders, store: JobStore, submission: Submit, lease: Lease) -> None:
     store.submit(submission())
     job = store.claim(lease.server)
