@@ -17,6 +17,7 @@ import tfconvert
 from tests.batch.models import ENDLESS, RELU, UNKNOWN, write
 from tfconvert.batch.pool import CANCELLED, Pool
 from tfconvert.batch.task import Task, TaskLimits
+from tfconvert.converter.process import sandbox
 
 LIMITS = TaskLimits(seconds=60)
 
@@ -51,6 +52,97 @@ def wait_until(holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+# What code in a model might try; the pattern is only there to run it.
+_SPY = """
+import json, os, socket, tempfile
+from pathlib import Path
+from tfconvert.patterns import rule, tf, value
+
+def said(attempt):
+    try:
+        return attempt()
+    except OSError as problem:
+        return type(problem).__name__
+
+found = {
+    "model": said(lambda: len(Path("relu.mlir").read_text())),
+    "secret": said(lambda: Path("../secret").read_text()),
+    "network": said(lambda: socket.socket()),
+    "overwrite": said(lambda: Path("relu.mlir").write_text("")),
+    "variable": os.environ.get("A_SECRET", ""),
+    "temporary": said(lambda: tempfile.mkdtemp().startswith(os.getcwd())),
+}
+Path("out/found.json").write_text(json.dumps(found))
+PATTERNS = [rule("acme", tf.Elu(value("x")), tf.Relu(value("x")))]
+"""
+
+
+# Writes to wherever the process sends its messages.
+_FORGER = """
+import contextlib, os
+for descriptor in range(3, 64):
+    with contextlib.suppress(OSError):
+        os.write(descriptor, {message!r})
+{then}
+PATTERNS = []
+"""
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"nonsense\n",
+        b"[1]\n",
+        b"1\n",
+        b"[" * 100_000 + b"\n",
+        b'{"summary": [1]}\n',
+        b'{"summary": {"beside": 1}}\n',
+        b'{"problem": 1}\n',
+        b'{"problem": {"errors": []}}\n',
+        b'{"problem": {"errors": [{"code": 1, "message": "x"}]}}\n',
+        b'{"problem": {"errors": [{"code": "x", "message": "x"}], "advice": 1}}\n',
+    ],
+)
+def test_forged_messages_harm_no_other_task(pool: Pool, tmp_path: Path, message: bytes) -> None:
+    rules = tmp_path / "forger.py"
+    rules.write_text(_FORGER.format(message=message, then="os._exit(0)"))
+    model, output = os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite")
+    pool.start()
+    before = pool.process
+    outcome = pool.run(Task(model, output, {"patterns": [os.fspath(rules)]}), LIMITS)
+    assert (outcome.code, outcome.is_lost) == ("worker-lost", True)
+    assert pool.run(Task(model, output), LIMITS).problem is None
+    assert pool.process == before
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+def test_a_confined_job_sees_only_its_model(tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    (folder / "out").mkdir(parents=True)
+    (folder / "spy.py").write_text(_SPY)
+    (tmp_path / "secret").write_text("secret")
+    model = write(folder, "relu")
+    settings = {"patterns": ["spy.py"], "verify": True}
+    report, page = "out/x.json", "out/x.html"
+    task = Task(model.name, "out/x.tflite", settings, report, page, directory=os.fspath(folder), is_confined=True)
+    with Pool({name: value for name, value in os.environ.items() if name != "A_SECRET"}) as pool:
+        assert pool.run(task, LIMITS).problem is None
+        assert json.loads((folder / "out" / "found.json").read_text()) == {
+            "model": len(RELU),
+            "secret": "PermissionError",
+            "network": "PermissionError",
+            "overwrite": "PermissionError",
+            "variable": "",
+            "temporary": True,
+        }
+        assert (folder / "out" / "x.tflite").read_bytes()[4:8] == b"TFL3"
+        # The page of a report that is elsewhere.
+        (folder / "out" / "x.json").rename(tmp_path / "x.json")
+        later = task._replace(output="", report=os.fspath(tmp_path / "x.json"), page="out/later.html")
+        assert pool.run(later, LIMITS).problem is None
+        assert "<html" in (folder / "out" / "later.html").read_text()
 
 
 def test_a_job_gives_the_same_file_as_the_function(pool: Pool, tmp_path: Path) -> None:

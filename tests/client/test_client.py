@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 import tfconvert
+from tests.batch.models import RELU
 from tests.support import running_service
 from tests.support.flat_settings import converted
 from tests.support.litert import RunTFLite
 from tests.support.running_service import RunningService
 from tfconvert.client import AsyncClient, Client
+from tfconvert.converter.process import sandbox
 
 running, server = running_service.running, running_service.server
 
@@ -105,6 +107,9 @@ def test_what_can_not_be_sent_is_refused_before_it_is(client: Client, server: Ru
         ({"quantize": {"mode": "int8", "samples": "gone.npz"}}, "model-not-found"),
         ({"quantize": "INT8", "samples": "gone.npz"}, "model-not-found"),
         ({"quantize": "DYNAMIC"}, "model-not-found"),
+        ({"quantize": "int8"}, "no-samples"),
+        ({"quantize": tfconvert.Quantize("int16")}, "no-samples"),
+        ({"quantize": tfconvert.Quantize("int8", trained=True)}, "model-not-found"),
         ({"samples": "gone.npz"}, "wrong-option"),
         ({"metadata": {"outputs": {"y": {"labels": "gone.txt"}}}}, "bad-metadata"),
         ({"metadata": {"outputs": {"y": {"name": {1}}}}}, "wrong-option"),
@@ -152,6 +157,51 @@ def test_settings_and_samples_arrive(
     assert content == bytes(converted(digits_model, **settings))
     (scores,) = run_tflite(content, [np.zeros([1, 8, 8, 1], np.int8)])
     assert scores.dtype == np.int8
+
+
+_TRAINED = """node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: 4 } } } } }
+node { name: "ranged" op: "FakeQuantWithMinMaxArgs" input: "x"
+  attr { key: "min" value { f: -1 } } attr { key: "max" value { f: 1 } } }
+node { name: "positive" op: "Relu" input: "ranged" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "y" op: "FakeQuantWithMinMaxArgs" input: "positive"
+  attr { key: "min" value { f: 0 } } attr { key: "max" value { f: 1 } } }
+"""
+
+
+def test_a_model_that_was_trained_for_quantization_needs_no_samples(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "trained.pbtxt").write_text(_TRAINED)
+    local = tfconvert.convert(tmp_path / "trained.pbtxt", quantize="int8")
+    job = client.convert(tmp_path / "trained.pbtxt", quantize=tfconvert.Quantize("int8", trained=True))
+    assert job.result() == bytes(local)
+    (tmp_path / "plain.mlir").write_text(RELU)
+    with pytest.raises(tfconvert.ConversionError, match="fake-quantizes nothing") as caught:
+        client.convert(tmp_path / "plain.mlir", quantize=tfconvert.Quantize("int8", trained=True))
+    assert caught.value.code == "no-samples"
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_keras_files_are_read_in_a_sandbox(client: Client, tmp_path: Path, tf: Any) -> None:
+    keras = tf.keras
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, activation="relu")])
+    model.save(tmp_path / "model.keras")
+    model.save(tmp_path / "model.h5")
+    hostile = keras.Sequential([keras.Input((8,)), keras.layers.Lambda(lambda x: x * x)])
+    hostile.save(tmp_path / "hostile.keras")
+    for name in ("model.keras", "model.h5"):
+        job = client.submit(tmp_path / name)
+        try:
+            job.wait()
+        except tfconvert.ConversionError:
+            print("LOG", job.log())
+            raise
+        assert job.result()[4:8] == b"TFL3"
+        assert job.report()["source"] == name
+        assert "<html" in job.report_page()
+    with pytest.raises(tfconvert.ConversionError, match="Lambda") as caught:
+        client.convert(tmp_path / "hostile.keras")
+    assert caught.value.code == "load-failed"
 
 
 def test_several_at_a_time(server: RunningService, digits_model: Path) -> None:

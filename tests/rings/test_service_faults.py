@@ -123,6 +123,19 @@ def kill_any(servers: Sequence[Server], rng: random.Random, is_over: threading.E
                 killed.append(1)
 
 
+def request_pages(clients: Clients, rng: random.Random, is_over: threading.Event, pages: list[str]) -> None:
+    """Requests pages of reports, which are made then, until it is over."""
+    while not is_over.wait(0.2):
+        job = rng.choice([*clients.accepted] or ["0" * 32])
+        try:
+            said = clients.get(f"/v1/jobs/{job}/report.html")
+        except httpx.TransportError:
+            continue
+        assert said.status_code in (200, 404, 503), said.text
+        if said.status_code == 200:
+            pages.append(said.text)
+
+
 def clean(config: ServiceConfig) -> None:
     """Cleans up as the only server does at its start."""
     folders = Folders(config.data)
@@ -145,7 +158,7 @@ def check_files(config: ServiceConfig, jobs: dict[str, dict[str, Any]]) -> None:
     assert not list(folders.servers.iterdir())
     assert {path.stem for path in folders.events.iterdir()} == set(jobs)
     failed = {job for job, row in jobs.items() if row["state"] == "failed"}
-    assert len(list(folders.models.iterdir())) == len(failed)
+    assert len(list(folders.models.iterdir())) == len(jobs)
     results = {path.name: list(path.iterdir()) for path in folders.results.iterdir()}
     assert set(results) - failed == set(jobs) - failed
     sizes = set()
@@ -163,8 +176,11 @@ def test_kills_lose_nothing(servers: tuple[list[Server], ServiceConfig], http: h
     clients = Clients(running, http)
     is_over = threading.Event()
     killed: list[int] = []
+    pages: list[str] = []
     killer = threading.Thread(target=kill_any, args=(running, rng, is_over, killed))
+    reader = threading.Thread(target=request_pages, args=(clients, random.Random(8), is_over, pages))
     killer.start()
+    reader.start()
     try:
 
         def send(part: int) -> None:
@@ -184,6 +200,7 @@ def test_kills_lose_nothing(servers: tuple[list[Server], ServiceConfig], http: h
     finally:
         is_over.set()
         killer.join()
+        reader.join()
     assert len(clients.accepted) == JOBS
     wait_for(lambda: all(map(is_final, clients.jobs().values())), 300)
     jobs = clients.jobs()
@@ -196,6 +213,10 @@ def test_kills_lose_nothing(servers: tuple[list[Server], ServiceConfig], http: h
             assert row["state"] == "succeeded"
             assert len(clients.get(f"/v1/jobs/{job}/result").content) == row["summary"]["size"]
     assert sum(row["state"] == "succeeded" for row in jobs.values()) > JOBS / 2
+    made = [job for job, row in jobs.items() if row["state"] == "succeeded"][:5]
+    pages += [clients.get(f"/v1/jobs/{job}/report.html").text for job in made]
+    assert all(page.startswith("<!doctype html>") and page.endswith("</html>\n") for page in pages)
+    assert all('"after":[{' in page for page in pages[-len(made) :])
     for server in running:
         assert server.stop() == 0
     clean(config)

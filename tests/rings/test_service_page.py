@@ -208,7 +208,7 @@ def test_options_are_sent(open_page: Open, server: RunningService, digits_model:
 
 
 def test_wrong_fields_and_missing_samples_are_told_before_anything_is_sent(
-    open_page: Open, server: RunningService, digits_model: Path
+    open_page: Open, server: RunningService, digits_model: Path, tmp_path: Path
 ) -> None:
     page = open_page()
     page.set_input_files("#folder", digits_model)
@@ -230,7 +230,16 @@ def test_wrong_fields_and_missing_samples_are_told_before_anything_is_sent(
     page.click("#submit")
     page.wait_for_selector("#job .state.failed")
     (job,) = server.jobs
-    assert job.settings == {"quantize": "int8", "input_shapes": {"pixels": [1, 8, 8, 1]}}
+    assert job.settings == {"quantize": {"mode": "int8", "trained": True}, "input_shapes": {"pixels": [1, 8, 8, 1]}}
+    assert "Trained for quantization" in page.inner_text("#job-settings")
+    page.click("text=Change the settings")
+    _until(page, "document.activeElement.id === 'convert-title'")
+    assert page.is_checked("#trained")
+    np.savez(tmp_path / "samples.npz", pixels=np.zeros((2, 8, 8, 1), np.float32))
+    page.set_input_files("#samples", tmp_path / "samples.npz")
+    assert not page.is_checked("#trained")
+    page.check("#trained")
+    assert page.inner_text("#samples-picked") == ""
 
 
 def test_settings_that_a_target_lacks_are_not_sent(open_page: Open, server: RunningService, digits_model: Path) -> None:
@@ -292,20 +301,20 @@ def test_deleting_asks_first(open_page: Open, server: RunningService) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_keras_file_is_accepted_where_the_server_is_set_to(
-    open_page: Open, server: RunningService, tmp_path: Path, tf: Any
-) -> None:
+def test_a_keras_file_is_accepted_where_the_server_reads_such_files(open_page: Open, tmp_path: Path, tf: Any) -> None:
     path = tmp_path / "model.keras"
     tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(4)]).save(path)
-    page = open_page()
-    page.set_input_files("#file", path)
-    page.click("#submit")
-    _until(page, "document.querySelectorAll('#form-problem p').length === 2")
-    message, hint = page.locator("#form-problem p").all_inner_texts()
-    assert message == "'model.keras' is a file of Keras, which only Keras can read."
-    assert "model.export" in hint
-    with RunningService(tmp_path / "trusting", keras=True) as trusting:
-        page = open_page(at=trusting)
+    with RunningService(tmp_path / "without", keras=False) as without:
+        page = open_page(at=without)
+        page.set_input_files("#file", path)
+        assert "accepted, too" not in page.inner_text("main")
+        page.click("#submit")
+        _until(page, "document.querySelectorAll('#form-problem p').length === 2")
+        message, hint = page.locator("#form-problem p").all_inner_texts()
+        assert message == "'model.keras' is a file of Keras, which only Keras can read."
+        assert "model.export" in hint
+    with RunningService(tmp_path / "reading", keras=True) as reading:
+        page = open_page(at=reading)
         page.wait_for_selector("text=is accepted, too")
         page.set_input_files("#file", path)
         page.click("#submit")

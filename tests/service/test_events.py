@@ -12,14 +12,18 @@ from tfconvert.service.events import STAGE, STATE, Event, EventLog
 from tfconvert.service.storage import Folders
 
 
-def followed(log: EventLog, after: int = 0, *, is_ended: bool = False) -> list[Event | None]:
+def followed(log: EventLog, after: int = 0, *, is_ended: bool = False) -> list[list[Event]]:
     async def ended() -> bool:
         return is_ended
 
-    async def collect() -> list[Event | None]:
-        return [event async for event in log.follow("a", after, ended)]
+    async def collect() -> list[list[Event]]:
+        return [events async for events in log.follow("a", after, ended)]
 
     return asyncio.run(asyncio.wait_for(collect(), 20))
+
+
+def names_in(found: list[list[Event]]) -> list[str]:
+    return [event.name for events in found for event in events]
 
 
 def test_events_are_numbered(folders: Folders) -> None:
@@ -52,9 +56,9 @@ def test_a_full_disk_stops_no_job(folders: Folders) -> None:
 def test_following_ends_with_the_job(folders: Folders, after: int) -> None:
     for name in ("queued", "running", "succeeded"):
         EventLog(folders).append("a", STATE, name)
-    assert [event.name for event in followed(EventLog(folders), after) if event] == ["queued", "running", "succeeded"][
-        after:
-    ]
+    found = followed(EventLog(folders), after)
+    assert len(found) == 1, "events that are there are yielded together"
+    assert names_in(found) == ["queued", "running", "succeeded"][after:]
 
 
 @pytest.mark.parametrize("is_own", [True, False])
@@ -69,8 +73,7 @@ def test_following_sees_later_events(folders: Folders, is_own: bool) -> None:
 
         names = []
         log.append("a", STATE, "queued")
-        async for event in followed_log.follow("a", 0, ended):
-            assert event is not None
+        async for (event,) in followed_log.follow("a", 0, ended):
             names.append(event.name)
             if event.name == "queued":
                 log.append("a", STAGE, "open")
@@ -92,8 +95,8 @@ def test_who_is_woken_without_news_asks_whether_there_will_be_more(folders: Fold
     async def act() -> list[str]:
         nonlocal is_stopping
         names = []
-        async for event in log.follow("a", 0, ended):
-            names.append(event.name if event is not None else "")
+        async for events in log.follow("a", 0, ended):
+            names += [event.name for event in events] or [""]
             is_stopping = True
             asyncio.get_running_loop().call_later(0.01, log.wake)
         return names
@@ -103,12 +106,12 @@ def test_who_is_woken_without_news_asks_whether_there_will_be_more(folders: Fold
 
 def test_following_ends_where_the_last_event_was_lost(folders: Folders) -> None:
     EventLog(folders).append("a", STATE, "running")
-    assert [event.name for event in followed(EventLog(folders), is_ended=True) if event] == ["running"]
+    assert names_in(followed(EventLog(folders), is_ended=True)) == ["running"]
     assert followed(EventLog(folders), 1, is_ended=True) == []
 
 
 def test_there_are_signs_of_life(folders: Folders) -> None:
-    assert None in followed(EventLog(folders, heartbeat_polls=2), is_ended=True)
+    assert [] in followed(EventLog(folders, heartbeat_polls=2), is_ended=True)
 
 
 def test_heartbeats_go_on_and_the_state_is_read_every_few_seconds(folders: Folders) -> None:
@@ -120,11 +123,11 @@ def test_heartbeats_go_on_and_the_state_is_read_every_few_seconds(folders: Folde
         asked += 1
         return asked == 5
 
-    async def collect() -> list[Event | None]:
-        return [event async for event in log.follow("a", 0, ended)]
+    async def collect() -> list[list[Event]]:
+        return [events async for events in log.follow("a", 0, ended)]
 
-    # After 4, 8, 16, 24 and 30 polls: the fifth time with the first heartbeat.
-    assert asyncio.run(asyncio.wait_for(collect(), 20)) == [None]
+    # After 4, 8 and 16 polls, and with each heartbeat.
+    assert asyncio.run(asyncio.wait_for(collect(), 20)) == [[], []]
 
 
 def test_who_follows_looks_at_the_state_at_once_if_an_event_is_lost(folders: Folders) -> None:
@@ -138,8 +141,8 @@ def test_who_follows_looks_at_the_state_at_once_if_an_event_is_lost(folders: Fol
     async def act() -> list[str]:
         nonlocal is_full
         names = []
-        async for event in log.follow("a", 0, ended):
-            names.append(event.name if event is not None else "")
+        async for events in log.follow("a", 0, ended):
+            names += [event.name for event in events] or [""]
             shutil.rmtree(folders.events)
             is_full = True
             asyncio.get_running_loop().call_later(0.01, log.append, "a", STATE, "succeeded")

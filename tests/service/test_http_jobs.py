@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.batch.models import RELU
 from tests.service.serving import MADE, Serving, packed, refusal
+from tfconvert.service.jobs import JobRecord
+from tfconvert.service.storage import PAGE
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +24,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Serving:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Serving:
-    return Serving(tmp_path / "data", roots=(str(tmp_path / "models"),), max_upload=100_000)
+    return Serving(tmp_path / "data", roots=(str(tmp_path / "models"),), max_upload=100_000, keras=False)
 
 
 def test_a_submission_is_a_job(server: Serving) -> None:
@@ -137,6 +142,39 @@ def test_calibration_goes_with_quantizing(server: Serving) -> None:
     assert response.status_code == 202
     assert len(list(server.service.folders.models.iterdir())) == 2
     assert refusal(server.submit(calibration=b"PK\x03\x04")) == (400, "bad-request")
+    for quantize in ("dynamic", {"mode": "int8", "trained": True}, {"mode": "int8", "trained_only": True}):
+        response = server.submit(options={"quantize": quantize}, calibration=b"PK\x03\x04")
+        assert refusal(response) == (400, "bad-request")
+        assert "'calibration'" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("mode", ["int8", "int16"])
+def test_integers_need_samples_unless_the_model_is_said_to_be_trained_for_them(server: Serving, mode: str) -> None:
+    for quantize in (mode, {"mode": mode}, {"mode": mode, "strict": True}):
+        response = server.submit(options={"quantize": quantize})
+        assert refusal(response) == (422, "no-samples")
+        assert response.json()["detail"].startswith("'calibration' is missing")
+        assert f'{{"quantize": {{"mode": "{mode}", "trained": true}}}}' in response.json()["diagnostics"][0]["hint"]
+    assert not list(server.service.folders.models.iterdir())
+    for more in ({"trained": True}, {"trained_only": True}, {"default_range": [-1, 1]}):
+        assert server.submit(options={"quantize": {"mode": mode, **more}}).status_code == 202
+    job = server.submitted()
+    form = {"job": (None, job), "options": (None, json.dumps({"quantize": mode}))}
+    assert refusal(server.client.post("/v1/jobs", files=form)) == (422, "no-samples")
+
+
+def test_samples_of_a_job_are_used_again_only_where_they_are_of_use(server: Serving) -> None:
+    job = server.submitted(options={"quantize": "int8"}, calibration=b"PK\x03\x04")
+    for quantize, expected in (
+        ("int16", True),
+        ({"mode": "int8", "io": "int8"}, True),
+        ("dynamic", False),
+        ({"mode": "int8", "trained": True}, False),
+        ({"mode": "int8", "trained_only": True}, False),
+    ):
+        form = {"job": (None, job), "options": (None, json.dumps({"quantize": quantize}))}
+        response = server.client.post("/v1/jobs", files=form)
+        assert (response.status_code, response.json()["has_samples"]) == (202, expected)
 
 
 def test_an_idempotency_key_makes_one_job(server: Serving) -> None:
@@ -214,6 +252,50 @@ def test_results_of_a_job_can_be_downloaded(server: Serving) -> None:
     page = server.client.get(f"/v1/jobs/{job}/report.html")
     assert page.text == "<!doctype html>hello"
     assert "sandbox" in page.headers["content-security-policy"]
+
+
+def test_a_link_is_not_a_result(server: Serving, tmp_path: Path) -> None:
+    job = server.submitted()
+    server.end(job)
+    (tmp_path / "secret").write_text("secret")
+    result = server.service.folders.result(job, 1) / "model.tflite"
+    result.unlink()
+    result.symlink_to(tmp_path / "secret")
+    assert refusal(server.client.get(f"/v1/jobs/{job}/result")) == (404, "no-result")
+
+
+def test_pages_are_made_one_at_a_time_when_they_are_requested(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [server.submitted(RELU.encode() + bytes([65 + number])) for number in range(3)]
+    busy: list[str] = []
+    made: list[str] = []
+
+    def make_page(job: JobRecord) -> None:
+        busy.append(job.id)
+        assert len(busy) == 1
+        path = server.service.folders.result(job.id, 1) / PAGE
+        if not path.exists():
+            time.sleep(0.05)
+            made.append(job.id)
+            path.write_text(f"page of {job.id}")
+        busy.remove(job.id)
+
+    monkeypatch.setattr(server.service.workers, "make_page", make_page)
+    waiting = server.submitted(RELU.encode() + b"d")
+    for job in jobs:
+        server.end(job)
+        (server.service.folders.result(job, 1) / PAGE).unlink()
+
+    async def request() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(server.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            paths = [f"/v1/jobs/{job}/report.html" for job in (*jobs, jobs[0], waiting)]
+            return await asyncio.gather(*map(client.get, paths))
+
+    *pages, none = asyncio.run(request())
+    assert [page.text for page in pages] == [f"page of {job}" for job in (*jobs, jobs[0])]
+    assert refusal(none) == (404, "no-result")
+    assert sorted(made) == sorted(jobs)
+    assert not server.service.slots
 
 
 def test_head_is_answered_where_get_is(server: Serving) -> None:

@@ -120,8 +120,10 @@ def test_files_that_jobs_need_are_kept(
     for _ in range(2):
         janitor.clean()
         clock.now += 2 * LEFT_OVER_SECONDS
-    expected = {folders.model(job.model_sha256) for job in (failed, running, queued)} | {folders.model("c" * 64)}
-    assert set(folders.models.iterdir()) == expected
+    jobs = (done, failed, running, queued)
+    assert set(folders.models.iterdir()) == {
+        folders.model(sha256) for sha256 in ("c" * 64, *(job.model_sha256 for job in jobs))
+    }
     assert folders.result(done.id, 1).exists()
     assert folders.result(failed.id, 1).exists()
     assert [path.name for path in (folders.jobs / running.id).iterdir()] == ["1"]
@@ -136,6 +138,7 @@ def test_files_that_are_uploaded_again_are_kept(
     job, _ = store.submit(submission())
     finished(store, lease, folders)
     model = folders.model(job.model_sha256)
+    store.delete(job.id, None)
     janitor.clean()
     clock.now += LEFT_OVER_SECONDS
     os.utime(model, ns=(1, 1))
@@ -184,3 +187,16 @@ def test_old_jobs_are_forgotten(
     assert {job.id for job in store.list(None)[0]} == {waiting.id, recent.id}
     assert not folders.result(old.id, 1).exists()
     assert not EventLog(folders).read(old.id)
+
+
+def test_the_model_of_a_deleted_job_is_removed(
+    janitor: Janitor, store: JobStore, folders: Folders, lease: Lease, submission: Submit, clock: Clock
+) -> None:
+    job, _ = store.submit(submission())
+    finished(store, lease, folders)
+    store.delete(job.id, None)
+    janitor.clean()
+    assert folders.model(job.model_sha256).exists()
+    clock.now += LEFT_OVER_SECONDS
+    janitor.clean()
+    assert not folders.model(job.model_sha256).exists()

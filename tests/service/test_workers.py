@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -18,6 +19,7 @@ from sqlalchemy import update
 import tfconvert
 from tests.batch.models import ENDLESS, RELU, UNKNOWN
 from tfconvert.batch.pool import Pool
+from tfconvert.batch.task import Outcome
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service import storage
 from tfconvert.service.config import ServiceConfig
@@ -25,6 +27,7 @@ from tfconvert.service.database.connection import Database
 from tfconvert.service.database.tables import JOBS, SERVERS
 from tfconvert.service.events import STAGE, STATE, EventLog
 from tfconvert.service.jobs import JobRecord, JobState, Submission
+from tfconvert.service.leases import Lease
 from tfconvert.service.storage import LOG, PAGE, REPORT, Folders, result_name
 from tfconvert.service.store import JobStore
 from tfconvert.service.workers import WorkerPool
@@ -115,10 +118,12 @@ def test_jobs_are_converted_once(start: Start, store: JobStore, folders: Folders
     expected.save(folders.data.parent / "same.tflite")
     assert (result / result_name({})).read_bytes() == (folders.data.parent / "same.tflite").read_bytes()
     assert done.summary["size"] == expected.report.size
-    assert json.loads((result / REPORT).read_text())["operators"] == expected.report.to_dict()["operators"]
-    assert "<html" in (result / PAGE).read_text()
+    report = json.loads((result / REPORT).read_text())
+    assert report["operators"] == expected.report.to_dict()["operators"]
+    assert report["source"] == "relu.mlir"
     assert " export" in (result / LOG).read_text()
-    for path in (REPORT, PAGE, LOG):
+    assert {path.name for path in result.iterdir()} == {result_name({}), REPORT, LOG}
+    for path in (REPORT, LOG):
         assert os.fspath(folders.data) not in (result / path).read_text()
     told = EventLog(folders).read(done.id)
     assert [event.name for event in told if event.type == STATE] == ["queued", "running", "succeeded"]
@@ -132,6 +137,108 @@ def test_jobs_are_converted_once(start: Start, store: JobStore, folders: Folders
     assert "unsupported-op" in (kept / LOG).read_text()
     until(lambda: not left_over(folders))
     assert pool.is_alive
+
+
+def _data(page: str, name: str) -> Any:
+    """Returns a block of data in the page of a report."""
+    found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page, re.DOTALL)
+    assert found is not None, page[:1000]
+    return json.loads(found[1])
+
+
+def test_the_page_of_a_report_is_made_when_it_is_requested(
+    start: Start, store: JobStore, folders: Folders, submission: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = start()
+    job, _ = store.submit(submission())
+    pool.wake()
+    done = wait_for(store, job)
+    result = folders.result(done.id, 1)
+    before = {path.name: path.read_bytes() for path in result.iterdir()}
+    pool.make_page(done)
+    page = (result / PAGE).read_text()
+    # The report is that of the job; the graphs are those of a conversion of now.
+    report = {key: value for key, value in json.loads(before[REPORT]).items() if key != "output_file"}
+    assert {**_data(page, "report"), **_data(page, "times")} == report
+    assert [node["op"] for node in _data(page, "graphs")["after"][0]["nodes"]] == ["Input", "RELU", "Output"]
+    assert "<title>relu.mlir" in page
+    assert os.fspath(folders.data) not in page
+    assert {path.name: path.read_bytes() for path in result.iterdir() if path.name != PAGE} == before
+    assert not left_over(folders)
+    monkeypatch.setattr(pool._pool, "run", lambda *arguments: pytest.fail("it is made once"))
+    pool.make_page(done)
+
+
+def test_jobs_get_no_secrets_of_the_server(
+    store: JobStore, folders: Folders, config: ServiceConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = {"PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "TFCONVERT_TOKEN", "TFCONVERT_SERVICE_DATABASE", "my_api_key"}
+    for name in (*hidden, "LANG"):
+        monkeypatch.setenv(name, "x")
+    environment = WorkerPool(store, folders, config)._pool._environment
+    assert {*os.environ} - {*environment} >= hidden
+    assert {"LANG", "PATH"} <= environment.keys()
+
+
+def test_only_files_of_a_job_are_published(folders: Folders, store: JobStore, submission: Submit, lease: Lease) -> None:
+    store.submit(submission())
+    job = store.claim(lease.server)
+    assert job is not None
+    out = folders.attempt(job.id, job.attempt) / "out"
+    (out / "inside").mkdir(parents=True)
+    (out / "inside" / "x").touch()
+    (out / "model.tflite").symlink_to(folders.database)
+    os.mkfifo(out / REPORT)
+    (out / LOG).write_text("said")
+    storage.publish(folders, job)
+    assert [path.name for path in folders.result(job.id, job.attempt).iterdir()] == [LOG]
+
+
+def test_a_page_has_no_graphs_if_the_model_is_gone(
+    start: Start, store: JobStore, folders: Folders, submission: Submit
+) -> None:
+    pool = start()
+    job, _ = store.submit(submission())
+    pool.wake()
+    done = wait_for(store, job)
+    folders.model(job.model_sha256).unlink()
+    pool.make_page(done)
+    page = (folders.result(done.id, 1) / PAGE).read_text()
+    assert _data(page, "graphs") is None
+    assert _data(page, "report")["operators"] == {"RELU": 1}
+    assert not left_over(folders)
+
+
+def test_no_page_is_made_after_a_passing_failure(
+    start: Start, store: JobStore, folders: Folders, submission: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = start()
+    job, _ = store.submit(submission())
+    pool.wake()
+    done = wait_for(store, job)
+    for outcome, expected in (
+        (Outcome(error("job-cancelled", "it was cancelled").to_dict()), "service-stopping"),
+        (Outcome(error("worker-lost", "it has died").to_dict(), is_lost=True), "service-not-ready"),
+        (Outcome(error("output-not-writable", "the disk is full").to_dict()), "storage-failed"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(pool._pool, "run", lambda *arguments, outcome=outcome: outcome)
+            with pytest.raises(ConversionError) as caught:
+                pool.make_page(done)
+        assert caught.value.code == expected
+        assert not (folders.result(done.id, 1) / PAGE).exists()
+    pool.make_page(done)
+    assert (folders.result(done.id, 1) / PAGE).exists()
+
+
+def test_a_job_that_runs_its_model_has_its_page_at_once(
+    start: Start, store: JobStore, folders: Folders, submission: Submit
+) -> None:
+    pool = start()
+    job, _ = store.submit(submission(settings={"verify": True}))
+    pool.wake()
+    done = wait_for(store, job)
+    assert _data((folders.result(done.id, 1) / PAGE).read_text(), "graphs")["before"]
 
 
 def _write(path: Path) -> Path:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -49,9 +49,13 @@ class Pool:
     """Runs tasks in processes of their own; used by several threads at once, and as a context manager.
 
     The fork server is started with the first task, and again if it has died.
+
+    Args:
+        environment: The environment variables of its processes; by default those of this process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self._environment = environment
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._running: dict[int, _Running] = {}
@@ -175,7 +179,7 @@ class Pool:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
-            env={**_ALLOCATION, **os.environ},
+            env={**_ALLOCATION, **self._environment},
         )
         is_ready = threading.Event()
         threading.Thread(target=self._listen, args=(process, is_ready), daemon=True).start()
@@ -218,12 +222,31 @@ class Pool:
 
 def _outcome(message: dict[str, Any], seconds: float) -> Outcome:
     said, status, peak = message["outcome"], message["status"], message["peak"]
-    if said is not None:
+    if said is not None and _is_sound(said):
         return Outcome(said.get("problem"), said.get("summary", {}), seconds, peak)
     if status == -signal.SIGXCPU:
         return Outcome(error("job-timeout", "it took too much processor time").to_dict(), {}, seconds, peak)
     reason = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
     return Outcome(_lost(f"its process ended by itself ({reason})").to_dict(), {}, seconds, peak, is_lost=True)
+
+
+def _is_sound(said: dict[str, Any]) -> bool:
+    """Returns whether the last message of a task has the form of an outcome: a model may run its own code."""
+    problem, summary = said.get("problem"), said.get("summary", {})
+    if problem is None:
+        return isinstance(summary, dict) and _are_texts(summary.get("beside", []))
+    errors = problem.get("errors") if isinstance(problem, dict) else None
+    return (
+        isinstance(errors, list)
+        and bool(errors)
+        and all(isinstance(each, dict) and {"code", "message"} <= each.keys() for each in errors)
+        and all(_are_texts([*each.values()]) for each in errors)
+        and _are_texts(problem.get("advice", []))
+    )
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(each, str) for each in values)
 
 
 def _lost(message: str) -> ConversionError:

@@ -222,5 +222,6 @@ def preload(folder: str) -> None:
     model = Path(folder, "model")
     model.mkdir()
     (model / "saved_model.pb").write_bytes(warm_up_model().SerializeToString())
-    files = (os.fspath(Path(folder, name)) for name in ("model.tflite", "report.json", "report.html"))
-    run_task(Task(os.fspath(model), next(files), {}, *files), lambda stage: None)
+    names = ("model.tflite", "report.json", "report.html")
+    output, report, page = (os.fspath(Path(folder, name)) for name in names)
+    run_task(Task(os.fspath(model), output, {}, report, page), lambda stage: None)

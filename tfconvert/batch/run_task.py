@@ -14,7 +14,8 @@ from tfconvert.batch.task import Task
 from tfconvert.exporters.c_array import c_array
 from tfconvert.exporters.output_file import Parts, is_c_source, only_part, write_parts, write_whole
 from tfconvert.importers.source import Source
-from tfconvert.report.report import Report
+from tfconvert.report.page import render
+from tfconvert.report.report import Report, write_page
 from tfconvert.schema.diagnostics import error
 from tfconvert.settings.data import check_data, from_data
 
@@ -31,6 +32,9 @@ def run_task(task: Task, on_stage: Callable[[str], None]) -> dict[str, Any]:
     if task.array_name and not is_c_source(task.output):
         raise error("wrong-option", "array_name is for C arrays", hint="let the output end in .cc, .c or .h")
     source = Source(task.model, **selection)
+    if not task.output:
+        _write_page(task, api.convert_source(source, options, on_stage))
+        return {}
     source.check_output(task.output, source.files)
     parts: list[str] = []
 
@@ -38,7 +42,7 @@ def run_task(task: Task, on_stage: Callable[[str], None]) -> dict[str, Any]:
         on_stage("write")
         parts.extend(model.parts)
         model.save(task.output, array_name=task.array_name or None)
-        return model.report
+        return model.report._replace(source=task.name) if task.name else model.report
 
     def write(cached: Parts, size: int) -> None:
         parts.extend(cached)
@@ -59,6 +63,13 @@ def run_task(task: Task, on_stage: Callable[[str], None]) -> dict[str, Any]:
     if task.page and isinstance(report, Report):
         report.save(task.page)
     return summary_of(report, parts)
+
+
+def _write_page(task: Task, model: Model) -> None:
+    """Writes the page of an earlier conversion's report, with the graphs of this one."""
+    report = json.loads(Path(task.report).read_text("utf-8"))
+    del report["output_file"]
+    write_page(task.page, render(report, model.report.graphs))
 
 
 def summary_of(report: Report | CachedReport, parts: Iterable[str] = ()) -> dict[str, Any]:

@@ -27,7 +27,8 @@ class Task(NamedTuple):
 
     Attributes:
         model: The path of the model.
-        output: The path of the result, which is written atomically.
+        output: The path of the result, which is written atomically; empty to write only the page of the report that
+            exists at `report`.
         settings: The settings as data (`tfconvert.settings.data`).
         report: The path of the report as JSON, empty for none.
         page: The path of the report as a page, empty for none.
@@ -35,6 +36,9 @@ class Task(NamedTuple):
         directory: The working directory, which relative paths start from; empty for that of the pool.
         array_name: The name of a C array; empty for one that follows from the file's name.
         cache_dir: The directory of cached results; empty for none.
+        name: What the report calls the model; empty for its path.
+        is_confined: Whether it runs in a sandbox, where it can read `directory` and the model, and write only to the
+            directory of the result and one for temporary files.
     """
 
     model: str
@@ -46,6 +50,8 @@ class Task(NamedTuple):
     directory: str = ""
     array_name: str = ""
     cache_dir: str = ""
+    name: str = ""
+    is_confined: bool = False
 
 
 class Outcome(NamedTuple):

@@ -16,6 +16,7 @@ import selectors
 import signal
 import sys
 import tempfile
+from pathlib import Path
 from traceback import print_exception
 from types import TracebackType
 from typing import Any, NoReturn
@@ -23,6 +24,7 @@ from typing import Any, NoReturn
 from tfconvert.batch.preload import preload
 from tfconvert.batch.run_task import run_task
 from tfconvert.batch.task import Task, TaskLimits
+from tfconvert.converter.process import sandbox
 from tfconvert.converter.process.python_process import die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
@@ -76,12 +78,16 @@ class _Child:
         self.outcome: dict[str, Any] | None = None
 
     def read(self) -> list[dict[str, Any]] | None:
-        """Returns the next messages; `None` at the end."""
+        """Returns the next messages; `None` at the end, and after something else: a model may run its own code."""
         data = os.read(self.pipe, 1 << 16)
         if not data or len(self.rest) > _MAX_LINE:
             return None
         *lines, self.rest = (self.rest + data).split(b"\n")
-        return [json.loads(line) for line in lines]
+        try:
+            messages = [json.loads(line) for line in lines]
+        except (ValueError, RecursionError):
+            return None
+        return messages if all(isinstance(each, dict) for each in messages) else None
 
     def kill(self) -> None:
         """Kills it, and the processes that it has started."""
@@ -230,8 +236,20 @@ def _outcome(task: Task, pipe: int) -> dict[str, Any]:
         os.write(pipe, json.dumps({"stage": name}).encode() + b"\n")
 
     with _Guarded() as guarded:
+        if task.is_confined:
+            _confine(task)
         guarded.outcome = {"summary": run_task(task, on_stage)}
     return guarded.outcome
+
+
+def _confine(task: Task) -> None:
+    """Puts this process into the sandbox of a task."""
+    temporary = tempfile.mkdtemp(dir=Path.cwd())
+    # Keras would look for its settings at home.
+    os.environ |= {"TMPDIR": temporary, "KERAS_HOME": temporary}
+    tempfile.tempdir = None
+    readable = [Path(), Path(task.model), *([] if task.output else [Path(task.report)])]
+    sandbox.enter(readable, [Path(task.output or task.page).parent, Path(temporary)])
 
 
 def _problem(code: str, message: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tfconvert.client.packing import Packed, is_array, pack_arrays
 from tfconvert.schema.diagnostics import error
-from tfconvert.settings.data import check_data, plain, target_data
+from tfconvert.settings.data import check_data, plain, quantize_of, target_data
 from tfconvert.settings.quantization import Quantize, to_quantize
 from tfconvert.settings.targets import LiteRT
 
@@ -25,7 +25,7 @@ def to_request(settings: Mapping[str, Any]) -> tuple[dict[str, Any], Samples]:
         settings: Keywords of `tfconvert.convert`, or names that settings have in data.
 
     Raises:
-        ConversionError: One can't be sent to a server.
+        ConversionError: One can't be sent to a server, or samples are missing (`no-samples`).
     """
     given = {name: value for name, value in settings.items() if value is not None}
     target = given.pop("target", LiteRT())
@@ -51,6 +51,14 @@ def to_request(settings: Mapping[str, Any]) -> tuple[dict[str, Any], Samples]:
         given["metadata"] = _metadata(given["metadata"])
     data = {name: plain(value, name) for name, value in given.items()}
     check_data(data, allow_paths=False)
+    wanted = quantize_of(data)
+    if wanted is not None and wanted.lacks_samples and not samples:
+        raise error(
+            "no-samples",
+            f"the mode {wanted.mode!r} needs samples to find the ranges of values",
+            hint="pass typical inputs with `samples` (--samples FILE.npz); or `trained` (--trained) if the model was "
+            "trained with fake quantization, which a server doesn't know before it converts",
+        )
     return data, samples
 
 

@@ -26,7 +26,7 @@ from tfconvert.importers.stablehlo.model_file import is_stablehlo_file
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file
 from tfconvert.service.file_tree import ArchiveLimits, FileTree, Readable, refused
-from tfconvert.service.model_kinds import ModelKind, keras_file, recognize, unknown
+from tfconvert.service.model_kinds import KERAS_SUFFIXES, ModelKind, keras_file, recognize, unknown
 from tfconvert.service.storage import storing
 
 # Bytes of a zip's directory for each entry that it may have.
@@ -53,7 +53,6 @@ _DAMAGED = (
 )
 
 _ONE_FILE = (".pb", ".pbtxt", ".prototxt", ".meta", ".mlir", ".mlirbc", ".tflite")
-_KERAS = (".keras", ".h5", ".hdf5")
 _STATE = "checkpoint"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -134,7 +133,7 @@ def find_model(folder: Path) -> Path:
             raise unknown(f"the archive has several models: {', '.join(file.name for file in files[:8])}")
         folders = [entry for entry in entries if entry.is_dir()]
         if len(folders) != 1:
-            keras = next((entry.name for entry in entries if entry.suffix in _KERAS), None)
+            keras = next((entry.name for entry in entries if entry.suffix in KERAS_SUFFIXES), None)
             raise keras_file(keras) if keras is not None else _nothing(entries)
         folder = folders[0]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfconvert.batch.task import TaskLimits
+from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import error
 
 _PREFIX = "TFCONVERT_SERVICE_"
@@ -47,7 +49,8 @@ class ServiceConfig(NamedTuple):
         patterns: Files of patterns for every job.
         composites: Files of composite functions for every job.
         op_defs: A file of the OpDefs of custom ops, or empty.
-        keras: Whether Keras' own files are accepted, whose loading may run code in them; it needs TensorFlow.
+        keras: Whether Keras' own files are accepted, which needs TensorFlow; by default if jobs that load them can be
+            confined to a sandbox.
         require_token: Whether requests need a token; by default if other machines can reach the address.
         attempts: Maximum number of attempts at a job if servers die.
         grace: Grace period in seconds for running jobs when the server stops.
@@ -77,7 +80,7 @@ class ServiceConfig(NamedTuple):
     patterns: tuple[str, ...] = ()
     composites: tuple[str, ...] = ()
     op_defs: str = ""
-    keras: bool = False
+    keras: bool | None = None
     require_token: bool | None = None
     attempts: int = 3
     grace: float = 30.0
@@ -92,7 +95,7 @@ class ServiceConfig(NamedTuple):
     @property
     def takes_keras(self) -> bool:
         """Whether Keras' own files can be converted."""
-        return self.keras and find_spec("tensorflow") is not None
+        return _has_tensorflow() and (sandbox.is_available() if self.keras is None else self.keras)
 
     @property
     def is_local(self) -> bool:
@@ -103,6 +106,11 @@ class ServiceConfig(NamedTuple):
     def needs_token(self) -> bool:
         """Whether requests need a token."""
         return not self.is_local if self.require_token is None else self.require_token
+
+
+@cache
+def _has_tensorflow() -> bool:
+    return find_spec("tensorflow") is not None
 
 
 def read_config(path: str = "", environment: Mapping[str, str] = os.environ, **given: Any) -> ServiceConfig:

@@ -25,10 +25,10 @@ STAGE = "stage"
 _FINAL = frozenset(str(state) for state in JobState if state.is_final)
 
 # Seconds for which stages are collected; a small model passes all of them in less than a second.
-_BATCH_SECONDS = 0.1
+_BATCH_SECONDS = 0.2
 
-# Polls without news between checks of the job's state, for an event that was lost or a server that has died.
-_STATE_POLLS = 8
+# Polls without news after which the job's state is checked, beside each heartbeat: an event may have been lost.
+_STATE_POLLS = (4, 8, 16)
 
 
 class Event(NamedTuple):
@@ -90,11 +90,12 @@ class EventLog:
 
     Args:
         folders: The data directory.
-        poll_seconds: Seconds between reads of a file that another server may append to.
-        heartbeat_polls: Polls without news after which a heartbeat is sent.
+        poll_seconds: Seconds between reads of a file that another server may append to. Without news, the interval
+            grows to four times that.
+        heartbeat_polls: Polls without news after which a heartbeat is sent; a skipped poll counts.
     """
 
-    def __init__(self, folders: Folders, poll_seconds: float = 0.5, heartbeat_polls: int = 30) -> None:
+    def __init__(self, folders: Folders, poll_seconds: float = 0.5, heartbeat_polls: int = 32) -> None:
         self._folders = folders
         self._poll_seconds = poll_seconds
         self._heartbeat_polls = heartbeat_polls
@@ -123,10 +124,8 @@ class EventLog:
         found, _ = _read(_path(self._folders, job), 0)
         return [event for event in found if event.n > after]
 
-    async def follow(
-        self, job: str, after: int, is_ended: Callable[[], Awaitable[bool]]
-    ) -> AsyncIterator[Event | None]:
-        """Yields the events of a job as they happen, and `None` as a heartbeat; ends with the job.
+    async def follow(self, job: str, after: int, is_ended: Callable[[], Awaitable[bool]]) -> AsyncIterator[list[Event]]:
+        """Yields new events of a job as they happen, and an empty list as a heartbeat; ends with the job.
 
         Args:
             job: The job's ID.
@@ -139,22 +138,22 @@ class EventLog:
         with self._following(job) as follower:
             while True:
                 found, place = _read(path, place)
-                for event in found:
-                    if event.n > after:
-                        quiet = 0
-                        yield event
-                if found and found[-1].is_last and found[-1].n > after:
-                    return
-                quiet += 1
-                is_heartbeat = quiet % self._heartbeat_polls == 0
-                if is_heartbeat:
-                    yield None
-                is_unsure = (quiet > 1 and is_notified) or quiet % _STATE_POLLS == 0 or quiet == _STATE_POLLS // 2
-                if is_unsure and await is_ended():
-                    for event in _read(path, place)[0]:
-                        yield event
-                    return
-                is_notified = await follower.wait(self._poll_seconds)
+                if news := [event for event in found if event.n > after]:
+                    yield news
+                    if news[-1].is_last:
+                        return
+                    quiet = 0
+                elif quiet:
+                    is_heartbeat = quiet % self._heartbeat_polls == 0
+                    if is_heartbeat:
+                        yield []
+                    if (is_notified or is_heartbeat or quiet in _STATE_POLLS) and await is_ended():
+                        if rest := _read(path, place)[0]:
+                            yield rest
+                        return
+                polls = 4 if quiet >= 16 else 2 if quiet >= 8 else 1
+                is_notified = await follower.wait(self._poll_seconds * polls)
+                quiet += polls
 
     def wake(self) -> None:
         """Wakes all readers, so that they check whether there will be more events."""

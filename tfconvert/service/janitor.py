@@ -35,8 +35,6 @@ _MAX_PARAMETERS = 500
 T = TypeVar("T")
 
 _FINAL = [state for state in JobState if state.is_final]
-# States of jobs that may still run, or be retried.
-_NEEDS_MODEL = [state for state in JobState if state is not JobState.SUCCEEDED]
 
 
 class _FileKind(NamedTuple):
@@ -198,11 +196,12 @@ def _state_of(path: Path) -> object:
 
 
 def _needed_models(connection: Connection, paths: Iterable[Path]) -> set[Path]:
+    """Returns the uploads of all jobs: one that succeeded may be converted again, or its report get its page."""
     needed: set[Path] = set()
     for some in _parts(paths):
         names = {path.name: path for path in some}
         for column in (JOBS.c.model_sha256, JOBS.c.calibration_sha256):
-            query = select(column).where(column.in_(names), JOBS.c.state.in_(_NEEDS_MODEL)).distinct()
+            query = select(column).where(column.in_(names)).distinct()
             needed.update(names[name] for name in connection.execute(query).scalars())
     return needed
 

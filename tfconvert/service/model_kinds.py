@@ -48,6 +48,9 @@ class ModelKind(Enum):
         return self in (ModelKind.SAVED_MODEL, ModelKind.SAVED_MODEL_TEXT)
 
 
+KERAS_SUFFIXES = (ModelKind.KERAS.value, ModelKind.KERAS_HDF5.value, ".hdf5")
+"""The extensions of Keras' own files."""
+
 _ARCHIVES = {ZIP: ModelKind.ZIP, GZIP: ModelKind.TAR_GZ, TAR: ModelKind.TAR}
 
 # Starts of texts, after comments.

@@ -11,6 +11,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -240,8 +241,9 @@ def publish(folders: Folders, job: JobRecord, *, is_failed: bool = False) -> Non
     result = folders.result(job.id, job.attempt)
     with storing():
         for path in out.iterdir():
-            if is_failed and path.name != LOG:
-                _remove(path)
+            # A job that ran other people's code may have left anything there, such as a link to a file of the service.
+            if (is_failed and path.name != LOG) or not stat.S_ISREG(path.lstat().st_mode):
+                remove(path)
             else:
                 sync(path)
         sync(out)

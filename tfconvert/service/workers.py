@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import re
 import secrets
 import threading
 import time
@@ -12,8 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tfconvert.batch.cache_key import is_run
 from tfconvert.batch.pool import CANCELLED, Pool
 from tfconvert.batch.task import Outcome, Task
+from tfconvert.converter.process import sandbox
+from tfconvert.converter.targets.output_form import form_of
+from tfconvert.report.page import render
+from tfconvert.report.report import write_page
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service import archives, model_places, storage
 from tfconvert.service.config import ServiceConfig
@@ -22,8 +29,10 @@ from tfconvert.service.file_tree import ArchiveLimits
 from tfconvert.service.janitor import Janitor
 from tfconvert.service.jobs import JobRecord, JobState
 from tfconvert.service.leases import HEARTBEAT_SECONDS, Lease
-from tfconvert.service.storage import LOG, PAGE, REPORT, Folders, remove, result_name, storing
+from tfconvert.service.model_kinds import KERAS_SUFFIXES
+from tfconvert.service.storage import LOG, PAGE, REPORT, Folders, remove, result_name, storing, sync
 from tfconvert.service.store import JobStore
+from tfconvert.settings.targets import Iree
 
 
 class Attempt:
@@ -33,13 +42,14 @@ class Attempt:
         folders: The data directory.
         config: The server's settings.
         job: The job, as it was claimed.
+        folder: The directory; by default that of the attempt.
     """
 
-    def __init__(self, folders: Folders, config: ServiceConfig, job: JobRecord) -> None:
+    def __init__(self, folders: Folders, config: ServiceConfig, job: JobRecord, folder: Path | None = None) -> None:
         self._folders = folders
         self._config = config
         self._job = job
-        self._folder = folders.attempt(job.id, job.attempt)
+        self._folder = folders.attempt(job.id, job.attempt) if folder is None else folder
         self._out = self._folder / "out"
         self._log = -1
 
@@ -58,7 +68,7 @@ class Attempt:
         try:
             self._folder.parent.rmdir()
         except OSError:
-            return  # Another attempt works there, or the janitor removes it.
+            return  # Something else is there, or the janitor removes it.
 
     def prepare(self) -> Task:
         """Unpacks the model, and returns the task for a process."""
@@ -70,15 +80,29 @@ class Attempt:
             model = model_places.resolve(job.place, self._config.roots, target, limits)
         else:
             model = archives.unpack(self._folders.model(job.model_sha256), target, limits, job.model_name)
+        # Loading TensorFlow takes longer than the page.
+        is_keras = model.suffix in KERAS_SUFFIXES
         return Task(
             self._relative(model),
             os.fspath(out / result_name(job.settings)),
             self._settings(limits),
             os.fspath(out / REPORT),
-            os.fspath(out / PAGE),
+            os.fspath(out / PAGE) if is_keras or has_page(job) else "",
             os.fspath(out / LOG),
             os.fspath(self._folder),
+            name=job.model_name,
+            # To load its own files, Keras calls functions that they name.
+            is_confined=is_keras and sandbox.is_available(),
         )
+
+    def prepare_page(self, report: Path) -> Task:
+        """Unpacks the model, and returns the task that writes the page of a report."""
+        return self.prepare()._replace(output="", report=os.fspath(report), page=os.fspath(self.page), log="")
+
+    @property
+    def page(self) -> Path:
+        """The page that the task of `prepare_page` writes."""
+        return self._out / PAGE
 
     def note(self, text: str) -> None:
         """Appends a line to the log; on a full disk it is lost."""
@@ -114,11 +138,36 @@ class Attempt:
         return os.fspath(place.relative_to(self._folder) if place.is_relative_to(self._folder) else place)
 
 
+def has_page(job: JobRecord) -> bool:
+    """Returns whether a job's report gets its page with the result, rather than when it is first requested.
+
+    The page needs the graphs before and after the conversion, which take a quarter of the time of a job, and most pages
+    are never requested. To make one later, the model is converted again. That is no choice if the conversion also runs
+    or compiles the model, which takes long, or if the model is not an upload and may have changed meanwhile.
+    """
+    return bool(job.place) or is_run(job.settings) or form_of("", job.settings).target == Iree.name
+
+
 def _absolute(path: str) -> str:
     return os.fspath(Path(path).absolute())
 
 
+def _write_short_page(report: Path, page: Path) -> None:
+    """Writes the page of a report without graphs."""
+    with storing():
+        data = json.loads(report.read_text("utf-8"))
+    write_page(page, render(data))
+
+
+# Names of environment variables that jobs must not know.
+_SECRET = re.compile(r"SECRET|TOKEN|PASSW|KEY|CREDENTIAL|DATABASE|^PG|^TFCONVERT_SERVICE_", re.IGNORECASE)
+
 _LOG = logging.getLogger("tfconvert.service")
+
+
+def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if not _SECRET.search(name)}
+
 
 # Seconds between polls for jobs that other servers have queued.
 _POLL_SECONDS = 0.5
@@ -213,7 +262,7 @@ class WorkerPool:
         self._config = config
         self._lease = Lease(store.database, folders)
         self._janitor = Janitor(store, folders, config, self._lease)
-        self._pool = pool or Pool()
+        self._pool = pool or Pool(_without_secrets(os.environ))
         self._jobs = threading.Condition()
         self._wakes = 0
         self._runs: dict[str, _RunningJob] = {}
@@ -262,6 +311,45 @@ class WorkerPool:
     def check_cancelled(self) -> None:
         """Checks for jobs to cancel now."""
         self._is_cancelling.set()
+
+    def make_page(self, job: JobRecord) -> None:
+        """Writes the page of a job's report, unless it exists.
+
+        It has no graphs if the model can't be converted again within the limits.
+
+        Raises:
+            ConversionError: The server is stopping (`service-stopping`), the process died (`service-not-ready`), files
+                can't be written (`storage-failed`), or the job was deleted (`job-not-found`).
+        """
+        result = self._folders.result(job.id, job.result_attempt)
+        page = result / PAGE
+        if page.exists():
+            return
+        folder = self._folders.incoming / secrets.token_hex(16) / "page"
+        with Attempt(self._folders, self._config, job, folder) as attempt:
+            outcome = self._paged(attempt, result / REPORT)
+            if outcome.code == CANCELLED:
+                raise error("service-stopping", "the server is about to stop", hint="try again in a while")
+            if outcome.is_lost:
+                raise error("service-not-ready", outcome.message, hint="try again")
+            if outcome.code in ("storage-failed", "output-not-writable"):
+                raise error("storage-failed", outcome.message)
+            if outcome.problem is not None:
+                _LOG.warning("the page of job %s has no graphs: %s", job.id, outcome.message)
+                _write_short_page(result / REPORT, attempt.page)
+            with storing():
+                sync(attempt.page)
+                try:
+                    attempt.page.rename(page)
+                except FileNotFoundError:
+                    raise error("job-not-found", "the job was deleted") from None
+
+    def _paged(self, attempt: Attempt, report: Path) -> Outcome:
+        try:
+            task = attempt.prepare_page(report)
+        except ConversionError as problem:
+            return Outcome(problem.to_dict())
+        return self._pool.run(task, self._config.limits)
 
     def stop(self, grace: float) -> None:
         """Stops: starts no more jobs, and returns running ones to the queue after the grace period.

@@ -177,6 +177,14 @@ def _named(row: Setting, given: Mapping[str, Any]) -> str:
     return f"{called} ({flag})" if flag else called
 
 
+def quantize_of(settings: Mapping[str, Any]) -> Quantize | None:
+    """Returns how settings that were checked quantize a LiteRT file; `None` if they don't."""
+    quantize = settings.get("quantize")
+    if quantize is None or settings.get("target", LiteRT.name) != LiteRT.name:
+        return None
+    return _quantize(quantize)
+
+
 def _quantize(quantize: Any) -> Quantize:
     if isinstance(quantize, str):
         return Quantize(quantize)  # type: ignore[arg-type]  # The value was checked.

@@ -124,6 +124,11 @@ class Quantize:
         "float16: the floats in which XNNPACK may sum up products on processors that compute with 16 bits; 16-bit "
         "sums are faster, and less precise.",
     )
+    trained: bool = setting(
+        False,
+        "int8, int16: the model was trained with fake quantization and needs no samples. Conversions notice that by "
+        "themselves; a server accepts these modes without samples only if this is set.",
+    )
     trained_only: bool = setting(
         False,
         "int8, int16, dynamic: quantize only what the model fake-quantizes itself, without samples; the rest, and "
@@ -150,6 +155,17 @@ class Quantize:
     def is_static(self) -> bool:
         """Whether activations are integers, too."""
         return self.mode not in WEIGHT_MODES
+
+    @property
+    def takes_samples(self) -> bool:
+        """Whether ranges follow from samples."""
+        return self.is_static and not self.trained and not self.trained_only
+
+    @property
+    def lacks_samples(self) -> bool:
+        """Whether there is nothing that ranges could follow from, unless the model was trained for quantization."""
+        has_ranges = self.calibration is not None or self.default_range is not None
+        return self.takes_samples and self.samples is None and not has_ranges
 
     @property
     def ends(self) -> tuple[Io, Io]:
@@ -188,8 +204,11 @@ class Quantize:
         self._check_default_range()
         if self.weights == 4 and self.mode in ("float16", "int16"):
             raise _wrong(f"weights of 4 bits don't go with the mode {self.mode!r}", "leave `weights` out")
-        if self.trained_only and (self.samples is not None or self.calibration is not None):
-            raise _wrong("with trained_only, ranges come from the model alone", "leave samples and calibration out")
+        given = "trained_only" if self.trained_only else "trained"
+        if (self.trained or self.trained_only) and (self.samples is not None or self.calibration is not None):
+            raise _wrong(f"with {given}, ranges come from the model alone", "leave samples and calibration out")
+        if self.trained and not self.is_static:
+            raise _wrong(f"trained doesn't go with the mode {self.mode!r}", "choose the mode 'int8'")
         if self.trained_only and self.mode in ("float16", "weights"):
             raise _wrong(f"trained_only doesn't go with the mode {self.mode!r}", "choose the mode 'int8'")
         if not self.is_static and self.samples is not None:

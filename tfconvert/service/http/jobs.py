@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,9 +20,10 @@ from tfconvert.service.http.access import Reader, ServiceDep, Writer
 from tfconvert.service.http.middleware import REPORT_POLICY
 from tfconvert.service.http.schemas import JobPage, JobView
 from tfconvert.service.http.service import Service
-from tfconvert.service.http.submissions import FORM, receive
+from tfconvert.service.http.submissions import FORM, receive, slot
 from tfconvert.service.jobs import JobRecord, JobState
 from tfconvert.service.storage import LOG, PAGE, REPORT, result_name
+from tfconvert.service.workers import has_page
 
 ROUTES = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -161,11 +164,10 @@ async def _lines(service: Service, id: str, owner: str | None, after: int) -> As
         return job.state.is_final
 
     yield ": the events of a job\n\n"
-    async for event in service.store.events.follow(id, after, is_ended):
-        if event is None:
-            yield ": still here\n\n"
-        else:
-            yield f"id: {event.n}\nevent: {event.type}\ndata: {json.dumps(event._asdict())}\n\n"
+    async for events in service.store.events.follow(id, after, is_ended):
+        # Together: each chunk is sent by itself.
+        lines = [f"id: {each.n}\nevent: {each.type}\ndata: {json.dumps(each._asdict())}\n\n" for each in events]
+        yield "".join(lines) or ": still here\n\n"
     if not service.is_stopping:
         yield "event: end\ndata: {}\n\n"
 
@@ -222,9 +224,16 @@ def get_report(job: Found, service: ServiceDep, if_none_match: IfNoneMatch = Non
 
 
 @RESULT_ROUTES.get("/report.html", response_class=Response, responses=_binary("text/html", "The report as a page."))
-def get_report_page(job: Found, service: ServiceDep, if_none_match: IfNoneMatch = None) -> Response:
-    """Read the report of the conversion as a page."""
-    response = _file(service, job, PAGE, "text/html", if_none_match)
+async def get_report_page(
+    job: Found, service: ServiceDep, caller: Reader, if_none_match: IfNoneMatch = None
+) -> Response:
+    """Read the report of the conversion as a page, which may be made now, from the model and the report's data."""
+    path = service.folders.result(job.id, job.result_attempt) / PAGE
+    if job.state is JobState.SUCCEEDED and not has_page(job) and not path.exists():
+        with slot(service, caller):
+            async with service.page_turn:  # One at a time: jobs have the other processes.
+                await asyncio.to_thread(service.workers.make_page, job)
+    response = await run_in_threadpool(_file, service, job, PAGE, "text/html", if_none_match)
     response.headers["Content-Security-Policy"] = REPORT_POLICY
     response.headers["X-Frame-Options"] = "SAMEORIGIN"
     return response
@@ -250,10 +259,13 @@ def _file(
 
 def _stat(path: Path, job: JobRecord) -> os.stat_result:
     try:
-        return path.stat()
+        found = path.lstat()
     except FileNotFoundError:
+        found = None
+    if found is None or not stat.S_ISREG(found.st_mode):
         message = f"the job has not made that: it is {job.state}"
-        raise error("no-result", message, hint="wait until it has succeeded") from None
+        raise error("no-result", message, hint="wait until it has succeeded")
+    return found
 
 
 def _stem(name: str) -> str:

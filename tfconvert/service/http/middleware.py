@@ -6,6 +6,7 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -172,13 +173,33 @@ class BodyLimits(HttpMiddleware):
             await to_response(_too_large(max_size), scope["path"])(scope, receive, send)
             return
         body = _Body(receive, max_size, self._idle, self._is_stopping, self._max_seconds)
-        await self._app(scope, body, send)
+        try:
+            await self._app(scope, body, send)
+        finally:
+            body.close()
 
 
 class _Body:
-    """A body that is being received, with the limits of `BodyLimits`."""
+    """A body that is being received, with the limits of `BodyLimits`.
 
-    __slots__ = ("_deadline", "_idle", "_is_complete", "_is_stopping", "_left", "_max_seconds", "_max_size", "_receive")
+    While it is awaited, a timer interrupts the task after a timeout, or when the server stops. There is one timer for
+    the whole body, which has hundreds of messages if it is large.
+    """
+
+    __slots__ = (
+        "_deadline",
+        "_idle",
+        "_is_complete",
+        "_is_stopping",
+        "_left",
+        "_max_seconds",
+        "_max_size",
+        "_problem",
+        "_receive",
+        "_since",
+        "_task",
+        "_timer",
+    )
 
     def __init__(
         self, receive: Receive, max_size: int, idle: float, is_stopping: Callable[[], bool], max_seconds: float
@@ -188,8 +209,13 @@ class _Body:
         self._idle = idle
         self._is_stopping = is_stopping
         self._max_seconds = max_seconds
-        self._deadline = time.monotonic() + max_seconds
+        self._since = time.monotonic()
+        self._deadline = self._since + max_seconds
         self._is_complete = False
+        self._problem: ConversionError | None = None
+        # The task that awaits a message now.
+        self._task: asyncio.Task[Any] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def __call__(self) -> Message:
         """Returns the next message; once the body is complete, the next one may take any time."""
@@ -200,8 +226,15 @@ class _Body:
             self._left -= len(message.get("body", b""))
             if self._left < 0:
                 raise _too_large(self._max_size)
-        self._is_complete = not message.get("more_body", False)
+        if not message.get("more_body", False):
+            self._is_complete = True
+            self.close()
         return message
+
+    def close(self) -> None:
+        """Ends the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     async def _next(self) -> Message:
         """Returns the next message.
@@ -209,63 +242,41 @@ class _Body:
         Raises:
             ConversionError: It times out (`request-timeout`), or the server is stopping (`service-stopping`).
         """
-        now = time.monotonic()
-        if now >= self._deadline:  # A client that sends byte by byte is never idle.
+        self._since = time.monotonic()
+        if self._since >= self._deadline:  # A client that sends byte by byte is never idle.
             raise error("request-timeout", f"the request took more than {self._max_seconds:g} s to come in")
-        watch = _Watch(min(now + self._idle, self._deadline), self._is_stopping)
+        self._task = asyncio.current_task()
+        if self._timer is None:
+            self._set_timer(self._since)
         try:
             return await self._receive()
         except asyncio.CancelledError:
-            if watch.problem is None:
+            if self._problem is None:
                 raise
-            watch.task.uncancel()
-            raise watch.problem from None
+            assert self._task is not None
+            self._task.uncancel()
+            raise self._problem from None
         finally:
-            watch.timer.cancel()
-
-
-class _Watch:
-    """Watches a task that waits for a message, and interrupts it at a deadline or when the server stops.
-
-    A timer costs little, unlike a task that could be awaited with a timeout: a large body has hundreds of messages.
-
-    Args:
-        deadline: When to interrupt it, by the monotonic clock.
-        is_stopping: Returns whether the server was asked to stop.
-
-    Attributes:
-        task: The task.
-        timer: Ends the watch when it is cancelled.
-        problem: Why the task was interrupted.
-    """
-
-    __slots__ = ("_begin", "_deadline", "_is_stopping", "problem", "task", "timer")
-
-    def __init__(self, deadline: float, is_stopping: Callable[[], bool]) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self.task = task
-        self.problem: ConversionError | None = None
-        self._begin = time.monotonic()
-        self._deadline = deadline
-        self._is_stopping = is_stopping
-        self._set_timer(self._begin)
+            self._task = None
 
     def _set_timer(self, now: float) -> None:
-        seconds = max(min(self._deadline - now, _POLL_SECONDS), 0)
-        self.timer = asyncio.get_running_loop().call_later(seconds, self._check)
+        timeout = min(self._since + self._idle, self._deadline)
+        seconds = min(max(timeout - now, 0.01), _POLL_SECONDS)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
 
     def _check(self) -> None:
         now = time.monotonic()
-        if now >= self._deadline:
-            seconds = round(now - self._begin)
-            self.problem = error("request-timeout", f"nothing came for {seconds} s in the middle of the request")
+        if self._task is None:
+            self._since = now  # The server is busy with the last message: the client isn't idle.
+        elif now >= min(self._since + self._idle, self._deadline):
+            seconds = round(now - self._since)
+            self._problem = error("request-timeout", f"nothing came for {seconds} s in the middle of the request")
         elif self._is_stopping():
-            self.problem = error("service-stopping", "the server is about to stop", hint="try again in a while")
-        if self.problem is None:
+            self._problem = error("service-stopping", "the server is about to stop", hint="try again in a while")
+        if self._problem is None:
             self._set_timer(now)
-        else:
-            self.task.cancel()
+        elif self._task is not None:
+            self._task.cancel()
 
 
 def _too_large(max_size: int) -> ConversionError:

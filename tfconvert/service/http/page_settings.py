@@ -47,12 +47,13 @@ _LABELS: Mapping[str, str] = {
     "signatures": "Signatures",
     "strict": "Integers only",
     "target_runtime": "Oldest runtime",
+    "trained": "Trained for quantization",
     "trained_only": "Only what was trained for quantization",
     "weights": "Bits of weights",
 }
 
 # Settings that the form has fields of its own for, and those that are only for the settings as JSON.
-_OWN = ("target", "quantize", "verify", "batch", "mode", "keep_graphs")
+_OWN = ("target", "quantize", "verify", "batch", "mode", "trained", "keep_graphs")
 
 _SENTENCE = re.compile(r"(?<=[.;]) ")
 

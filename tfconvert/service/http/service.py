@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -138,7 +139,8 @@ class Service:
         workers: Its threads that run jobs.
         metrics: Its metrics.
         rates: The rate limits of owners.
-        uploads: The number of uploads in progress by owner; used in the event loop only.
+        slots: The number of requests that take long by owner; used in the event loop only.
+        page_turn: Held while the page of a report is made.
         min_free_bytes: Bytes of free disk space below which the server is not ready.
         is_stopping: Whether the server was asked to stop.
 
@@ -156,7 +158,8 @@ class Service:
         self.workers = WorkerPool(self.store, self.folders, config)
         self.metrics = Metrics(self.store.counts)
         self.rates = RateLimiter()
-        self.uploads: dict[str, int] = {}
+        self.slots: dict[str, int] = {}
+        self.page_turn = asyncio.Lock()
         self.min_free_bytes = 64 << 20
         self.is_stopping = False
         self._is_started = False

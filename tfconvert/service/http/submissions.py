@@ -22,9 +22,9 @@ from tfconvert.service.jobs import JobRecord, Submission
 from tfconvert.service.model_kinds import recognize
 from tfconvert.service.model_places import check as check_place
 from tfconvert.service.storage import Incoming, Upload
-from tfconvert.settings.data import SETTINGS
+from tfconvert.settings.data import SETTINGS, quantize_of
+from tfconvert.settings.quantization import Quantize
 
-_OWN = "quantize"
 FORM: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -64,7 +64,8 @@ FORM: dict[str, Any] = {
                         "calibration": {
                             "type": "string",
                             "format": "binary",
-                            "description": "Samples to quantize with: .npz, or an archive of .npy files.",
+                            "description": "Samples to quantize with: .npz, or an archive of .npy files. The modes "
+                            "int8 and int16 need them unless options.quantize.trained is set.",
                         },
                     },
                 },
@@ -90,7 +91,7 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
         key: The idempotency key, or empty.
     """
     service.check_open()
-    with _slot(service, caller), ExitStack() as stack:
+    with slot(service, caller), ExitStack() as stack:
         most = service.config.max_upload
 
         def new_file(field: str) -> Incoming:
@@ -100,8 +101,10 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
         form = await reader.read(request.stream())
         settings = read_settings(form.texts.get("options", ""))
         place = form.texts.get("place", "")
-        _check(form, settings, place, service)
+        _check(form, place, service)
         former = await _former(form, service, caller)
+        quantize = quantize_of(settings)
+        samples = _check_samples(quantize, has_samples="calibration" in form.files, former=former)
         kept = {field: await asyncio.to_thread(file.incoming.keep) for field, file in form.files.items()}
     name = form.files["model"].name if "model" in form.files else _last(place)
     if "model" in kept:
@@ -112,7 +115,7 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
         settings,
         name,
         _digest(kept, "model"),
-        _digest(kept, "calibration"),
+        _digest(kept, "calibration") or samples,
         place,
         sum(each.size for each in kept.values()),
         key,
@@ -128,42 +131,62 @@ async def _former(form: Form, service: Service, caller: Caller) -> JobRecord | N
 
 
 def _again(submission: Submission, former: JobRecord) -> Submission:
-    """Returns a submission with the model of a job, and its samples unless there are others."""
-    samples = former.calibration_sha256 if _OWN in submission.settings else ""
-    return submission._replace(
-        model_name=former.model_name,
-        model_sha256=former.model_sha256,
-        calibration_sha256=submission.calibration_sha256 or samples,
-        place=former.place,
-    )
+    """Returns a submission with the model of a job."""
+    return submission._replace(model_name=former.model_name, model_sha256=former.model_sha256, place=former.place)
+
+
+def _check_samples(quantize: Quantize | None, former: JobRecord | None, *, has_samples: bool) -> str:
+    """Returns the digest of the samples of a former job that are used again; empty for none.
+
+    Args:
+        quantize: How to quantize.
+        former: The job whose model is to be converted again.
+        has_samples: Whether the request has samples of its own.
+
+    Raises:
+        ConversionError: The request lacks samples (`no-samples`), or has some that would not be used (`bad-request`).
+    """
+    takes_samples = quantize is not None and quantize.takes_samples
+    if has_samples and not takes_samples:
+        raise _bad_request(
+            "'calibration' is for the modes int8 and int16, and for models that were not trained for quantization",
+            'as in options={"quantize": "int8"}',
+        )
+    samples = former.calibration_sha256 if former is not None and takes_samples and not has_samples else ""
+    if quantize is not None and quantize.lacks_samples and not has_samples and not samples:
+        raise error(
+            "no-samples",
+            f"'calibration' is missing: the mode {quantize.mode!r} needs samples to find the ranges of values",
+            hint="send a file of typical inputs as the field 'calibration'; or, if the model was trained with fake "
+            f'quantization, say so: options={{"quantize": {{"mode": "{quantize.mode}", "trained": true}}}}',
+        )
+    return samples
 
 
 @contextmanager
-def _slot(service: Service, caller: Caller) -> Iterator[None]:
-    """A context manager that counts an upload in progress.
+def slot(service: Service, caller: Caller) -> Iterator[None]:
+    """A context manager that counts a request that takes long: an upload, or one for a page that is yet to be made.
 
     Raises:
         ConversionError: There are too many (`too-many-jobs`).
     """
-    count = service.uploads.get(caller.owner, 0)
+    count = service.slots.get(caller.owner, 0)
     if count >= caller.max_active:
-        raise TryLaterError("too-many-jobs", f"{count} uploads of yours are under way", 5.0)
-    service.uploads[caller.owner] = count + 1
+        raise TryLaterError("too-many-jobs", f"{count} requests of yours are under way", 5.0)
+    service.slots[caller.owner] = count + 1
     try:
         yield
     finally:
-        service.uploads[caller.owner] -= 1
-        if not service.uploads[caller.owner]:
-            del service.uploads[caller.owner]
+        service.slots[caller.owner] -= 1
+        if not service.slots[caller.owner]:
+            del service.slots[caller.owner]
 
 
-def _check(form: Form, settings: Mapping[str, Any], place: str, service: Service) -> None:
+def _check(form: Form, place: str, service: Service) -> None:
     if sum(("model" in form.files, bool(place), "job" in form.texts)) != 1:
         raise _bad_request("one of 'model', 'place' and 'job' must be there", "send a file as 'model'")
     if "model" in form.files and not form.files["model"].incoming.size:
         raise _bad_request("'model' is empty", "with curl: -F model=@saved_model.tar.gz")
-    if "calibration" in form.files and _OWN not in settings:
-        raise _bad_request("'calibration' is for models that are quantized", 'say how: options={"quantize": "int8"}')
     if place:
         if any(not each.isprintable() for each in place):
             raise _bad_request("'place' has a character that isn't seen")

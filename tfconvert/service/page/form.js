@@ -27,7 +27,8 @@ export class Form {
     for (const id of ["quantize", "verify", "target"]) by(id).addEventListener("change", () => this.changed());
     by("file").addEventListener("change", () => this.pickedFile());
     by("folder").addEventListener("change", () => this.pickedFolder());
-    by("samples").addEventListener("change", () => this.showSamples());
+    by("samples").addEventListener("change", () => { by("trained").checked = false; this.showSamples(); });
+    by("trained").addEventListener("change", () => { if (by("trained").checked) by("samples").value = ""; this.showSamples(); });
     by("stop").addEventListener("click", () => this.stopper && this.stopper.abort());
     this.takeDrops();
     this.drawn.catch(onRefused);
@@ -93,11 +94,12 @@ export class Form {
     by("verify").checked = Boolean((job.settings || {}).verify);
     by("batch").value = batch ?? "";
     by("target").value = target || "litert";
-    const left = Object.fromEntries(Object.entries(quantize && typeof quantize === "object" ? quantize : {}).filter(([name]) => name !== "mode"));
+    const own = ["mode", "trained"];
+    const left = Object.fromEntries(Object.entries(quantize && typeof quantize === "object" ? quantize : {}).filter(([name]) => !own.includes(name)));
     if (Object.keys(left).length) rest.quantize = given;
     if (verify && typeof verify === "object") rest.verify = job.settings.verify;
     by("more").value = Object.keys(rest).length ? JSON.stringify(rest) : "";
-    by("trained").checked = STATIC.includes(by("quantize").value) && !job.has_samples;
+    by("trained").checked = Boolean(given && given.trained);
     this.changed();
     this.showSamples();
     this.show("");
@@ -158,10 +160,11 @@ export class Form {
       this.show(wrong.message);
       return this.point(wrong.input);
     }
+    const how = { ...rest.quantize, ...(STATIC.includes(mode) && by("trained").checked && { trained: true }) };
     return {
       ...rest,
       ...(target !== "litert" && { target }),
-      ...(mode && { quantize: rest.quantize ? { mode, ...rest.quantize } : mode }),
+      ...(mode && { quantize: Object.keys(how).length ? { mode, ...how } : mode }),
       ...(batch && { batch: Number(batch) }),
       ...(by("verify").checked && { verify: rest.verify || true }),
       ...more,
@@ -189,8 +192,9 @@ export class Form {
     }
     const { blob, name, job, samples } = this.model || {};
     const [chosen] = by("samples-field").hidden ? [] : by("samples").files;
-    const given = settings.quantize && settings.quantize.mode ? settings.quantize.mode : settings.quantize;
-    if (STATIC.includes(given) && !chosen && !(samples && !place) && !by("trained").checked) {
+    const how = settings.quantize && settings.quantize.mode ? settings.quantize : { mode: settings.quantize };
+    const given = how.mode;
+    if (STATIC.includes(given) && !chosen && !(samples && !place) && !(how.trained || how.trained_only || how.default_range)) {
       this.show(`The mode ${given} needs calibration samples: typical inputs of the model.`, "Choose a file of them, or a mode without samples, such as dynamic; or say that the model was trained for quantization.");
       by("samples").focus();
       return null;

@@ -89,6 +89,12 @@ class Calibrate:
             found = dict.fromkeys(self._unknown(module), Range(*map(float, wanted.default_range)))
         elif wanted.trained_only or any(is_fake_quant(op) or RANGES in op.attributes for op in module.walk()):
             return NOTHING_DONE
+        elif wanted.trained:
+            raise error(
+                "no-samples",
+                "the model was not trained for quantization: it fake-quantizes nothing",
+                hint="pass typical inputs with `samples` (--samples FILE.npz) instead of `trained` (--trained)",
+            )
         else:
             raise error(
                 "no-samples",
