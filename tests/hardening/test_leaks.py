@@ -65,7 +65,6 @@ _ALLOWED = {
     ("importers.keras", "keras.models.load_model"): "the file was opened by `open_file`, and holds no names of others",
     ("importers.foreign_files", "os.fdopen"): "a descriptor from `open_file`",
     ("importers.foreign_files", "zipfile.ZipFile"): "the file was opened by `open_file`",
-    ("batch.models_file", "Path(path).read_text"): _NAMED_BY_THE_USER,
     ("batch.state", "self._path.open"): _NAMED_BY_THE_USER,
     ("batch.state", "self._path.read_text"): _NAMED_BY_THE_USER,
     ("batch.zygote", "os.open"): "the null device, and the log that the user has named",

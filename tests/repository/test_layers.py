@@ -46,7 +46,7 @@ SUBPACKAGES = {
     ),
     "tfconvert.converter.targets": (("output_form", "target"), ("litert", "stablehlo"), ("iree",)),
     "tfconvert.importers": (
-        ("containment", "pinned_shapes", "temporary_model"),
+        ("containment", "pinned_shapes", "renaming", "temporary_model"),
         ("foreign_files", "jax_functions"),
         ("checkpoint", "mlir", "tflite"),
         ("stablehlo",),

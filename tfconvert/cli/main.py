@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from tfconvert.cli.completion import complete_model
-from tfconvert.cli.failure import DEBUG, INTERRUPTED, ErrorGuard, JsonErrors, UsageErrors, show_failure
+from tfconvert.cli.failure import DEBUG, INTERRUPTED, ErrorGuard, JsonErrors, UsageErrors, show_failure, status_of
 from tfconvert.cli.help_page import SUMMARY, format_help
 from tfconvert.cli.keras_files import imports_option, prepare_for_keras
 from tfconvert.cli.options import CONTEXT, STATS, flag, json_option, setting_options, show, to_settings
@@ -285,8 +285,8 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
 
     With -o - or -o /dev/stdout the report goes to the error stream.
 
-    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong, 3 after an
-    internal error.
+    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong or names an
+    input that can't be opened, 3 after an internal error.
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
@@ -302,7 +302,7 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
         prepare_for_keras(model, settings["imports"], shows_log=verbose)
     except ConversionError as problem:
         _print_error(problem, written, as_json)
-        sys.exit(2 if problem.code == "wrong-option" else 1)
+        sys.exit(status_of(problem.code))
     options = replace(with_progress(options, quiet=quiet), keep_graphs=written.needs_graphs)
     try:
         if settings["input_stats"]:
@@ -312,7 +312,7 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
             report = job._replace(imports=settings["imports"], began=click.get_current_context().obj).run()
     except ConversionError as problem:
         _print_error(problem, written, as_json)
-        sys.exit(1)
+        sys.exit(status_of(problem.code))
     # The report has it, too.
     is_seen = not quiet and not as_json and is_beside_errors(written.report_stream)
     if options.verify is not None and options.quantize is not None and not is_seen:

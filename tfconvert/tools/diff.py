@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -26,6 +26,8 @@ from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.tools.bench import measure
+
+_T = TypeVar("_T")
 
 # Floats that were computed in another order differ by so many roundings of the largest number.
 _FEW_ROUNDINGS = 8
@@ -365,6 +367,16 @@ def _rounded(weights: Sequence[WeightChange]) -> Iterator[str]:
         yield f"    {what}: differ by rounding only, by up to {largest:.3g} (--json lists them)"
 
 
+def _read(read: Callable[[bytes], _T], content: bytes, path: str | os.PathLike[str]) -> _T:
+    """Returns what is read from a file; an error about its contents names the file, as it is one of two."""
+    try:
+        return read(content)
+    except ConversionError as problem:
+        first, *rest = problem.diagnostics
+        message = f"{os.fspath(path)}: {first.message}"
+        raise ConversionError([first._replace(message=message), *rest], problem.advice) from problem
+
+
 def diff(
     first: str | os.PathLike[str], second: str | os.PathLike[str], data: Any = None, *, latency: bool = False
 ) -> Diff:
@@ -378,8 +390,8 @@ def diff(
     """
     runtime.require()
     contents = [read_file(path) for path in (first, second)]
-    outlines = [outline(content) for content in contents]
-    modules = [import_tflite(content) for content in contents]
+    outlines = [_read(outline, content, path) for content, path in zip(contents, (first, second), strict=True)]
+    modules = [_read(import_tflite, content, path) for content, path in zip(contents, (first, second), strict=True)]
     found: list[Diagnostic] = []
     outputs, notes = _outputs(contents, outlines, data, found)
     return Diff(

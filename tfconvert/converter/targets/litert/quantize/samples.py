@@ -34,6 +34,9 @@ _MOVES = ((1, 2, 0), (2, 0, 1))
 
 _FORMS = "pass an array, arrays by input name, an iterable or a function that returns one, or .npz and .npy files"
 
+# The kinds of values that are not numbers, for errors.
+_KINDS = {"O": "Python objects", "U": "strings", "S": "strings", "V": "records", "M": "dates", "m": "durations"}
+
 # The cardinality of data sets of TensorFlow that repeat forever.
 _INFINITE = -1
 
@@ -193,7 +196,8 @@ class _Reader:
 
     def _of_path(self, path: Path) -> Iterator[list[Array]]:
         if not path.exists():
-            raise _sample_error(f"{path} doesn't exist", "pass .npz or .npy files, or directories of them")
+            hint = "pass .npz or .npy files, or directories of them"
+            raise error("unreadable-file", f"{path} doesn't exist", hint=hint)
         if not path.is_dir():
             yield from self._of_file(path)
             return
@@ -231,10 +235,11 @@ class _Reader:
             raise _sample_error(f"{path} is an image", self._recipe(path.parent, path.suffix))
         try:
             arrays = self._loaded(path)
-        except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as problem:
-            raise _sample_error(
-                f"{path} can't be read: {problem}", "pass .npz or .npy files without pickled objects"
-            ) from None
+        except OSError as problem:
+            raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from problem
+        except (ValueError, EOFError, BadZipFile, zlib.error) as problem:
+            message = f"{path} is not a file of arrays of numbers: it is damaged, has another format, or holds objects"
+            raise _sample_error(message, "write it with numpy.save or numpy.savez") from problem
         yield from self._of_columns(arrays)
 
     def _loaded(self, path: Path) -> Mapping[str, Any]:
@@ -453,7 +458,7 @@ def fitted(value: Array, wanted: Input, what: str) -> Array:
     if value.dtype != wanted.dtype:
         if not np.can_cast(value.dtype, wanted.dtype, "same_kind"):
             raise _sample_error(
-                f"{what} is of {value.dtype}, and the model expects {wanted.dtype}",
+                f"{what} is of {_KINDS.get(value.dtype.kind, value.dtype)}, and the model expects {wanted.dtype}",
                 f"convert it with .astype({wanted.dtype.name!r})" if value.dtype.kind in "biufc" else "pass numbers",
             )
         with np.errstate(over="ignore"):
