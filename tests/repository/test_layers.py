@@ -81,6 +81,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.cli.convert_job",
     "tfconvert.cli.completion",
     "tfconvert.cli.inspect",
+    "tfconvert.cli.keras_files",
     "tfconvert.cli.explain",
     "tfconvert.cli.failure",
     "tfconvert.cli.main",

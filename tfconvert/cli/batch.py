@@ -78,13 +78,7 @@ def _merged(given: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-@click.command(
-    "batch",
-    short_help="Convert many models in parallel, each within limits.",
-    context_settings=CONTEXT,
-    epilog=_EXAMPLES,
-    no_args_is_help=True,
-)
+@click.command("batch", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("models", nargs=-1, metavar="[MODEL]...")
 @click.option("--list", "lists", metavar="FILE", multiple=True, help="A file with a model on each line; repeatable.")
 @click.option(

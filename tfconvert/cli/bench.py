@@ -19,13 +19,7 @@ Examples:
 """
 
 
-@click.command(
-    "bench",
-    short_help="Measure a .tflite FILE in LiteRT, as a whole and by operator.",
-    context_settings=CONTEXT,
-    epilog=_EXAMPLES,
-    no_args_is_help=True,
-)
+@click.command("bench", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("file", metavar="FILE")
 @click.option(
     "--runs",

@@ -15,7 +15,7 @@ import click
 
 from tfconvert.cli.completion import complete_model
 from tfconvert.cli.failure import DEBUG, INTERRUPTED, ErrorGuard, JsonErrors, UsageErrors, show_failure, status_of
-from tfconvert.cli.help_page import SUMMARY, format_help
+from tfconvert.cli.help_page import COMMANDS, SUMMARY, format_help
 from tfconvert.cli.keras_files import imports_option, prepare_for_keras
 from tfconvert.cli.options import CONTEXT, STATS, flag, json_option, setting_options, show, to_settings
 from tfconvert.cli.output_options import (
@@ -71,31 +71,17 @@ A model whose name is a command's is passed with its directory: ./opt
 """
 
 
-# The command `bench` is the object of that name in the module of that name beside this one.
-_NAMES = (
-    "batch",
-    "bench",
-    "build",
-    "completion",
-    "diff",
-    "explain",
-    "inspect",
-    "ops",
-    "opt",
-    "serve",
-    "verify",
-    "view",
-)
-
-
 class Commands(MutableMapping[str, click.Command]):
-    """The commands of the group by name; each is loaded when it is called, or listed."""
+    """The commands of the group by name, each loaded when it is called.
+
+    The command `bench` is the object of that name in the module of that name beside this one.
+    """
 
     def __init__(self) -> None:
         self._loaded: dict[str, click.Command] = {}
 
     def __getitem__(self, name: str) -> click.Command:
-        if name not in self._loaded and name in _NAMES:
+        if name not in self._loaded and name in COMMANDS:
             found = getattr(import_module(f"{__package__}.{name}"), name)
             assert isinstance(found, click.Command)
             self._loaded[name] = found
@@ -108,10 +94,10 @@ class Commands(MutableMapping[str, click.Command]):
         raise TypeError("commands are not removed")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted({*_NAMES, *self._loaded}))
+        return iter(sorted({*COMMANDS, *self._loaded}))
 
     def __len__(self) -> int:
-        return len({*_NAMES, *self._loaded})
+        return len({*COMMANDS, *self._loaded})
 
 
 VERIFY = "--verify"
@@ -189,7 +175,7 @@ class MainCommand(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses the main job's arguments; options may follow the model, or be those of `tflite_convert`."""
         if not args and not ctx.resilient_parsing:
-            click.echo(SUMMARY.format(commands=", ".join(_NAMES)), nl=False)
+            click.echo(SUMMARY.format(commands=", ".join(COMMANDS)), nl=False)
             ctx.exit(2)
         ctx.allow_interspersed_args = True
         if any(_LIKE_OFFICIAL.match(each) for each in args):
@@ -347,7 +333,7 @@ def _check_verb(model: str) -> None:
         return
     import difflib
 
-    near = difflib.get_close_matches(model.lower(), [*_NAMES, *_OWN_VERBS], 1, _LIKENESS)
+    near = difflib.get_close_matches(model.lower(), [*COMMANDS, *_OWN_VERBS], 1, _LIKENESS)
     if near:
         raise click.UsageError(f"{model!r} is neither a command nor a path. Did you mean {near[0]}?")
 

@@ -28,13 +28,7 @@ Examples:
 """
 
 
-@click.command(
-    "verify",
-    short_help="Compare a .tflite FILE with the model that it was made of.",
-    context_settings=CONTEXT,
-    epilog=_EXAMPLES,
-    no_args_is_help=True,
-)
+@click.command("verify", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("file", metavar="FILE")
 @click.option(
     "--against",
