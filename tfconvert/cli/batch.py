@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.cli.batch_summary import AS_JSON, CACHE_DIR, JOBS, Results, print_summary, progress_bar, summary_status
-from tfconvert.cli.failure import WRONG
+from tfconvert.cli.failure import status_of
 from tfconvert.cli.options import CONTEXT, Syntax, show
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
@@ -184,7 +184,7 @@ def batch(
         results = list(_run(entries, known, engine, address, quiet=quiet, **rest))
     except ConversionError as problem:
         show(problem.diagnostics)
-        sys.exit(WRONG)
+        sys.exit(status_of(problem.code))
     order = {entry.name: index for index, entry in enumerate(entries)}
     results.sort(key=lambda result: order[result[0].name])
     print_summary(results, as_json=as_json, quiet=quiet, stream=sys.stdout)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from tfconvert.cli.batch_summary import AS_JSON, CACHE_DIR, JOBS, print_summary, progress_bar, summary_status
-from tfconvert.cli.failure import WRONG, show_failure
+from tfconvert.cli.failure import show_failure, status_of
 from tfconvert.cli.options import CONTEXT, show
 from tfconvert.cli.output_options import to_output, to_server
 from tfconvert.cli.progress import Progress, with_progress
@@ -96,7 +96,7 @@ def build(config: str, jobs: int | None, cache_dir: str | None, as_json: bool, q
                 results.append((entry, done.outcome, False))
     except ConversionError as problem:
         show(problem.diagnostics)
-        sys.exit(WRONG)
+        sys.exit(status_of(problem.code))
     order = {entry.name: index for index, entry in enumerate(entries)}
     results.sort(key=lambda result: order[result[0].name])
     print_summary(results, as_json=as_json, quiet=quiet, stream=stream)

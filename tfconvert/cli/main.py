@@ -34,6 +34,7 @@ from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.files import is_missing
 from tfconvert.settings.data import from_data
 from tfconvert.settings.options import Options
 from tfconvert.settings.verify_options import Runtime
@@ -128,7 +129,7 @@ def _check_runtimes(args: Sequence[str]) -> None:
         UsageError: It is neither.
     """
     for option, word in pairwise(args):
-        if option == VERIFY and word.isalpha() and word not in get_args(Runtime) and not Path(word).exists():
+        if option == VERIFY and word.isalpha() and word not in get_args(Runtime) and is_missing(word):
             choices = ", ".join(get_args(Runtime))
             raise click.UsageError(f"{word!r} is neither a runtime for {VERIFY} ({choices}) nor a path")
 
@@ -329,7 +330,7 @@ def _check_verb(model: str) -> None:
     Raises:
         UsageError: There is no such path, and its name is nearly a verb's.
     """
-    if not model.isalpha() or Path(model).exists():
+    if not model.isalpha() or not is_missing(model):
         return
     import difflib
 

@@ -366,7 +366,7 @@ def recognized(problem: ConversionError, model: str | os.PathLike[str]) -> Conve
         model: The path as the user wrote it.
     """
     given = os.fspath(model)
-    return (foreign(Path(given), given) or problem) if problem.code in _CODES else problem
+    return (foreign(Path(given), given) or problem) if given and problem.code in _CODES else problem
 
 
 # The extensions of files that become .tflite files.

@@ -19,6 +19,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.files import is_folder, is_missing, open_file
 from tfconvert.schema.ir.builtin import ModuleOp
 
 _SUFFIXES = (".npz", ".npy")
@@ -118,7 +119,7 @@ def count(samples: Any) -> int | None:
 
 def paths_of(samples: Any) -> list[Path]:
     """Returns the files that samples are read from; none if they are in memory."""
-    return [file for path in _listed_paths(samples) or () for file in (_files_in(path) if path.is_dir() else [path])]
+    return [file for path in _listed_paths(samples) or () for file in (_files_in(path) if is_folder(path) else [path])]
 
 
 def _called(samples: Any) -> Any:
@@ -195,10 +196,10 @@ class _Reader:
         return is_list and len(items) == len(self._inputs) > 1 and all(_is_array(each) for each in items)
 
     def _of_path(self, path: Path) -> Iterator[list[Array]]:
-        if not path.exists():
+        if is_missing(path):
             hint = "pass .npz or .npy files, or directories of them"
             raise error("unreadable-file", f"{path} doesn't exist", hint=hint)
-        if not path.is_dir():
+        if not is_folder(path):
             yield from self._of_file(path)
             return
         files = _files_in(path)
@@ -234,6 +235,7 @@ class _Reader:
         if path.suffix.lower() in _IMAGES:
             raise _sample_error(f"{path} is an image", self._recipe(path.parent, path.suffix))
         try:
+            os.close(open_file(path))
             arrays = self._loaded(path)
         except OSError as problem:
             raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from problem
@@ -245,7 +247,7 @@ class _Reader:
     def _loaded(self, path: Path) -> Mapping[str, Any]:
         """Returns the arrays of a file for the inputs, by name."""
         if path.suffix == ".npy":
-            return self._only(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
+            return self._only(np.lib.format.open_memmap(path, mode="r"), str(path))
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return self._named(file, str(path))
 
