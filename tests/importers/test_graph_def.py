@@ -35,7 +35,7 @@ node { name: "relu" op: "Relu" input: "parts:1" attr { key: "T" value { type: DT
 
 def write(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "graph.pb"
-    path.write_bytes(text_format.Parse(text, pb.GraphDef()).SerializeToString())
+    path.write_bytes(text_format.Parse(text, pb.GraphDef()).SerializeToString(deterministic=True))
     return path
 
 
@@ -229,7 +229,7 @@ def test_attributes_keep_the_limits_of_their_op(tmp_path: Path, node: str, messa
 @given(position=st.integers(0, 10_000), value=st.integers(0, 255), cut=st.booleans())
 @example(position=42, value=8, cut=False)
 def test_damaged_bytes_never_crash(tmp_path: Path, position: int, value: int, cut: bool) -> None:
-    data = bytearray(text_format.Parse(GRAPH, pb.GraphDef()).SerializeToString())
+    data = bytearray(text_format.Parse(GRAPH, pb.GraphDef()).SerializeToString(deterministic=True))
     position %= len(data)
     path = tmp_path / "damaged.pb"
     if cut:
@@ -243,7 +243,7 @@ def test_damaged_bytes_never_crash(tmp_path: Path, position: int, value: int, cu
 
 
 def test_damaged_shapes_are_found_by_the_conversion(tmp_path: Path) -> None:
-    data = bytearray(text_format.Parse(GRAPH, pb.GraphDef()).SerializeToString())
+    data = bytearray(text_format.Parse(GRAPH, pb.GraphDef()).SerializeToString(deterministic=True))
     data[42] = 8  # The placeholder's shape becomes that of a scalar.
     path = tmp_path / "damaged.pb"
     path.write_bytes(bytes(data))
