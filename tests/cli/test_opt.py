@@ -303,6 +303,13 @@ def test_a_model_may_have_a_verbs_name(tmp_path: Path) -> None:
     assert "not-a-saved-model" in done.stderr
 
 
+def test_a_closed_standard_output_is_an_error(digits_model: Path) -> None:
+    command = f"{sys.executable} -m tfconvert opt {digits_model} >&-"
+    done = subprocess.run(["bash", "-c", command], check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "standard output is closed [output-not-writable]" in done.stderr
+
+
 def test_a_closed_pipe_is_not_a_traceback(digits_model: Path) -> None:
     command = f"{sys.executable} -m tfconvert opt {digits_model} | head -c 10"
     done = subprocess.run(["bash", "-c", command], check=False, capture_output=True, text=True, timeout=60)

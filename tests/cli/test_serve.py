@@ -44,7 +44,7 @@ def test_tokens_are_kept(place: Path) -> None:
     (listed,) = json.loads(run("token", "list", "--json", "--data", str(place)).stdout)["tokens"]
     assert (listed["name"], listed["per_minute"], listed["revoked"]) == ("ci", 9, None)
     again = run("token", "create", "ci")
-    assert again.exit_code == 1
+    assert again.exit_code == 2
     assert "there is a token 'ci' already" in again.stderr
     assert run("token", "revoke", "ci").exit_code == 0
     assert "revoked" in run("token", "list").stdout

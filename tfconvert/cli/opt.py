@@ -14,7 +14,7 @@ from tfconvert.cli.completion import complete_passes
 from tfconvert.cli.failure import FAILED, show_failure, status_of, tell_more
 from tfconvert.cli.keras_files import imports_option
 from tfconvert.cli.options import CONTEXT, options_of, show, to_source, utf8
-from tfconvert.schema.diagnostics import ERROR, ConversionError
+from tfconvert.schema.diagnostics import ERROR, ConversionError, error
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
 from tfconvert.settings.targets import LiteRT
@@ -111,9 +111,11 @@ def opt(model: str | None, output_file: str | None, list_passes: bool, **setting
         raise click.MissingParameter(param_hint="INPUT", param_type="argument")
     if output_file == "-":
         output_file = None
-    if settings["elide"] is None and output_file is None and sys.stdout.isatty():
-        settings["elide"] = _TERMINAL_ELISION
     with _exiting():
+        if output_file is None and sys.stdout is None:
+            raise error("output-not-writable", "standard output is closed", hint="name a file with -o")
+        if settings["elide"] is None and output_file is None and sys.stdout.isatty():
+            settings["elide"] = _TERMINAL_ELISION
         job = _job(model, settings)
         outcome = job.run()
         if output_file is not None:
