@@ -41,7 +41,7 @@ EXIT_STATUS_NOTE = (
     "As with diff and cmp, 1 from tfconvert diff and tfconvert verify always means a difference, or for verify that "
     "the runtime fails: a damaged file is 2 there. With several models, the status is the highest of any of them."
 )
-"""What differs in some commands."""
+"""The exceptions of some commands."""
 
 _ENVIRONMENT = """\
 .SH SEE ALSO
