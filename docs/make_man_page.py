@@ -28,6 +28,21 @@ tfconvert \\- convert TensorFlow models to LiteRT files, without TensorFlow
 .RI [ ARGUMENT ]...
 .SH DESCRIPTION
 """
+EXIT_STATUS = (
+    ("0", "The command did what it was asked to, and the answer is yes."),
+    ("1", "A model can't be converted, read or run, or the answer is no, as for results that differ."),
+    ("2", "The command line is wrong, or a file that it names doesn't exist or can't be opened."),
+    ("3", "An internal error, which is reported in one line; --debug prints its traceback."),
+    ("130", "The command was interrupted from the keyboard."),
+)
+"""The exit statuses of every command, with their meanings."""
+
+EXIT_STATUS_NOTE = (
+    "As with diff and cmp, 1 from tfconvert diff and tfconvert verify always means a difference, or for verify that "
+    "the runtime fails: a damaged file is 2 there. With several models, the status is the highest of any of them."
+)
+"""The exceptions of some commands."""
+
 _ENVIRONMENT = """\
 .SH SEE ALSO
 The documentation and the support table are in the directory
@@ -42,8 +57,15 @@ def page() -> str:
     for name, verb in verbs_of(main, ""):
         parts += [f".SS {_escaped(name)}\n", f".B {_escaped(usage_of(name, verb))}\n", ".PP\n"]
         parts += [*_text(verb.help or ""), *_options(verb), *_examples(verb)]
-    parts += [".SH EXAMPLES\n", *_examples(main), _ENVIRONMENT]
+    parts += [".SH EXAMPLES\n", *_examples(main), *_exit_status(), _ENVIRONMENT]
     return "".join(parts)
+
+
+def _exit_status() -> Iterator[str]:
+    yield ".SH EXIT STATUS\n"
+    for status, meaning in EXIT_STATUS:
+        yield f".TP\n.B {status}\n{_escaped(meaning)}\n"
+    yield f".PP\n{_escaped(EXIT_STATUS_NOTE)}\n"
 
 
 def verbs_of(group: click.Group, before: str) -> Iterator[tuple[str, click.Command]]:

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from markdown.extensions.toc import slugify
+
 import tfconvert
 from tfconvert.converter.pipeline.pass_options import options_of, summary_of
 from tfconvert.converter.pipeline.pass_registry import pass_class, pass_names
@@ -45,6 +47,21 @@ The class of `Model.report`.
 
 ::: tfconvert.report.report.Report
 """
+_INDEX = """# Index
+
+Commands' flags, settings, ops, error codes and passes, from A to Z. The search of this site finds words in the text.
+"""
+# The pages whose names are in the index: the first column of their tables, and the headings of error codes.
+_INDEXED = (
+    "command_line.md",
+    "settings.md",
+    "support.md",
+    "support_stablehlo.md",
+    "stablehlo_input.md",
+    *sorted(f"errors/{each.name}" for each in (ROOT / "docs" / "errors").glob("*.md")),
+)
+_HEADING = re.compile(r"##? (.+)")
+_NAMED = re.compile(r"\| `([^`]*\w[^`]*)` ")
 # The types of objects that have a docstring of their own.
 _KINDS = (type, FunctionType, type(cache(len)))
 
@@ -144,6 +161,39 @@ def _is_ours(value: object) -> bool:
     )
 
 
+def index_page() -> str:
+    """Returns the page that lists all names from A to Z: commands, flags, settings, ops, error codes and passes."""
+    found: dict[str, list[str]] = {}
+    for page in _INDEXED:
+        title, section = "", ""
+        for line in (ROOT / "docs" / page).read_text("utf-8").splitlines():
+            if match := _HEADING.match(line):
+                title, section = title or match[1], match[1]
+                if page.startswith("errors/") and section != title:
+                    found.setdefault(section, []).append(_place(page, section, "error code"))
+            elif match := _NAMED.match(line):
+                label = section if page == "command_line.md" else title
+                for name in match[1].split(", "):
+                    found.setdefault(name.partition(" ")[0], []).append(_place(page, section, label))
+    for name in pass_names():
+        found.setdefault(name, []).append(f"[pass](passes/{_group_of(name)}.md#{name})")
+    parts, letter = [_INDEX], ""
+    for name in sorted(found, key=_sorted_by):
+        if _sorted_by(name)[0][0] != letter:
+            letter = _sorted_by(name)[0][0]
+            parts.append(f"\n## {letter.upper()}\n\n")
+        parts.append(f"- `{name}`: {', '.join(dict.fromkeys(found[name]))}\n")
+    return "".join(parts)
+
+
+def _place(page: str, section: str, label: str) -> str:
+    return f"[{label}]({page}#{slugify(section, '-')})"
+
+
+def _sorted_by(name: str) -> tuple[str, str]:
+    return name.lstrip("-@_").lower(), name
+
+
 def _from_root(name: str) -> Callable[[], str]:
     """Returns a function that makes a page from a file in the root of the repository."""
     return lambda: _FROM_ROOT.sub(r"](\1)", (ROOT / name).read_text("utf-8"))
@@ -151,6 +201,7 @@ def _from_root(name: str) -> Callable[[], str]:
 
 # The functions that make the pages, by name.
 PAGES: Mapping[str, Callable[[], str]] = {
+    "index_of_names.md": index_page,
     "passes.md": passes_page,
     **{f"passes/{group}.md": _group_page(group) for group in _GROUPS},
     "reference.md": reference_page,

@@ -14,7 +14,7 @@ import click
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from docs.make_man_page import examples_of, options_of, usage_of, verbs_of
+from docs.make_man_page import EXIT_STATUS, EXIT_STATUS_NOTE, examples_of, options_of, usage_of, verbs_of
 from tfconvert.cli.help_page import SECTIONS, Flag
 from tfconvert.cli.main import main
 
@@ -25,18 +25,22 @@ _HEAD = """# Command line
 What `tfconvert --help-all` and `tfconvert VERB --help` print. [Settings](settings.md) has the same settings with their
 names in Python and in files.
 
-The exit status is 0 if the file was written, 1 if the model could not be converted, 2 if the command line was wrong,
-and 3 after an internal error, which is reported in one line (`--debug` shows its traceback). Each error has a code,
-which `tfconvert explain CODE` and [error codes](errors.md) explain. tfconvert never overwrites a file that it reads,
-and writes each file whole or not at all. Output has no colours if `NO_COLOR` is set or `TERM` is `dumb`. `tfconvert
-completion bash` (or `zsh`, `fish`) prints a script that completes commands, options and files; `docs/tfconvert.1` is
-the manual page.
+Each error has a code, which `tfconvert explain CODE` and [error codes](errors.md) explain. tfconvert never overwrites a
+file that it reads, and writes each file whole or not at all. Output has no colours if `NO_COLOR` is set or `TERM` is
+`dumb`. `tfconvert completion bash` (or `zsh`, `fish`) prints a script that completes commands, options and files;
+`docs/tfconvert.1` is the manual page.
+
+## Exit status
+
+| status | meaning |
+|---|---|
 """
 
 
 def page() -> str:
     """Returns the page's text."""
-    parts = [_HEAD, *_command("tfconvert", main, "## ")]
+    statuses = "".join(f"| {status} | {_escaped(meaning)} |\n" for status, meaning in EXIT_STATUS)
+    parts = [f"{_HEAD}{statuses}\n{EXIT_STATUS_NOTE}\n", *_command("tfconvert", main, "## ")]
     for name, verb in verbs_of(main, ""):
         parts += _command(f"tfconvert {name}", verb, "## ")
     return "\n".join(parts)

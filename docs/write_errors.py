@@ -48,8 +48,8 @@ Everything that `tfconvert` reports has a stable code: `[unsupported-op]` in the
 JSON, `Diagnostic.code` in Python. `tfconvert explain CODE` prints a section of this page.
 [errors_compared.md](errors_compared.md) compares the messages with those of the official converter.
 
-A failed command exits with status 1 if the model couldn't be converted, 2 if the command line was invalid, and 3 on an
-`internal-error`, which is a bug in tfconvert; `--debug` prints its traceback. In Python a failed conversion raises
+The [exit status](command_line.md#exit-status) says whether to correct the command line or the model. An
+`internal-error` is a bug in tfconvert; `--debug` prints its traceback. In Python a failed conversion raises
 `tfconvert.ConversionError`, which has all diagnostics. Any other exception is a bug in tfconvert.
 
 Each error about an op gives its types, its attributes, and the source line that created it, if the model records source

@@ -96,7 +96,8 @@ class Model:
         Args:
             other: The model that it was converted from, or any that `convert` accepts; or another converted model, or
                 the path of a `.tflite` file.
-            data: The inputs, in any form that samples have; by default a few random ones.
+            data: The inputs, in any form that samples have; by default a few random ones. A model that was not
+                converted runs on the first 32 samples of each signature, because the reference is slow.
             layers: Whether to compare layer by layer, too: where accuracy was lost, and what to do.
 
         Returns:

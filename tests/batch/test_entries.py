@@ -146,7 +146,7 @@ def test_other_keys_have_defaults_and_paths_beside_the_file(tmp_path: Path) -> N
         ("models: [{model: y, settings: {quantise: dynamic}}]", r"model 1 \(y\): the setting 'quantise' is not known"),
         ("settings: {quantise: 1}\nmodels: [x]", "models.yaml: the setting 'quantise' is not known"),
         ("models: [x, {model: y, quantize: int8}]", "put 'quantize' into 'settings'"),
-        ("x", "is not a mapping"),
+        ("x", "lists no models"),
         ("{modles: [], models: []}", "'modles' is not known"),
         ("!!python/object/apply:os.system [ls]", "could not determine a constructor"),
     ],

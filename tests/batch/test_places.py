@@ -81,7 +81,7 @@ def never(seconds: float) -> None:
 def test_wrong_models_are_not_tried_again(tmp_path: Path) -> None:
     entry = Entry("none", str(tmp_path / "none"), str(tmp_path / "x.tflite"))
     with Pool() as pool:
-        assert perform(entry, Trial(TaskLimits()), pool, never).code == "not-a-saved-model"
+        assert perform(entry, Trial(TaskLimits()), pool, never).code == "model-not-found"
 
 
 def test_unknown_file_systems_are_told() -> None:

@@ -175,7 +175,7 @@ def test_failures_are_told(pool: Pool, tmp_path: Path) -> None:
     assert not outcome.is_lost
     assert outcome.problem is not None
     assert outcome.problem["errors"][0]["op"] == "tf.Nonsense"
-    assert pool.run(Task("/nowhere", output), LIMITS).code == "not-a-saved-model"
+    assert pool.run(Task("/nowhere", output), LIMITS).code == "model-not-found"
     assert pool.run(Task("/nowhere", output, {"batch": "x"}), LIMITS).code == "bad-config"
     assert not Path(output).exists()
 

@@ -107,9 +107,9 @@ def test_one_failure_does_not_keep_the_others(project: Path, jobs: str) -> None:
     tables = [f'[[models]]\nmodel = "{model}"\noutput = "new/{model}.tflite"\n' for model in ("nothing", "model")]
     (project / "models.toml").write_text("\n".join(tables), "utf-8")
     run = run_build(project, "models.toml", "-q", "-j", jobs)
-    assert run.returncode == 1
+    assert run.returncode == 2
     assert run.stderr.count("tfconvert: error") == 1
-    assert "not-a-saved-model" in run.stderr
+    assert "model-not-found" in run.stderr
     assert "models.toml:1: model 1 (nothing): " in run.stderr
     assert (project / "new" / "model.tflite").exists()
 

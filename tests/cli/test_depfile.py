@@ -115,7 +115,7 @@ def test_labels_samples_and_ranges_are_dependencies(model: Path, root: Path, tmp
 def test_what_has_no_name_has_no_dependencies(model: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tfconvert", str(model), "-o", "-", "--depfile", str(tmp_path / "d")]
     done = subprocess.run(command, check=False, capture_output=True, timeout=60)
-    assert (done.returncode, done.stdout) == (1, b"")
+    assert (done.returncode, done.stdout) == (2, b"")
     assert b"--depfile names the output" in done.stderr
 
 

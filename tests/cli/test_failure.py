@@ -137,8 +137,8 @@ def test_a_stage_before_the_passes_is_named(
 
 def test_a_failure_names_its_code_in_the_last_line(tmp_path: Path) -> None:
     result = _convert(tmp_path / "nothing", tmp_path)
-    assert result.exit_code == 1
-    assert result.stderr.splitlines()[-1] == "tfconvert explain not-a-saved-model tells more"
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == "tfconvert explain model-not-found tells more"
 
 
 @pytest.mark.parametrize("options", [[], ["--debug"]])

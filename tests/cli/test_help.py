@@ -51,7 +51,7 @@ def test_a_path_is_no_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
     (tmp_path / "convert").mkdir()
     assert "convert is not a SavedModel" in _output("convert", status=1)
-    assert "nothing doesn't exist" in _output("nothing", status=1)
+    assert "nothing doesn't exist" in _output("nothing", status=2)
 
 
 @pytest.mark.parametrize(

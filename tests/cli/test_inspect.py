@@ -219,8 +219,8 @@ def test_quantized_files_say_so(digits_model: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["none.tflite", "none", "none.mlir"])
 def test_what_is_not_there_is_an_error(tmp_path: Path, name: str) -> None:
-    result = inspect(tmp_path / name, "--json", status=1)
-    assert json.loads(result.stdout)["errors"][0]["code"] in {"model-not-found", "not-a-saved-model", "unreadable-file"}
+    result = inspect(tmp_path / name, "--json", status=2)
+    assert json.loads(result.stdout)["errors"][0]["code"] == "model-not-found"
 
 
 def test_damaged_files_are_an_error(digits_model: Path, tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_memory_is_a_formula_of_open_sizes_and_a_number_of_known_ones(tmp_path: 
 def test_memory_of_inputs_that_the_model_does_not_have(tmp_path: Path, shape: str) -> None:
     path = tmp_path / "dense.mlir"
     path.write_text(DENSE)
-    assert "[wrong-option]" in inspect(path, "--memory", shape, status=1).output
+    assert "[wrong-option]" in inspect(path, "--memory", shape, status=2).output
 
 
 @pytest.mark.parametrize("extension", ["pb", "tflite", "mlir"])

@@ -228,9 +228,8 @@ def test_text_options_need_text(digits_model: Path) -> None:
 
 
 def test_mistakes_in_the_text_have_status_1(tmp_path: Path) -> None:
-    for name, content in (("a.mlir", b"module {"), ("b.mlir", b"\xff\xfe"), ("c.mlir", None)):
-        if content is not None:
-            (tmp_path / name).write_bytes(content)
+    for name, content in (("a.mlir", b"module {"), ("b.mlir", b"\xff\xfe")):
+        (tmp_path / name).write_bytes(content)
         result = opt(tmp_path / name)
         assert result.exit_code == 1
         assert name in result.stderr
@@ -264,7 +263,7 @@ def test_the_converted_file_can_be_looked_at(digits_model: Path, tmp_path: Path)
     assert shown.exit_code == 0, shown.stderr
     assert '"tfl.conv_2d"' in shown.stdout
     assert opt("-", text=shown.stdout).stdout == shown.stdout
-    assert opt(converted, "--signature", "x").exit_code == 1
+    assert opt(converted, "--signature", "x").exit_code == 2
 
 
 def test_text_is_converted(digits_model: Path, tmp_path: Path) -> None:
@@ -302,6 +301,13 @@ def test_a_model_may_have_a_verbs_name(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "not-a-saved-model" in done.stderr
+
+
+def test_a_closed_standard_output_is_an_error(digits_model: Path) -> None:
+    command = f"{sys.executable} -m tfconvert opt {digits_model} >&-"
+    done = subprocess.run(["bash", "-c", command], check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "standard output is closed [output-not-writable]" in done.stderr
 
 
 def test_a_closed_pipe_is_not_a_traceback(digits_model: Path) -> None:

@@ -134,8 +134,8 @@ def test_the_command_quantizes(digits_model: Path, tmp_path: Path) -> None:
     [
         (["--quantize", "int7"], 2, "'int7' is not one of"),
         (["--weights", "4"], 2, "--quantize MODE"),
-        (["--quantize", "dynamic", "--samples", "a.npz"], 1, "takes no samples"),
-        (["--quantize", "float16", "--weights", "4"], 1, "wrong-option"),
+        (["--quantize", "dynamic", "--samples", "a.npz"], 2, "takes no samples"),
+        (["--quantize", "float16", "--weights", "4"], 2, "wrong-option"),
     ],
 )
 def test_mistakes_are_reported(

@@ -44,7 +44,7 @@ def test_tokens_are_kept(place: Path) -> None:
     (listed,) = json.loads(run("token", "list", "--json", "--data", str(place)).stdout)["tokens"]
     assert (listed["name"], listed["per_minute"], listed["revoked"]) == ("ci", 9, None)
     again = run("token", "create", "ci")
-    assert again.exit_code == 1
+    assert again.exit_code == 2
     assert "there is a token 'ci' already" in again.stderr
     assert run("token", "revoke", "ci").exit_code == 0
     assert "revoked" in run("token", "list").stdout
@@ -53,14 +53,15 @@ def test_tokens_are_kept(place: Path) -> None:
 
 def test_settings_that_are_none_are_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong.toml").write_text("porrt = 1\n")
-    for arguments, code in (
-        (("--config", str(tmp_path / "wrong.toml")), "bad-config"),
-        (("--database", "mysql://x"), "bad-config"),
-        (("--host", "no.such.host.invalid", "--admin-token", str(tmp_path / "t")), "address-in-use"),
-        (("--data", str(tmp_path / "wrong.toml" / "x")), "storage-failed"),
+    for arguments, code, status in (
+        (("--config", str(tmp_path / "wrong.toml")), "bad-config", 2),
+        (("--config", str(tmp_path / "missing.toml")), "bad-config", 2),
+        (("--database", "mysql://x"), "bad-config", 2),
+        (("--host", "no.such.host.invalid", "--admin-token", str(tmp_path / "t")), "address-in-use", 1),
+        (("--data", str(tmp_path / "wrong.toml" / "x")), "storage-failed", 1),
     ):
         done = run(*arguments)
-        assert (done.exit_code, f"[{code}]" in done.stderr) == (1, True), done.output
+        assert (done.exit_code, f"[{code}]" in done.stderr) == (status, True), done.output
     assert run("--port", "65536").exit_code == 2
 
 

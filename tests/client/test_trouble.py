@@ -101,13 +101,31 @@ def test_patience_ends(pauses: list[float], model: Path) -> None:
     assert caught.value.advice == ("do it",)
     assert pauses == []
 
+    requests = []
+
     def away(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        if len(requests) == 1:
+            return _problem(503, "stopping")
         raise httpx.ConnectTimeout("")
 
     with pytest.raises(ConversionError, match=r"http://service/below can't be reached: ConnectTimeout") as caught:
         _client(away, attempts=4).submit(model)
     assert caught.value.code == "server-unreachable"
-    assert pauses == [0.5, 1, 2]
+    assert pauses == [2, 0.5, 1, 2]
+
+
+@pytest.mark.parametrize("problem", [httpx.ConnectError("Connection refused"), httpx.ConnectTimeout("timed out")])
+def test_a_server_that_never_answered_is_not_waited_for(
+    pauses: list[float], model: Path, problem: httpx.TransportError
+) -> None:
+    def absent(request: httpx.Request) -> httpx.Response:
+        raise problem
+
+    with pytest.raises(ConversionError, match=f"http://service/below can't be reached: {problem}") as caught:
+        _client(absent).submit(model)
+    assert caught.value.code == "server-unreachable"
+    assert pauses == []
 
 
 def test_the_form_is_one(model: Path, tmp_path: Path) -> None:

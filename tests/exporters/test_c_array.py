@@ -123,7 +123,7 @@ def test_an_invalid_c_name_is_rejected(tmp_path: Path, name: str) -> None:
 def test_an_array_name_is_for_arrays(digits_model: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tfconvert", str(digits_model), "-o", str(tmp_path / "a.tflite")]
     run = subprocess.run([*command, "--array-name", "a"], check=False, capture_output=True, text=True, timeout=60)
-    assert run.returncode == 1
+    assert run.returncode == 2
     assert "--array-name is for C arrays" in run.stderr
 
 

@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
     @property
     def is_diagnosed(self) -> bool:
         """Whether it ended in an error that was told as one: no traceback, no signal, no failure of our own."""
-        return self.status == 1 and "Traceback" not in self.stderr and bool(self.stderr.strip())
+        return self.status in (1, 2) and "Traceback" not in self.stderr and bool(self.stderr.strip())
 
 
 def run_bounded(

@@ -51,7 +51,7 @@ def test_what_is_damaged_stays_damaged(tmp_path: Path, digits_model: Path) -> No
 
 def test_what_is_nothing_known_keeps_its_error(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
-    for path, code in ((tmp_path / "notes.txt", "unknown-format"), (tmp_path / "nothing", "not-a-saved-model")):
+    for path, code in ((tmp_path / "notes.txt", "unknown-format"), (tmp_path / "nothing", "model-not-found")):
         with pytest.raises(ConversionError) as caught:
             tfconvert.convert(path)
         assert caught.value.code == code

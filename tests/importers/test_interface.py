@@ -205,7 +205,8 @@ def test_names_of_a_graph(tf: ModuleType, tmp_path: Path) -> None:
     ("rename", "message"),
     [
         ({"beta": "x"}, "no input or output beta"),
-        ({"zeta": "mid"}, "two tensors mid"),
+        ({"zeta": "mid"}, "two tensors would have the name mid"),
+        ({"zeta": "output_0"}, "two tensors would have the name output_0"),
         ({"zeta": "a,b"}, "can't be a name"),
         ({"zeta": ""}, "can't be a name"),
     ],

@@ -191,7 +191,7 @@ def test_files_without_a_model_are_reported(keras: ModuleType, tmp_path: Path) -
             assert _error(tmp_path / f"{number}.{ending}").code == "not-a-keras-model"
     (tmp_path / "text.hdf5").write_bytes(b"damaged")
     assert _error(tmp_path / "text.hdf5").code == "not-a-keras-model"
-    assert _error(tmp_path / "missing.keras").code == "unreadable-file"
+    assert _error(tmp_path / "missing.keras").code == "model-not-found"
 
 
 @pytest.mark.parametrize(

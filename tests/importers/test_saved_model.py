@@ -175,7 +175,7 @@ def _no_children(graph: pb.MetaGraphDef) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "no folder": (shutil.rmtree, "not-a-saved-model"),
+    "no folder": (shutil.rmtree, "model-not-found"),
     "no graph": (lambda folder: (folder / "saved_model.pb").unlink(), "not-a-saved-model"),
     "truncated graph": (lambda folder: _truncate(folder / "saved_model.pb"), "damaged-saved-model"),
     "empty graph": (lambda folder: (folder / "saved_model.pb").write_bytes(b""), "damaged-saved-model"),

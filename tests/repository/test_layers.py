@@ -46,7 +46,7 @@ SUBPACKAGES = {
     ),
     "tfconvert.converter.targets": (("output_form", "target"), ("litert", "stablehlo"), ("iree",)),
     "tfconvert.importers": (
-        ("containment", "pinned_shapes", "temporary_model"),
+        ("containment", "pinned_shapes", "renaming", "temporary_model"),
         ("foreign_files", "jax_functions"),
         ("checkpoint", "mlir", "tflite"),
         ("stablehlo",),
@@ -81,6 +81,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.cli.convert_job",
     "tfconvert.cli.completion",
     "tfconvert.cli.inspect",
+    "tfconvert.cli.keras_files",
     "tfconvert.cli.explain",
     "tfconvert.cli.failure",
     "tfconvert.cli.main",

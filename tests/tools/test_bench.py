@@ -83,4 +83,4 @@ def test_the_official_converters_file_is_measured(tf: ModuleType, digits_model: 
 def test_invalid_files_are_rejected(tmp_path: Path) -> None:
     assert _bench(tmp_path / "none.tflite").exit_code == 2
     (tmp_path / "text.tflite").write_text("hello" * 100)
-    assert _bench(tmp_path / "text.tflite").exit_code == 2
+    assert _bench(tmp_path / "text.tflite").exit_code == 1

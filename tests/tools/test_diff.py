@@ -92,7 +92,7 @@ def test_what_is_no_tflite_file_is_named(command: str, right: Path, digits_model
         (tmp_path / "model.onnx", "is an ONNX model"),
         (tmp_path / "empty.tflite", "is empty"),
         (tmp_path / "notes.txt", "is not a .tflite file"),
-        (digits_model, "is not a .tflite file"),
+        (digits_model, "is a directory, not a .tflite file"),
     ):
         run = CliRunner().invoke(main, [command, str(path), *more])
         assert run.exit_code

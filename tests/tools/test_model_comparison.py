@@ -35,6 +35,8 @@ def test_a_model_agrees_with_its_source(digits_model: Path, pair: Any, pixels: n
     assert output.agreement == 1
     assert found.advice == ()
     assert found.fidelity.samples == 32, "the reference is slow"
+    assert "the first 32 samples were compared, not the others" in str(found)
+    assert "not the others" not in str(pair[0].compare(digits_model, pixels[:32]))
     assert f"{digits_model} ({size_text(pair[0].size)}) compared with {digits_model} on 32 samples:" in str(found)
 
 

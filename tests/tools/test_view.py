@@ -130,7 +130,7 @@ def test_the_settings_of_the_conversion_count(failing: Path) -> None:
 def test_errors_before_there_is_a_graph_have_a_page_without_one(tmp_path: Path) -> None:
     shown = view(tmp_path / "nothing")
     assert (shown.kind, shown.graphs) == ("failed", None)
-    assert shown.report["failure"]["errors"][0]["code"] == "not-a-saved-model"
+    assert shown.report["failure"]["errors"][0]["code"] == "model-not-found"
     with pytest.raises(ConversionError) as caught:
         view(tmp_path / "nothing.tflite")
     assert caught.value.code == "model-not-found"
@@ -223,7 +223,7 @@ def test_the_command_shows_failures_and_says_them(failing: Path, tmp_path: Path)
     assert "tf.Lgamma" in done.stderr
     assert _page(page)["kind"] == "failed"
     missing = run("view", tmp_path / "nothing", "-o", tmp_path / "none.html", "--no-open")
-    assert missing.returncode == 1
+    assert missing.returncode == 2
     assert "doesn't exist" in missing.stderr
     assert not (tmp_path / "none.html").exists()
 

@@ -13,6 +13,7 @@ from tfconvert.batch import places
 from tfconvert.batch.models_file import EXTRAS, TEMPLATES
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import is_folder
 from tfconvert.settings.data import from_data
 
 FIELDS = ("name", "parent", "number")
@@ -104,7 +105,7 @@ def _directory(template: str) -> str:
 
 def _in_folder(template: str, settings: Mapping[str, Any]) -> str:
     """Returns a template for files: a directory gets the models' names and the target's extension."""
-    if template and not template.endswith("/") and (places.is_url(template) or not Path(template).is_dir()):
+    if template and not template.endswith("/") and (places.is_url(template) or not is_folder(template)):
         return template
     separator = "/" if template and not template.endswith("/") else ""
     return f"{template}{separator}{{name}}{form_of('', settings).ending}"

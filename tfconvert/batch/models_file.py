@@ -15,6 +15,7 @@ from typing import Any
 
 from tfconvert.batch import places
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import read_file
 from tfconvert.settings.data import NESTED, SETTINGS, check_data
 from tfconvert.settings.setting import Schema, Setting, is_valid, settings_of
 
@@ -51,6 +52,9 @@ _DEFAULTS = {name: schema for name, schema in _ENTRY.items() if name not in ("mo
 # The header of an entry in TOML, whose parser returns no lines.
 _HEADER = re.compile(r"\s*\[\[\s*models\s*\]\]")
 
+# The maximum size of a file that lists models, in bytes.
+_LARGEST = 64 << 20
+
 _HINT = "begin each with [[models]] in TOML, with `- model: PATH` below `models:` in YAML"
 
 
@@ -73,8 +77,7 @@ def read_models(path: str, directory: str | None = None) -> list[dict[str, Any]]
     check_data(with_lists(defaults.get("settings") or {}), path)
     listed = content.get("models") if content else None
     if not isinstance(listed, list) or not listed:
-        hint = "begin each with [[models]] in TOML, or with `- model: PATH` below `models:` in YAML"
-        raise _wrong(f"{path} lists no models", hint)
+        raise _wrong(f"{path} lists no models", _HINT)
     start = os.fspath(Path(path).parent) if directory is None else directory
     inside = {"directory": os.fspath(Path(path).parent.absolute())} if directory is None else {}
     found = []
@@ -147,7 +150,7 @@ def _parsed(path: str) -> tuple[Any, Sequence[int]]:
     except (ValueError, RecursionError) as problem:
         raise _wrong(f"{path}: {problem}") from None
     if content is not None and not isinstance(content, dict | list):
-        raise _wrong(f"{path} is not a mapping")
+        raise _wrong(f"{path} lists no models", _HINT)
     return content, lines
 
 
@@ -189,10 +192,11 @@ def _yaml(path: str, text: str) -> tuple[Any, Sequence[int]]:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else str(problem)
-        raise _wrong(f"can't read {path}: {reason}") from None
+        return read_file(path, _LARGEST).decode()
+    except OSError as problem:
+        raise _wrong(f"can't read {path}: {problem.strerror}") from problem
+    except UnicodeDecodeError as problem:
+        raise _wrong(f"{path} is not text in UTF-8", "give the file that lists the models, not a model") from problem
 
 
 def _wrong(message: str, hint: str = "") -> ConversionError:

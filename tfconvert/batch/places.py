@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import is_file, is_folder
 
 # At least two letters: `C://` is a drive.
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
@@ -50,7 +51,7 @@ def exists(place: str) -> bool:
         ConversionError: It can't be reached (`unreachable-place`), or fsspec is missing (`fsspec-missing`).
     """
     if not is_url(place):
-        return Path(place).exists()
+        return is_file(place) or is_folder(place)
     system, path = system_of(place)
     try:
         return bool(system.exists(path))

@@ -11,8 +11,10 @@ from tfconvert.batch.cache_key import cache_key, is_run
 from tfconvert.batch.entries import Entry
 from tfconvert.batch.task import Outcome
 from tfconvert.converter.targets.output_form import form_of
+from tfconvert.exporters.output_file import check_directory
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import is_missing, read_file
 
 
 class State:
@@ -22,16 +24,20 @@ class State:
         path: The file, which need not exist.
 
     Raises:
-        ConversionError: It can't be read, or is not such a file (`bad-config`).
+        ConversionError: It can't be read, or is not such a file (`bad-config`), or its directory doesn't exist
+            (`output-not-writable`).
     """
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
         self._done: dict[str, Outcome] = {}
         try:
-            lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True) if self._path.exists() else []
-        except (OSError, UnicodeDecodeError) as problem:
-            raise error("bad-config", f"can't read the state {path}: {problem}") from None
+            lines = [] if is_missing(path) else read_file(path).decode().splitlines(keepends=True)
+        except OSError as problem:
+            raise error("bad-config", f"can't read the state {path}: {problem.strerror}") from problem
+        except UnicodeDecodeError as problem:
+            raise _not_a_state(path) from problem
+        check_directory(path)
         for number, line in enumerate(lines, start=1):
             if not line.endswith("\n"):
                 break  # The last run was killed while it wrote the line.
@@ -81,12 +87,13 @@ class State:
             self._done[row["key"]] = Outcome(None, row["summary"], float(row["seconds"]), int(row["peak"]))
         except (ValueError, KeyError, TypeError):
             if number == 1:
-                raise error(
-                    "bad-config",
-                    f"{self._path} is not the state of a batch",
-                    hint="name another file with --state, or delete this one",
-                ) from None
+                raise _not_a_state(str(self._path)) from None
             # A run was killed while it wrote the line: the model is converted again.
+
+
+def _not_a_state(path: str) -> ConversionError:
+    hint = "name another file with --state, or delete this one"
+    return error("bad-config", f"{path} is not the state of a batch", hint=hint)
 
 
 def fingerprint(entry: Entry) -> str:

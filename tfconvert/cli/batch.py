@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfconvert.cli.batch_summary import AS_JSON, CACHE_DIR, JOBS, Results, count_failed, print_summary, progress_bar
+from tfconvert.cli.batch_summary import AS_JSON, CACHE_DIR, JOBS, Results, print_summary, progress_bar, summary_status
+from tfconvert.cli.failure import status_of
 from tfconvert.cli.options import CONTEXT, Syntax, show
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
@@ -77,13 +78,7 @@ def _merged(given: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-@click.command(
-    "batch",
-    short_help="Convert many models in parallel, each within limits.",
-    context_settings=CONTEXT,
-    epilog=_EXAMPLES,
-    no_args_is_help=True,
-)
+@click.command("batch", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("models", nargs=-1, metavar="[MODEL]...")
 @click.option("--list", "lists", metavar="FILE", multiple=True, help="A file with a model on each line; repeatable.")
 @click.option(
@@ -165,7 +160,8 @@ def batch(
     MODEL is a model that tfconvert accepts, a pattern (models/*), or a URL that fsspec supports (s3://, gs://). A model
     that fails doesn't affect the others.
 
-    Exit status: 0 if all results were written, 1 if a conversion failed, 2 if the command line or a manifest is wrong.
+    Exit status: 0 if all results were written, 1 if a conversion failed, 2 if the command line or a manifest is wrong,
+    or a model can't be opened.
     """
     from tfconvert.batch import entries as listing
     from tfconvert.batch.models_file import read_list, read_models, with_lists
@@ -188,13 +184,13 @@ def batch(
         results = list(_run(entries, known, engine, address, quiet=quiet, **rest))
     except ConversionError as problem:
         show(problem.diagnostics)
-        sys.exit(2)
+        sys.exit(status_of(problem.code))
     order = {entry.name: index for index, entry in enumerate(entries)}
     results.sort(key=lambda result: order[result[0].name])
     print_summary(results, as_json=as_json, quiet=quiet, stream=sys.stdout)
     if not as_json:
         _print_failed(results)
-    sys.exit(int(count_failed(results) > 0))
+    sys.exit(summary_status(results))
 
 
 def _print_failed(results: Results) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from tfconvert.cli.failure import status_of
 from tfconvert.cli.json_output import to_json
 from tfconvert.cli.options import json_option
 from tfconvert.cli.streams import can_redraw, say
@@ -47,9 +48,9 @@ def progress_bar(length: int, *, is_hidden: bool) -> Any:
     )
 
 
-def count_failed(results: Results) -> int:
-    """Returns the number of failed conversions."""
-    return sum(outcome.problem is not None for _, outcome, _ in results)
+def summary_status(results: Results) -> int:
+    """Returns the exit status: 0 if all were converted, else the highest of those that failed."""
+    return max((status_of(outcome.code) for _, outcome, _ in results if outcome.problem is not None), default=0)
 
 
 def print_summary(results: Results, *, as_json: bool, quiet: bool, stream: TextIO | None) -> None:
@@ -61,7 +62,7 @@ def print_summary(results: Results, *, as_json: bool, quiet: bool, stream: TextI
         quiet: Whether to print nothing.
         stream: The output.
     """
-    failed = count_failed(results)
+    failed = sum(outcome.problem is not None for _, outcome, _ in results)
     if as_json:
         say(to_json({"models": [_row(*result) for result in results], "failed": failed}), stream)
     elif not quiet:

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from tfconvert.cli.failure import status_of
 from tfconvert.cli.options import CONTEXT, SHAPE, json_option, show
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -18,13 +19,7 @@ Examples:
 """
 
 
-@click.command(
-    "bench",
-    short_help="Measure a .tflite FILE in LiteRT, as a whole and by operator.",
-    context_settings=CONTEXT,
-    epilog=_EXAMPLES,
-    no_args_is_help=True,
-)
+@click.command("bench", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("file", metavar="FILE")
 @click.option(
     "--runs",
@@ -60,7 +55,8 @@ def bench(
     a model of this operator alone, on the values that it gets in the file: calls cost a few microseconds each, and a
     delegate that takes several operators at once gains nothing, so the sum is not the time of the whole.
 
-    Exit status: 0 if it was measured, 1 if LiteRT can't run the file, 2 if the command line is wrong.
+    Exit status: 0 if it was measured, 1 if the file is damaged or LiteRT can't run it, 2 if the command line is wrong
+    or FILE can't be opened.
     """
     from tfconvert.tools.bench import measure
 
@@ -68,7 +64,7 @@ def bench(
         found = measure(file, runs=runs, threads=threads, shapes=dict(shapes), by_operator=not whole)
     except ConversionError as problem:
         show(problem.diagnostics)
-        sys.exit(1 if problem.code in ("runtime-error", "litert-timeout", "litert-missing") else 2)
+        sys.exit(status_of(problem.code))
     if as_json:
         import json
 

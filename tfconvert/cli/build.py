@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from tfconvert.cli.batch_summary import AS_JSON, CACHE_DIR, JOBS, count_failed, print_summary, progress_bar
-from tfconvert.cli.failure import show_failure
+from tfconvert.cli.batch_summary import AS_JSON, CACHE_DIR, JOBS, print_summary, progress_bar, summary_status
+from tfconvert.cli.failure import show_failure, status_of
 from tfconvert.cli.options import CONTEXT, show
 from tfconvert.cli.output_options import to_output, to_server
 from tfconvert.cli.progress import Progress, with_progress
@@ -77,7 +77,8 @@ def build(config: str, jobs: int | None, cache_dir: str | None, as_json: bool, q
     FILE is TOML, YAML or JSON, by its extension; tfconvert batch reads the same files. A model that fails doesn't
     affect the others.
 
-    Exit status: 0 if all files were written, 1 if a conversion failed, 2 if FILE is wrong.
+    Exit status: 0 if all files were written, 1 if a conversion failed, 2 if FILE is wrong or names
+    a model that can't be opened.
     """
     from tfconvert.batch.models_file import read_models
 
@@ -95,11 +96,11 @@ def build(config: str, jobs: int | None, cache_dir: str | None, as_json: bool, q
                 results.append((entry, done.outcome, False))
     except ConversionError as problem:
         show(problem.diagnostics)
-        sys.exit(2)
+        sys.exit(status_of(problem.code))
     order = {entry.name: index for index, entry in enumerate(entries)}
     results.sort(key=lambda result: order[result[0].name])
     print_summary(results, as_json=as_json, quiet=quiet, stream=stream)
-    sys.exit(int(count_failed(results) > 0))
+    sys.exit(summary_status(results))
 
 
 def _entries(models: Sequence[dict[str, Any]], cache_dir: str | None) -> list[Entry]:

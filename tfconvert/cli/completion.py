@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tfconvert.cli.help_page import COMMANDS
 from tfconvert.cli.options import CONTEXT
 
 if TYPE_CHECKING:
@@ -34,13 +35,7 @@ Examples:
 """
 
 
-@click.command(
-    "completion",
-    short_help="Print a shell's completion script, or install it.",
-    context_settings=CONTEXT,
-    epilog=_EXAMPLES,
-    no_args_is_help=True,
-)
+@click.command("completion", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.option("--install", is_flag=True, help="bash, fish: write it to where the shell looks for it instead.")
 def completion(shell: str, install: bool) -> None:
@@ -78,13 +73,8 @@ def complete_model(context: click.Context, parameter: click.Parameter, incomplet
     """Completes the first argument: a command, or the path of a model."""
     from click.shell_completion import CompletionItem
 
-    command = context.command
-    commands = command.commands if isinstance(command, click.Group) else {}
-    found = [
-        CompletionItem(name, help=each.get_short_help_str())
-        for name, each in commands.items()
-        if name.startswith(incomplete)
-    ]
+    commands = COMMANDS if isinstance(context.command, click.Group) else {}
+    found = [CompletionItem(name, help=text) for name, text in commands.items() if name.startswith(incomplete)]
     if not found:
         return [CompletionItem(incomplete, type="file")]
     # A shell completes files itself only where there is nothing else.

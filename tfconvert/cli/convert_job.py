@@ -15,6 +15,7 @@ from tfconvert.cli.output_options import Output
 from tfconvert.cli.streams import say
 from tfconvert.exporters.output_file import (
     Parts,
+    check_directory,
     descriptor_of,
     is_c_source,
     only_part,
@@ -172,6 +173,9 @@ class ConvertCommand(NamedTuple):
         files = [self.output.file] if array is None else list(array.files)
         for file in (*files, *([self.output.depfile] if self.output.depfile is not None else [])):
             self.source.check_output(file, self.inputs)
+        for place in (self.output.file, self.output.depfile, self.output.page, self.output.explorer):
+            if place is not None and descriptor_of(place) is None:
+                check_directory(place)
 
 
 def _is_terminal(descriptor: int) -> bool:

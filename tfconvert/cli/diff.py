@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from tfconvert.cli.failure import FAILED, WRONG
 from tfconvert.cli.options import CONTEXT, json_option, show
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -36,7 +37,8 @@ def diff(first: str, second: str, data: tuple[str, ...], latency: bool, as_json:
     Compared are operators and their attributes, signatures, versions and metadata; constants, by name or else by
     order, integers as the numbers that they stand for; and what both compute in LiteRT on the same inputs.
 
-    Exit status: 0 if they are the same, 1 if they differ, 2 if one can't be read or the command line is wrong.
+    Exit status: 0 if they are the same, 1 if they differ, 2 if one can't be opened or is damaged, or the command line
+    is wrong.
     """
     from tfconvert.tools import diff as job
 
@@ -44,11 +46,11 @@ def diff(first: str, second: str, data: tuple[str, ...], latency: bool, as_json:
         found = job.diff(first, second, list(data) or None, latency=latency)
     except ConversionError as problem:
         show(problem.diagnostics)
-        sys.exit(2)
+        sys.exit(WRONG)
     if as_json:
         import json
 
         click.echo(json.dumps({"files": [first, second], **found.to_dict()}, indent=2))
     else:
         click.echo(found.to_text())
-    sys.exit(0 if found.is_same else 1)
+    sys.exit(0 if found.is_same else FAILED)

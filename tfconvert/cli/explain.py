@@ -50,9 +50,7 @@ Examples:
 """
 
 
-@click.command(
-    "explain", short_help="Explain the CODE of an error, or list all codes.", context_settings=CONTEXT, epilog=_EXAMPLES
-)
+@click.command("explain", context_settings=CONTEXT, epilog=_EXAMPLES)
 @click.argument("code", required=False)
 def explain(code: str | None) -> None:
     """Explain the CODE of an error: its meaning, its cause and what to do.

@@ -13,14 +13,40 @@ from tfconvert.cli.streams import is_full, say, silence
 from tfconvert.converter.process.guard import exhausted
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable
 
+FAILED = 1
+"""Exit status if a model can't be converted or read, or the answer is no, as for files that differ."""
+
+WRONG = 2
+"""Exit status if the command line is wrong, or a file that it names doesn't exist or can't be opened."""
+
 BUG = 3
 """Exit status after an internal error."""
 
 INTERRUPTED = 130
 """Exit status after an interrupt from the keyboard."""
 
+# The codes of errors that the user corrects in the command line, or in a file of settings.
+_OF_THE_COMMAND_LINE = frozenset(
+    {
+        "bad-config",
+        "malformed-pipeline",
+        "model-not-found",
+        "unknown-option",
+        "unknown-pass",
+        "unknown-pipeline",
+        "unreadable-file",
+        "wrong-option",
+        "yaml-missing",
+    }
+)
+
 DEBUG = "--debug"
 """The option that prints the traceback of an internal error; every command accepts it."""
+
+
+def status_of(code: str) -> int:
+    """Returns the exit status after a failure with a code, the same for every command."""
+    return WRONG if code in _OF_THE_COMMAND_LINE else FAILED
 
 
 def show_failure(problem: ConversionError) -> None:
@@ -58,7 +84,7 @@ class ErrorGuard:
         if not self._debug and isinstance(problem, Exception):
             if isinstance(problem, ConversionError):
                 show_failure(problem)
-                sys.exit(1)
+                sys.exit(status_of(problem.code))
             if is_full(problem):
                 silence(sys.stdout)
             show_failure(ConversionError([unexpected(problem)]))

@@ -20,6 +20,22 @@ Commands: {commands}
 `tfconvert -h` lists the usual options, `tfconvert --help-all` all, `tfconvert COMMAND -h` those of a command.
 """
 
+COMMANDS = {
+    "batch": "Convert many models in parallel, each within limits.",
+    "bench": "Measure a .tflite FILE in LiteRT, as a whole and by operator.",
+    "build": "Convert the models that FILE lists; tfconvert.toml by default.",
+    "completion": "Print a shell's completion script, or install it.",
+    "diff": "Compare the .tflite files A and B.",
+    "explain": "Explain the CODE of an error, or list all codes.",
+    "inspect": "Describe MODEL, whether it will convert, and the result.",
+    "ops": "List TensorFlow's ops with what becomes of each.",
+    "opt": "Print a model as MLIR, after the requested passes.",
+    "serve": "Run the conversion service: jobs over HTTP, and a page.",
+    "verify": "Compare a .tflite FILE with the model that it was made of.",
+    "view": "Show MODEL in the browser, or two models side by side.",
+}
+"""The other commands, with a line for the help, for which none of them is loaded."""
+
 SECTIONS = (
     "Output",
     "Inputs, outputs and shapes",
@@ -63,7 +79,8 @@ def format_help(command: click.Group, context: click.Context, *, shows_all: bool
     formatter = context.make_formatter()
     command.format_usage(context, formatter)
     command.format_help_text(context, formatter)
-    command.format_commands(context, formatter)
+    with formatter.section("Commands"):
+        formatter.write_dl(list(COMMANDS.items()))
     flags = [each for each in command.get_params(context) if isinstance(each, click.Option)]
     for section in SECTIONS:
         shown = [each for each in flags if _section(each) == section and (shows_all or _is_common(each))]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfconvert.cli.failure import JsonErrors
+from tfconvert.cli.failure import JsonErrors, status_of
 from tfconvert.cli.keras_files import imports_option
 from tfconvert.cli.options import CONTEXT, MEMORY, json_option, options_of, show, to_source, utf8
 from tfconvert.cli.standard_input import NAME, model_file
@@ -54,8 +54,8 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
     MODEL is anything that can be converted, a .tflite file, or - for a file on standard input. The command runs a
     conversion without reading and writing the weights, so the sizes and operators of the result are exact.
 
-    Exit status: 0 if the model will convert (or is a .tflite file), 1 if it won't or can't be read, 2 if the command
-    line is wrong.
+    Exit status: 0 if the model will convert (or is a .tflite file), 1 if it won't or is damaged, 2 if the command line
+    is wrong or MODEL can't be opened.
     """
     from tfconvert.cli.json_output import print_json
     from tfconvert.tools.inspection import inspect as look
@@ -73,7 +73,7 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
         if as_json:
             print_json(problem.to_dict())
         show(problem.diagnostics)
-        sys.exit(1)
+        sys.exit(status_of(problem.code))
     if as_json:
         print_json(found.to_dict())
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,6 +76,8 @@ def _import(path: str) -> None:
 @contextmanager
 def _hidden_log() -> Iterator[None]:
     """Hides what libraries write to the error stream's descriptor; what Python writes to `sys.stderr` is shown."""
+    import tempfile
+
     stream = sys.stderr
     try:
         is_own = stream is not None and stream.fileno() == 2

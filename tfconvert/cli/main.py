@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from tfconvert.cli.completion import complete_model
-from tfconvert.cli.failure import DEBUG, INTERRUPTED, ErrorGuard, JsonErrors, UsageErrors, show_failure
-from tfconvert.cli.help_page import SUMMARY, format_help
+from tfconvert.cli.failure import DEBUG, INTERRUPTED, ErrorGuard, JsonErrors, UsageErrors, show_failure, status_of
+from tfconvert.cli.help_page import COMMANDS, SUMMARY, format_help
 from tfconvert.cli.keras_files import imports_option, prepare_for_keras
 from tfconvert.cli.options import CONTEXT, STATS, flag, json_option, setting_options, show, to_settings
 from tfconvert.cli.output_options import (
@@ -34,6 +34,7 @@ from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.files import is_missing
 from tfconvert.settings.data import from_data
 from tfconvert.settings.options import Options
 from tfconvert.settings.verify_options import Runtime
@@ -71,31 +72,17 @@ A model whose name is a command's is passed with its directory: ./opt
 """
 
 
-# The command `bench` is the object of that name in the module of that name beside this one.
-_NAMES = (
-    "batch",
-    "bench",
-    "build",
-    "completion",
-    "diff",
-    "explain",
-    "inspect",
-    "ops",
-    "opt",
-    "serve",
-    "verify",
-    "view",
-)
-
-
 class Commands(MutableMapping[str, click.Command]):
-    """The commands of the group by name; each is loaded when it is called, or listed."""
+    """The commands of the group by name, each loaded when it is called.
+
+    The command `bench` is the object of that name in the module of that name beside this one.
+    """
 
     def __init__(self) -> None:
         self._loaded: dict[str, click.Command] = {}
 
     def __getitem__(self, name: str) -> click.Command:
-        if name not in self._loaded and name in _NAMES:
+        if name not in self._loaded and name in COMMANDS:
             found = getattr(import_module(f"{__package__}.{name}"), name)
             assert isinstance(found, click.Command)
             self._loaded[name] = found
@@ -108,10 +95,10 @@ class Commands(MutableMapping[str, click.Command]):
         raise TypeError("commands are not removed")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted({*_NAMES, *self._loaded}))
+        return iter(sorted({*COMMANDS, *self._loaded}))
 
     def __len__(self) -> int:
-        return len({*_NAMES, *self._loaded})
+        return len({*COMMANDS, *self._loaded})
 
 
 VERIFY = "--verify"
@@ -142,7 +129,7 @@ def _check_runtimes(args: Sequence[str]) -> None:
         UsageError: It is neither.
     """
     for option, word in pairwise(args):
-        if option == VERIFY and word.isalpha() and word not in get_args(Runtime) and not Path(word).exists():
+        if option == VERIFY and word.isalpha() and word not in get_args(Runtime) and is_missing(word):
             choices = ", ".join(get_args(Runtime))
             raise click.UsageError(f"{word!r} is neither a runtime for {VERIFY} ({choices}) nor a path")
 
@@ -189,7 +176,7 @@ class MainCommand(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses the main job's arguments; options may follow the model, or be those of `tflite_convert`."""
         if not args and not ctx.resilient_parsing:
-            click.echo(SUMMARY.format(commands=", ".join(_NAMES)), nl=False)
+            click.echo(SUMMARY.format(commands=", ".join(COMMANDS)), nl=False)
             ctx.exit(2)
         ctx.allow_interspersed_args = True
         if any(_LIKE_OFFICIAL.match(each) for each in args):
@@ -285,8 +272,8 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
 
     With -o - or -o /dev/stdout the report goes to the error stream.
 
-    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong, 3 after an
-    internal error.
+    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong or names an
+    input that can't be opened, 3 after an internal error.
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
@@ -302,7 +289,7 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
         prepare_for_keras(model, settings["imports"], shows_log=verbose)
     except ConversionError as problem:
         _print_error(problem, written, as_json)
-        sys.exit(2 if problem.code == "wrong-option" else 1)
+        sys.exit(status_of(problem.code))
     options = replace(with_progress(options, quiet=quiet), keep_graphs=written.needs_graphs)
     try:
         if settings["input_stats"]:
@@ -312,7 +299,7 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
             report = job._replace(imports=settings["imports"], began=click.get_current_context().obj).run()
     except ConversionError as problem:
         _print_error(problem, written, as_json)
-        sys.exit(1)
+        sys.exit(status_of(problem.code))
     # The report has it, too.
     is_seen = not quiet and not as_json and is_beside_errors(written.report_stream)
     if options.verify is not None and options.quantize is not None and not is_seen:
@@ -343,11 +330,11 @@ def _check_verb(model: str) -> None:
     Raises:
         UsageError: There is no such path, and its name is nearly a verb's.
     """
-    if not model.isalpha() or Path(model).exists():
+    if not model.isalpha() or not is_missing(model):
         return
     import difflib
 
-    near = difflib.get_close_matches(model.lower(), [*_NAMES, *_OWN_VERBS], 1, _LIKENESS)
+    near = difflib.get_close_matches(model.lower(), [*COMMANDS, *_OWN_VERBS], 1, _LIKENESS)
     if near:
         raise click.UsageError(f"{model!r} is neither a command nor a path. Did you mean {near[0]}?")
 

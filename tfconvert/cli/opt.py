@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.cli.completion import complete_passes
-from tfconvert.cli.failure import show_failure, tell_more
+from tfconvert.cli.failure import FAILED, show_failure, status_of, tell_more
 from tfconvert.cli.keras_files import imports_option
 from tfconvert.cli.options import CONTEXT, options_of, show, to_source, utf8
-from tfconvert.schema.diagnostics import ERROR, ConversionError
+from tfconvert.schema.diagnostics import ERROR, ConversionError, error
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
 from tfconvert.settings.targets import LiteRT
@@ -101,8 +101,8 @@ def opt(model: str | None, output_file: str | None, list_passes: bool, **setting
     artifact, a file of jax.export or a .tflite file. The output of --print-ir-... and --time-passes goes to the error
     stream.
 
-    Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong, 3 after an
-    internal error.
+    Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong or INPUT can't be opened, 3
+    after an internal error.
     """
     if list_passes:
         _list_passes()
@@ -111,11 +111,12 @@ def opt(model: str | None, output_file: str | None, list_passes: bool, **setting
         raise click.MissingParameter(param_hint="INPUT", param_type="argument")
     if output_file == "-":
         output_file = None
-    if settings["elide"] is None and output_file is None and sys.stdout.isatty():
-        settings["elide"] = _TERMINAL_ELISION
-    with _exiting(2):
+    with _exiting():
+        if output_file is None and sys.stdout is None:
+            raise error("output-not-writable", "standard output is closed", hint="name a file with -o")
+        if settings["elide"] is None and output_file is None and sys.stdout.isatty():
+            settings["elide"] = _TERMINAL_ELISION
         job = _job(model, settings)
-    with _exiting(1):
         outcome = job.run()
         if output_file is not None:
             job.save(outcome, output_file)
@@ -141,13 +142,13 @@ def _list_passes() -> None:
 
 
 @contextmanager
-def _exiting(status: int) -> Iterator[None]:
+def _exiting() -> Iterator[None]:
     """Ends the process with an exit status if the body fails."""
     try:
         yield
     except ConversionError as problem:
         show_failure(problem)
-        sys.exit(status)
+        sys.exit(status_of(problem.code))
 
 
 def _finish(outcome: Outcome, job: OptCommand) -> None:
@@ -156,4 +157,4 @@ def _finish(outcome: Outcome, job: OptCommand) -> None:
         click.echo(job.timing.table(), err=True)
     if outcome.failed:
         tell_more(next(each.code for each in outcome.diagnostics if each.severity == ERROR))
-        sys.exit(1)
+        sys.exit(FAILED)

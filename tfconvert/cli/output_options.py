@@ -13,6 +13,7 @@ import click
 from tfconvert.cli.options import adding, flag
 from tfconvert.exporters.output_file import descriptor_of
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.files import read_input
 
 STANDARD_OUTPUT = "/dev/stdout"
 """The file that `-` represents; systems without it have the same meaning."""
@@ -221,6 +222,6 @@ def to_server(values: Mapping[str, Any], output: Output) -> ServerAddress | None
 
 def _read(file: str) -> str:
     try:
-        return Path(file).read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise error("unreadable-file", f"can't read the token in {file}: {problem}") from None
+        return read_input(file).decode("ascii").strip()
+    except UnicodeDecodeError as problem:
+        raise error("unreadable-file", f"{file} holds no token", hint="a token is a line of ASCII text") from problem

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfconvert.cli.failure import show_failure
+from tfconvert.cli.failure import show_failure, status_of
 from tfconvert.cli.options import CONTEXT, adding, json_option
 from tfconvert.cli.streams import say
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -110,7 +110,7 @@ def serve(
 
     Every setting, also those without an option, can be in the file of --config or in a variable TFCONVERT_SERVICE_NAME.
 
-    Exit status: 0 if a signal stopped it, 1 if it can't start, 2 if the command line is wrong.
+    Exit status: 0 if a signal stopped it, 1 if it can't start, 2 if the command line or the configuration is wrong.
     """
     context.obj = (path, data, database)
     if context.invoked_subcommand is not None:
@@ -121,7 +121,7 @@ def serve(
         _server().serve(config, lambda url: say(f"tfconvert serves on {url}", sys.stdout), verbose=verbose)
     except ConversionError as problem:
         show_failure(problem)
-        sys.exit(1)
+        sys.exit(status_of(problem.code))
 
 
 @serve.group("token", context_settings=CONTEXT)
@@ -188,7 +188,7 @@ def _called(context: click.Context, place: dict[str, Any], work: Callable[[Token
         return work(_server().open_tokens(_config(named, {})))
     except ConversionError as problem:
         show_failure(problem)
-        sys.exit(1)
+        sys.exit(status_of(problem.code))
 
 
 def _config(place: tuple[str, Path | None, str | None], given: dict[str, Any]) -> ServiceConfig:

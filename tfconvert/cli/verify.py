@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import click
 
+from tfconvert.cli.failure import FAILED, WRONG
 from tfconvert.cli.keras_files import imports_option
 from tfconvert.cli.options import CONTEXT, json_option, options_of, show, to_source
 from tfconvert.schema.diagnostics import ERROR, ConversionError
@@ -27,13 +28,7 @@ Examples:
 """
 
 
-@click.command(
-    "verify",
-    short_help="Compare a .tflite FILE with the model that it was made of.",
-    context_settings=CONTEXT,
-    epilog=_EXAMPLES,
-    no_args_is_help=True,
-)
+@click.command("verify", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("file", metavar="FILE")
 @click.option(
     "--against",
@@ -76,8 +71,8 @@ def verify(
     inputs and outputs are matched by their names, else by their order. A quantized file is fed and read by its scales,
     and judged by its accuracy.
 
-    Exit status: 0 if the results agree, 1 if they differ or LiteRT can't run the file, 2 if the command line or the
-    data is wrong, or nothing can be compared.
+    Exit status: 0 if the results agree, 1 if they differ or LiteRT can't run the file, 2 if nothing could be
+    compared: the command line or the data is wrong, or a file can't be opened or is damaged.
     """
     from tfconvert.tools.against import check
 
@@ -94,31 +89,32 @@ def verify(
             found = check(source, file, wanted)
     except ConversionError as problem:
         _show_failure(problem, as_json=as_json)
-        sys.exit(1 if problem.code in ("runtime-error", "litert-timeout", "run-timeout") else 2)
+        sys.exit(FAILED if problem.code in ("runtime-error", "litert-timeout", "run-timeout") else WRONG)
     if as_json:
         _print_json(found.to_dict())
     elif text := found.to_text():
         click.echo(text)
     show((*found.notes, *found.problems))
-    sys.exit(1 if found.problems else 0 if found.agrees else 2)
+    sys.exit(FAILED if found.problems else 0 if found.agrees else WRONG)
 
 
 def _run_on(file: str, kinds: tuple[str, ...], *, as_json: bool) -> None:
     """Runs a file in other runtimes; ends with 1 if one does not run it, or has other results."""
     from tfconvert.converter.validation.runtimes_check import notes_of, outcomes
-    from tfconvert.importers.tflite.outline import read_file
+    from tfconvert.importers.tflite.outline import outline, read_file
 
     try:
         content = read_file(file)
+        outline(content)
     except ConversionError as problem:
         _show_failure(problem, as_json=as_json)
-        sys.exit(2)
+        sys.exit(WRONG)
     found = list(notes_of(list(outcomes(content, kinds))))
     if as_json:
         _print_json({"runtimes": [each.to_dict() for each in found]})
     show(found)
     if any(each.severity == ERROR for each in found):
-        sys.exit(1)
+        sys.exit(FAILED)
 
 
 def _show_failure(problem: ConversionError, *, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tfconvert.cli.failure import status_of
 from tfconvert.cli.options import CONTEXT, options_of, show, to_source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.selection import Selection
@@ -46,7 +47,7 @@ def view(model: str, other: str | None, page: str | None, no_open: bool, bench: 
     differences marked. The page is a single file that loads nothing.
 
     Exit status: 0 if the page was written, also if the model can't be converted; 1 if there is nothing to show, 2 if
-    the command line is wrong.
+    the command line is wrong or MODEL can't be opened.
     """
     from tfconvert.cli.browser import open_page, temporary_page
     from tfconvert.report.report import write_page
@@ -63,7 +64,7 @@ def view(model: str, other: str | None, page: str | None, no_open: bool, bench: 
         write_page(path, found.to_html())
     except ConversionError as problem:
         show(problem.diagnostics)
-        sys.exit(1)
+        sys.exit(status_of(problem.code))
     if found.failure is not None:
         show(found.failure.diagnostics)
     click.echo(path)

@@ -41,14 +41,15 @@ class Retries:
         """Waits after the connection broke.
 
         Raises:
-            ConversionError: There were enough attempts (`server-unreachable`).
+            ConversionError: There were enough attempts, or the first one found no server (`server-unreachable`).
         """
         url, patience = self._connection.url, self._connection.patience
         self._left -= 1
-        if self._left <= 0:
+        is_absent = isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout) and not self._connection.was_reached
+        if self._left <= 0 or is_absent:
             reason = str(problem) or type(problem).__name__
             hint = "check that it runs, and the URL"
-            raise error("server-unreachable", f"the server at {url} can't be reached: {reason}", hint=hint) from None
+            raise error("server-unreachable", f"the server at {url} can't be reached: {reason}", hint=hint) from problem
         await self._connection.sleep(patience.first * 2 ** (patience.attempts - self._left - 1))
 
     async def after_refusal(self, response: httpx.Response, body: bytes) -> None:
@@ -77,7 +78,12 @@ class AsyncConnection:
         token: The token; empty for none.
         patience: How long to go on.
         transport: Carries requests; `None` for the network.
+
+    Attributes:
+        was_reached: Whether the server has answered; if not, a connection that fails is not tried again.
     """
+
+    was_reached = False
 
     _client: httpx.AsyncClient | httpx.Client
 
@@ -144,6 +150,7 @@ class AsyncConnection:
             request = self._client.build_request(method, path, **options)
             try:
                 response = await self._send(request)
+                self.was_reached = True
                 if is_streamed and response.is_success:
                     return response, b""
                 body = await self._read(response, may_be_cut=is_streamed)

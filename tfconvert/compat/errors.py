@@ -21,6 +21,7 @@ _OF_FILES = frozenset(
         "damaged-saved-model",
         "missing-index",
         "missing-shard",
+        "model-not-found",
         "not-a-graph-def",
         "not-a-keras-model",
         "not-a-meta-graph",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import is_folder, is_missing
 
 C_SOURCES = (".c", ".cc", ".cpp", ".cxx")
 C_HEADERS = (".h", ".hh", ".hpp")
@@ -78,6 +79,7 @@ def places_of(path: str | os.PathLike[str], endings: Iterable[str]) -> list[Path
     Raises:
         ConversionError: Two files would have the same path (`wrong-option`).
     """
+    _check_given(path)
     places = [Path(path).with_suffix(ending) if ending else Path(path) for ending in endings]
     if len(set(places)) < len(places):
         raise error(
@@ -114,6 +116,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
         ConversionError: It can't be written there (`output-not-writable`).
     """
+    _check_given(path)
     descriptor = descriptor_of(path)
     target = Path(path)
     if "\0" in os.fspath(path):
@@ -133,6 +136,29 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise _not_writable(os.fspath(path), problem.strerror or str(problem), hint) from problem
     except UnicodeError as problem:
         raise _not_writable(os.fspath(path), "no file can have this name") from problem
+
+
+def check_directory(path: str | os.PathLike[str]) -> None:
+    """Checks that the directory of a file to be written exists, before the work whose result it is.
+
+    Args:
+        path: The file's place.
+
+    Raises:
+        ConversionError: It doesn't, or the path is a directory itself (`output-not-writable`).
+    """
+    _check_given(path)
+    directory = Path(path).parent
+    if is_folder(path):
+        raise _not_writable(os.fspath(path), os.strerror(errno.EISDIR))
+    if not is_folder(directory):
+        number = errno.ENOENT if is_missing(directory) else errno.ENOTDIR
+        raise _not_writable(os.fspath(path), os.strerror(number))
+
+
+def _check_given(path: str | os.PathLike[str]) -> None:
+    if not os.fspath(path):
+        raise error("wrong-option", "the path of the output is empty", hint="check the variable that it comes from")
 
 
 def descriptor_of(path: str | os.PathLike[str]) -> int | None:

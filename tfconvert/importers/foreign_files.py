@@ -346,6 +346,7 @@ _CODES = frozenset(
         "bad-index",
         "damaged-saved-model",
         "missing-index",
+        "model-not-found",
         "not-a-graph-def",
         "not-a-keras-model",
         "not-a-meta-graph",
@@ -365,7 +366,7 @@ def recognized(problem: ConversionError, model: str | os.PathLike[str]) -> Conve
         model: The path as the user wrote it.
     """
     given = os.fspath(model)
-    return (foreign(Path(given), given) or problem) if problem.code in _CODES else problem
+    return (foreign(Path(given), given) or problem) if given and problem.code in _CODES else problem
 
 
 # The extensions of files that become .tflite files.
@@ -384,7 +385,8 @@ def not_tflite(path: str | os.PathLike[str]) -> ConversionError:
         return known
     is_model = any(is_file(Path(given) / name) for name in SAVED_MODEL_FILES) or given.endswith(_CONVERTIBLE)
     hint = f"convert it first: tfconvert {given} -o model.tflite" if is_model else "make or download the file again"
-    return error("malformed-tflite", f"{given} is not a .tflite file", hint=hint)
+    what = "a directory, not a .tflite file" if is_folder(Path(given)) else "not a .tflite file"
+    return error("malformed-tflite", f"{given} is {what}", hint=hint)
 
 
 def foreign(path: Path, given: str) -> ConversionError | None:

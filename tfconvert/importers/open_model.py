@@ -55,6 +55,7 @@ def prepare_if_needed(model: object) -> PreparedModel | None:
         from tfconvert.importers.keras import prepare_keras_file
 
         try:
+            _check_exists(model)
             return prepare_keras_file(path)
         except ConversionError as problem:
             raise _recognized(problem, model) from problem.__cause__
@@ -147,9 +148,22 @@ def import_model(model: object, selection: Selection) -> ModuleOp:
         return _import_message(model, selection)
     _refuse(selection, ("checkpoint",), "is for messages in memory; a model's directory has its own checkpoint")
     try:
+        _check_exists(model)
         return _import_path(Path(model), selection)
     except ConversionError as problem:
         raise _recognized(problem, model) from problem.__cause__
+
+
+def _check_exists(model: str | os.PathLike[str]) -> None:
+    given = os.fspath(model)
+    if not given:
+        raise error("model-not-found", "the path of the model is empty", hint="check the variable that it comes from")
+    if given == "-" and is_missing(given):
+        hint = "write it to a file first; only tfconvert inspect and tfconvert opt read standard input"
+        raise error("model-not-found", "the model can't be read from standard input", hint=hint)
+    if is_missing(given):
+        hint = "check the path: a SavedModel is the directory that holds saved_model.pb"
+        raise error("model-not-found", f"{given} doesn't exist", hint=hint)
 
 
 def _recognized(problem: ConversionError, model: str | os.PathLike[str]) -> ConversionError:

@@ -229,10 +229,10 @@ def _read(folder: Folder) -> pb.SavedModel:
     try:
         data = folder.read(file)
     except FileNotFoundError:
-        what = "is not a SavedModel: it holds no saved_model.pb" if is_folder(path) else "doesn't exist"
-        raise error(
-            "not-a-saved-model", f"{path} {what}", hint="give the directory that holds saved_model.pb"
-        ) from None
+        hint = "give the directory that holds saved_model.pb"
+        if not is_folder(path):
+            raise error("model-not-found", f"{path} doesn't exist", hint=hint) from None
+        raise error("not-a-saved-model", f"{path} is not a SavedModel: it holds no saved_model.pb", hint=hint) from None
     except OSError as problem:
         raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
     try:

@@ -65,6 +65,8 @@ def open_file(path: AnyPath, *, follow_links: bool = True) -> int:
     Raises:
         OSError: There is no such file, it can't be opened, or it is not a regular file.
     """
+    if not os.fspath(path):
+        raise FileNotFoundError(errno.ENOENT, "the path is empty")
     try:
         _check(Path(path).stat(follow_symlinks=follow_links))
         descriptor = os.open(path, _FLAGS | (0 if follow_links else getattr(os, "O_NOFOLLOW", 0)))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import ml_dtypes
 import numpy as np
 
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.quantize.samples import Entry, Input, read
+from tfconvert.converter.targets.litert.quantize.samples import Entry, Input
 from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation.comparison import compare
 from tfconvert.converter.validation.inputs import sizes_of
+from tfconvert.converter.validation.result_check import samples_of
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
 from tfconvert.ops.call import Array
@@ -26,6 +26,8 @@ from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.tools.bench import measure
+
+_T = TypeVar("_T")
 
 # Floats that were computed in another order differ by so many roundings of the largest number.
 _FEW_ROUNDINGS = 8
@@ -241,7 +243,6 @@ def _step(stored: Array, kind: Any, largest: float) -> Array:
     return np.asarray(_FEW_ROUNDINGS * float(ml_dtypes.finfo(stored.dtype).eps) * largest)  # type: ignore[no-untyped-call]
 
 
-_MAX_INPUTS = 32
 _ROUNDING = float(np.finfo(np.float32).eps)
 _ROUNDS = 3
 
@@ -365,6 +366,16 @@ def _rounded(weights: Sequence[WeightChange]) -> Iterator[str]:
         yield f"    {what}: differ by rounding only, by up to {largest:.3g} (--json lists them)"
 
 
+def _read(read: Callable[[bytes], _T], content: bytes, path: str | os.PathLike[str]) -> _T:
+    """Returns what is read from a file; an error about its contents names the file, as it is one of two."""
+    try:
+        return read(content)
+    except ConversionError as problem:
+        first, *rest = problem.diagnostics
+        message = f"{os.fspath(path)}: {first.message}"
+        raise ConversionError([first._replace(message=message), *rest], problem.advice) from problem
+
+
 def diff(
     first: str | os.PathLike[str], second: str | os.PathLike[str], data: Any = None, *, latency: bool = False
 ) -> Diff:
@@ -378,8 +389,8 @@ def diff(
     """
     runtime.require()
     contents = [read_file(path) for path in (first, second)]
-    outlines = [outline(content) for content in contents]
-    modules = [import_tflite(content) for content in contents]
+    outlines = [_read(outline, content, path) for content, path in zip(contents, (first, second), strict=True)]
+    modules = [_read(import_tflite, content, path) for content, path in zip(contents, (first, second), strict=True)]
     found: list[Diagnostic] = []
     outputs, notes = _outputs(contents, outlines, data, found)
     return Diff(
@@ -387,7 +398,7 @@ def diff(
         (*changes(*outlines), *changed_attributes(*modules)),
         tuple(changed_weights(*modules)),
         tuple(outputs),
-        (*notes, *map(str, found)),
+        (*notes, *dict.fromkeys(map(str, found))),
         _latency(first, second) if latency else None,
         (os.fspath(first), os.fspath(second)),
     )
@@ -422,7 +433,7 @@ def _outputs(
                 notes.append(f"the outputs of {label!r} were not compared: the inputs differ")
                 continue
             pair = _Pair(litert, contents, (one, other), label)
-            draws = list(_given(entries, number, data, read_notes)) if data is not None else drawn(one.inputs)
+            draws = list(samples_of(data, entries, number, read_notes)) if data is not None else drawn(one.inputs)
             ran = [pair.run(values) for values in draws]
             found += pair.found.values()
             if not any(ran):
@@ -483,12 +494,6 @@ def _entry(signature: Signature, signatures: Sequence[Signature]) -> Entry:
     aliases = tuple(each.key for each in signatures if each.subgraph == signature.subgraph and each != signature)
     inputs = tuple(Input(each.name, _dtype(each.type), each.shape) for each in signature.inputs)
     return Entry(signature.key, inputs, aliases)
-
-
-def _given(entries: Sequence[Entry], number: int, data: Any, notes: list[Diagnostic]) -> Iterator[Sequence[Array]]:
-    """Yields the user's inputs for a signature."""
-    found = read(data, entries, finite=False, notes=notes)
-    yield from islice((each.values for each in found if each.entry == number), _MAX_INPUTS)
 
 
 def drawn(tensors: Sequence[Tensor]) -> Iterator[list[Array]]:

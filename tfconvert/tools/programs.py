@@ -24,7 +24,7 @@ from tfconvert.report.report import Report
 from tfconvert.report.summary import interface_tables, summary
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.boxes import Array
-from tfconvert.schema.files import is_file
+from tfconvert.schema.files import is_file, is_missing
 from tfconvert.tools.litert_file import read_file
 
 _IDENTIFIER = b"TFL3"
@@ -115,10 +115,7 @@ class Program:
         """
         interface = interface_called(self.interfaces, signature)
         values = in_order(inputs, interface)
-        fed = [
-            fitted(np.asarray(value), input_of(tensor, value), f"the input {tensor.name!r}")
-            for value, tensor in zip(values, interface.inputs, strict=True)
-        ]
+        fed = [_fed(value, tensor) for value, tensor in zip(values, interface.inputs, strict=True)]
         results = self._engine.run(interface, fed)
         return {tensor.name: each for tensor, each in zip(interface.outputs, results, strict=True)}
 
@@ -159,6 +156,16 @@ class Program:
 
     def _repr_html_(self) -> str:
         return summary(self.name, (), interface_tables(self.interfaces))
+
+
+def _fed(value: Any, tensor: Tensor) -> Array:
+    what = f"the input {tensor.name!r}"
+    try:
+        array = np.asarray(value)
+    except ValueError as problem:
+        hint = "pass arrays, or lists whose rows have the same length"
+        raise error("wrong-sample", f"{what} is not an array", hint=hint) from problem
+    return fitted(array, input_of(tensor, value), what)
 
 
 def input_of(tensor: Tensor, value: Any = None) -> Input:
@@ -237,7 +244,9 @@ class _InLiteRT:
         names = [tensor.name for tensor in interface.inputs]
         outputs = [tensor.name for tensor in interface.outputs]
         key = interface.keys[0] if interface.keys else ""
-        with runtime.refusals("the inputs", _CHECK_VALUES):
+        shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in zip(names, values, strict=True))
+        hint = _CHECK_VALUES if all(value.size for value in values) else "pass at least one sample"
+        with runtime.refusals(f"inputs of the shapes {shapes}" if shapes else "the model", hint):
             found = runtime.run(self._interpreter, key, dict(zip(names, values, strict=True)), outputs, as_floats=True)
         return [np.array(each) for each in found]  # LiteRT's own memory is written again by the next run.
 
@@ -288,11 +297,11 @@ def load(
 
 
 def _loaded(path: str, parameters: str | os.PathLike[str] | None, driver: str, threads: int) -> Program:
+    if is_missing(path) or not path:
+        raise error("model-not-found", f"{path or 'the empty path'} doesn't exist", hint="check the path")
     if path.endswith(".vmfb"):
         program = _InIree(path, parameters, driver)
         return Program(path, program.interfaces, program)
-    if not Path(path).exists():
-        raise error("model-not-found", f"{path} doesn't exist", hint="check the path")
     if not is_file(path) or not (path.endswith(".tflite") or _is_tflite(path)):
         message = f"{path} is neither a .tflite file nor a program of IREE (.vmfb)"
         hint = f"if it is a model, tfconvert.convert({path!r}) converts it, and its result runs as it is"

@@ -356,7 +356,7 @@ def _file(suffix: str, content: bytes) -> Callable[[Path], Path]:
     [
         (_folder_without_model, "not-a-saved-model"),
         (_damaged_model, "damaged-saved-model"),
-        (lambda path: path, "not-a-saved-model"),
+        (lambda path: path, "model-not-found"),
         (_file(".onnx", b"hello"), "foreign-format"),
         (_file(".tflite", b"\x1c\0\0\0TFL3"), "malformed-tflite"),
         (_file(".mlir", b"module {"), "malformed-mlir"),

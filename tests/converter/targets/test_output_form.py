@@ -122,7 +122,7 @@ def test_a_result_of_two_files_needs_a_path(tmp_path: Path) -> None:
     path = tmp_path / "model.mlir"
     path.write_text(MODEL.replace("WEIGHTS", bytes(2048).hex()))
     done = _run(path, "-o", "-", "--target", "stablehlo", "--mlir-weights", "arguments")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert ".safetensors" in done.stderr
     with pytest.raises(tfconvert.ConversionError, match="more than one file"):
         tfconvert.convert(path, target=tfconvert.StableHLO(weights="arguments")).save(io.BytesIO())

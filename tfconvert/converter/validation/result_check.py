@@ -369,7 +369,12 @@ def samples_of(
             return
         data = own
     found = read(data, entries, finite=False, notes=notes)
-    yield from islice((each.values for each in found if each.entry == number), MOST)
+    values = (each.values for each in found if each.entry == number)
+    yield from islice(values, MOST)
+    if notes is not None and next(values, None) is not None:
+        notes.append(
+            Diagnostic("samples-left-out", f"the first {MOST} samples were compared, not the others", severity=NOTE)
+        )
 
 
 def _given_runs(module: ModuleOp, function: FuncOp, samples: Iterable[Sequence[Array]]) -> Iterator[Run | Refused]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput
 from tfconvert.importers.pinned_shapes import check_batch, with_batch
-from tfconvert.schema.diagnostics import error
+from tfconvert.importers.renaming import check_rename
 from tfconvert.schema.dialects.cut import End
 from tfconvert.settings.selection import Selection
 
@@ -24,26 +24,13 @@ def adjusted(entries: Sequence[EntryPoint], selection: Selection) -> list[EntryP
         # What is cut has other inputs in the end.
         result = [each._replace(inputs=_batched(each.inputs, batch)) if each.cut is None else each for each in result]
     if selection.rename:
-        _check_names(result, selection.rename)
+        check_rename([(each.input_names, each.output_names) for each in result], selection.rename)
         result = [_renamed(each, selection.rename) for each in result]
     return result
 
 
 def _batched(inputs: Sequence[GraphInput], batch: int) -> list[GraphInput]:
     return [each._replace(type=with_batch(each.name, each.type, batch)) for each in inputs]
-
-
-def _check_names(entries: Sequence[EntryPoint], rename: Mapping[str, str]) -> None:
-    known = {name for entry in entries for name in (*entry.input_names, *entry.output_names)}
-    if unknown := sorted(rename.keys() - known):
-        raise error(
-            "wrong-option",
-            f"rename: there is no input or output {', '.join(unknown)}",
-            hint=f"there are: {', '.join(sorted(known))}",
-        )
-    for name in rename.values():
-        if not name or "," in name:
-            raise error("wrong-option", f"rename: {name!r} can't be a name", hint="give a name without commas")
 
 
 def _renamed(entry: EntryPoint, rename: Mapping[str, str]) -> EntryPoint:
@@ -56,14 +43,7 @@ def _renamed(entry: EntryPoint, rename: Mapping[str, str]) -> EntryPoint:
         inputs = [each._replace(name=rename.get(each.name, each.name)) for each in inputs]
     if cut is None or cut.outputs is None:
         outputs = [each._replace(name=rename.get(each.name, each.name)) for each in outputs]
-    entry = entry._replace(inputs=inputs, outputs=outputs, cut=cut)
-    for names in (entry.input_names, entry.output_names):
-        twice = sorted({name for name in names if names.count(name) > 1} & set(rename.values()))
-        if twice:
-            raise error(
-                "wrong-option", f"rename: there would be two tensors {', '.join(twice)}", hint="choose another name"
-            )
-    return entry
+    return entry._replace(inputs=inputs, outputs=outputs, cut=cut)
 
 
 def _renamed_ends(ends: tuple[End, ...] | None, rename: Mapping[str, str]) -> tuple[End, ...] | None:

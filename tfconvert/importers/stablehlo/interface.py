@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tfconvert.importers.pinned_shapes import check_batch, override_shape, with_batch
+from tfconvert.importers.renaming import check_rename
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
@@ -101,7 +102,9 @@ def export_main(
     outputs = _unique([path or results[index] for index, path in enumerate(found)])
     inputs, outputs = list(names[0] or inputs), list(names[1] or outputs)
     _pin(main, inputs, selection)
-    inputs, outputs = _renamed(inputs, outputs, selection.rename or {})
+    rename = selection.rename or {}
+    check_rename([(inputs, outputs)], rename)
+    inputs, outputs = ([rename.get(name, name) for name in names] for names in (inputs, outputs))
     main.attributes[ENTRY_FUNCTION] = entry_attribute(inputs, outputs)
     main.attributes[EXPORTED_NAMES] = attrs.of([SIGNATURE])
     main.arg_attrs = ArrayAttr.get([DictionaryAttr.get(path_attributes(name)) for name in inputs])
@@ -199,20 +202,6 @@ def _unique(paths: Sequence[Path]) -> list[str]:
 
 def _joined(path: Path) -> str:
     return "_".join([_NO_NAME.sub("_", str(part)) for part in path])
-
-
-def _renamed(inputs: list[str], outputs: list[str], rename: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    if unknown := sorted(rename.keys() - {*inputs, *outputs}):
-        raise error(
-            "wrong-option",
-            f"rename: there is no input or output {', '.join(unknown)}",
-            hint=f"there are: {', '.join(sorted({*inputs, *outputs}))}",
-        )
-    for names in (inputs, outputs):
-        names[:] = [rename.get(name, name) for name in names]
-        if twice := sorted({name for name in names if names.count(name) > 1 or not name or "," in name}):
-            raise error("wrong-option", f"rename: {', '.join(twice)} can't be a name", hint="choose another name")
-    return inputs, outputs
 
 
 # Sizes.

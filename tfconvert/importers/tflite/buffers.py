@@ -6,7 +6,6 @@ import math
 import os
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +15,7 @@ from tfconvert.schema.dialects import boxes, tensor_data, types
 from tfconvert.schema.dialects.boxes import Array, Box
 from tfconvert.schema.dialects.sources import BufferSource, FileSlice, Source, bytes_of
 from tfconvert.schema.dialects.tensor_data import SMALL, Constant, TensorData
-from tfconvert.schema.files import LARGEST, InputFile, is_folder
+from tfconvert.schema.files import LARGEST, InputFile
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER, View, malformed
@@ -192,7 +191,7 @@ def content_of(source: str | os.PathLike[str] | bytes | bytearray | memoryview) 
 
 def unreadable(path: str | os.PathLike[str], problem: OSError) -> ConversionError:
     """Returns the error about a path that can't be read as a file."""
-    if isinstance(problem, IsADirectoryError) or is_folder(Path(path)):
+    if isinstance(problem, IsADirectoryError):
         return _not_tflite(path)
     return error("model-not-found", f"can't read {os.fspath(path)}: {problem.strerror or problem}")
 

@@ -13,6 +13,7 @@ from tfconvert.exporters.tflite.model import Describe, Port, Ports
 from tfconvert.exporters.tflite.model_metadata import Card, TensorCard, archive, is_class_number
 from tfconvert.exporters.tflite.model_metadata import model_metadata as encoded
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import read_input
 
 ONLY = ""
 """Stands for the name of the only input or output."""
@@ -68,19 +69,12 @@ def _loaded(metadata: object) -> tuple[Mapping[str, Any], Path]:
     if path.suffix.lower() != ".json":
         return {"outputs": {ONLY: {"labels": path}}}, Path()
     try:
-        content = json.loads(_read(path))
+        content = json.loads(read_input(path))
     except (ValueError, RecursionError) as problem:
         raise _metadata_error(f"{path} is not JSON: {problem}") from None
     if not isinstance(content, dict):
         raise _metadata_error(f"{path} is not a table")
     return content, path.parent
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as problem:
-        raise _metadata_error(f"can't read {path}: {problem.strerror}") from None
 
 
 def _known(table: Mapping[str, Any], keys: Iterable[str], where: str) -> None:
@@ -124,7 +118,7 @@ def _labels(value: object, where: str, directory: Path) -> tuple[str, bytes]:
     """Returns the name and the content of a label file, from a path or a list of strings."""
     if isinstance(value, str | os.PathLike):
         path = directory / value
-        content = _read(path)
+        content = read_input(path)
         try:
             content.decode("utf-8")
         except UnicodeDecodeError:

@@ -19,6 +19,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.files import is_folder, is_missing, open_file
 from tfconvert.schema.ir.builtin import ModuleOp
 
 _SUFFIXES = (".npz", ".npy")
@@ -33,6 +34,9 @@ _ORDERS = ((0, 2, 3, 1), (0, 3, 1, 2))
 _MOVES = ((1, 2, 0), (2, 0, 1))
 
 _FORMS = "pass an array, arrays by input name, an iterable or a function that returns one, or .npz and .npy files"
+
+# The kinds of values that are not numbers, for errors.
+_KINDS = {"O": "Python objects", "U": "strings", "S": "strings", "V": "records", "M": "dates", "m": "durations"}
 
 # The cardinality of data sets of TensorFlow that repeat forever.
 _INFINITE = -1
@@ -115,7 +119,7 @@ def count(samples: Any) -> int | None:
 
 def paths_of(samples: Any) -> list[Path]:
     """Returns the files that samples are read from; none if they are in memory."""
-    return [file for path in _listed_paths(samples) or () for file in (_files_in(path) if path.is_dir() else [path])]
+    return [file for path in _listed_paths(samples) or () for file in (_files_in(path) if is_folder(path) else [path])]
 
 
 def _called(samples: Any) -> Any:
@@ -192,9 +196,10 @@ class _Reader:
         return is_list and len(items) == len(self._inputs) > 1 and all(_is_array(each) for each in items)
 
     def _of_path(self, path: Path) -> Iterator[list[Array]]:
-        if not path.exists():
-            raise _sample_error(f"{path} doesn't exist", "pass .npz or .npy files, or directories of them")
-        if not path.is_dir():
+        if is_missing(path):
+            hint = "pass .npz or .npy files, or directories of them"
+            raise error("unreadable-file", f"{path} doesn't exist", hint=hint)
+        if not is_folder(path):
             yield from self._of_file(path)
             return
         files = _files_in(path)
@@ -230,17 +235,19 @@ class _Reader:
         if path.suffix.lower() in _IMAGES:
             raise _sample_error(f"{path} is an image", self._recipe(path.parent, path.suffix))
         try:
+            os.close(open_file(path))
             arrays = self._loaded(path)
-        except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as problem:
-            raise _sample_error(
-                f"{path} can't be read: {problem}", "pass .npz or .npy files without pickled objects"
-            ) from None
+        except OSError as problem:
+            raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from problem
+        except (ValueError, EOFError, BadZipFile, zlib.error) as problem:
+            message = f"{path} is not a file of arrays of numbers: it is damaged, has another format, or holds objects"
+            raise _sample_error(message, "write it with numpy.save or numpy.savez") from problem
         yield from self._of_columns(arrays)
 
     def _loaded(self, path: Path) -> Mapping[str, Any]:
         """Returns the arrays of a file for the inputs, by name."""
         if path.suffix == ".npy":
-            return self._only(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
+            return self._only(np.lib.format.open_memmap(path, mode="r"), str(path))
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return self._named(file, str(path))
 
@@ -453,7 +460,7 @@ def fitted(value: Array, wanted: Input, what: str) -> Array:
     if value.dtype != wanted.dtype:
         if not np.can_cast(value.dtype, wanted.dtype, "same_kind"):
             raise _sample_error(
-                f"{what} is of {value.dtype}, and the model expects {wanted.dtype}",
+                f"{what} is of {_KINDS.get(value.dtype.kind, value.dtype)}, and the model expects {wanted.dtype}",
                 f"convert it with .astype({wanted.dtype.name!r})" if value.dtype.kind in "biufc" else "pass numbers",
             )
         with np.errstate(over="ignore"):
