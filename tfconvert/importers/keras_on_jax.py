@@ -20,7 +20,6 @@ from tfconvert.schema.dialects.sources import MemorySource
 from tfconvert.schema.dialects.tensor_data import Constant, TensorData
 from tfconvert.schema.ir.types import TensorType
 
-
 KEYS = ("serve", SIGNATURE)
 """The keys of the signatures that a model has when Keras exports it."""
 

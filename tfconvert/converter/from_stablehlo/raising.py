@@ -151,7 +151,7 @@ class Raising:
     def _inlined(self, op: Operation) -> bool:
         """Puts the ops in its place that an op stands for, where it has no form of its own."""
         callee = self._functions.get(composites.decomposition(op))
-        if callee is not None and composites.row_name(op) not in rows.ROWS:
+        if callee is not None and composites.row_name(op) not in rows.NAMES:
             inline_call(op, callee, is_last=False, note_call=True)
             return True
         if op.name not in control_flow.CONDITIONALS:
@@ -200,7 +200,7 @@ class Raising:
         name = composites.row_name(op)
         if name in control_flow.HANDLED:
             return control_flow.raised(view)
-        row = rows.ROWS.get(name)
+        row = rows.row_of(name)
         if row is None:
             what = f"there is no {name[1:]!r} in TensorFlow" if name.startswith("@") else "TensorFlow has no such op"
             raise Declined(f"{what}, and no ops that compute the same are known yet")
