@@ -10,6 +10,7 @@ import pytest
 from tfconvert.importers.jax_functions import NamedExport
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.tf_saved_model import port_names
 
@@ -92,7 +93,7 @@ def test_signatures_of_several_keys() -> None:
     named = NamedExport(Exported(), keys=["serve", "serving_default"], names=())
     for wanted, keys in ((None, ["serving_default"]), (["serve"], ["serve"]), (["serving_default", "serve"],) * 2):
         main = functions_of(Source(named, signatures=wanted).open())["main"]
-        assert [each.data for each in main.attributes["tf_saved_model.exported_names"].data] == keys
+        assert main.attributes["tf_saved_model.exported_names"] == attrs.of(keys)
 
 
 def test_functions_have_names() -> None:

@@ -119,7 +119,6 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.importers.model_files",
     "tfconvert.importers.open_model",
     "tfconvert.importers.source",
-    "tfconvert.schema.dialects.stablehlo",
     "tfconvert.schema.dialects.tf",
     "tfconvert.schema.dialects.types",
     "tfconvert.settings.data",

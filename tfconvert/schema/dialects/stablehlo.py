@@ -313,12 +313,6 @@ class StableHLOOp(op_table.TableOp):
 
     __slots__ = ()
 
-    def verify_(self) -> None:
-        from tfconvert.schema.dialects.stablehlo_verify import verify_dimensions
-
-        super().verify_()
-        verify_dimensions(self)
-
 
 _TABLE = op_table.OpTable(TABLE, StableHLOOp, CHECKS, lambda op: (RETURN,), _TRAITS)
 

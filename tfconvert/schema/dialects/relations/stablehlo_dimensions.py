@@ -22,15 +22,15 @@ _MAX_SIZE = (1 << 31) - 1
 _Check = Callable[[Operation], None]
 
 
-def verify_dimensions(op: Operation) -> None:
-    """Checks an op that has the operands, results and properties of its definition.
+def check(op: Operation) -> None:
+    """Checks an op that has the operands, results and properties of its definition; other dialects' are ignored.
 
     Raises:
         VerifyError: It names a dimension that isn't there, or its shapes contradict each other.
     """
-    check = _CHECKS.get(op.name)
-    if check is not None:
-        check(op)
+    own = _CHECKS.get(op.name)
+    if own is not None:
+        own(op)
 
 
 def _rank(value: Value) -> int | None:
@@ -112,12 +112,12 @@ def _reshape(op: Operation) -> None:
 def _axes_of(name: str, *, result: bool = False) -> _Check:
     """Returns the check of dimensions of the first operand, or of the result."""
 
-    def check(op: Operation) -> None:
+    def checked(op: Operation) -> None:
         value = op.properties.get(name)
         axes = ints_of(value) or ((integer_of(value),) if value is not None and not hasattr(value, "values") else ())
         _need(op, _are_axes(axes, _rank((op.results if result else op.operands)[0])), f"the {name}")
 
-    return check
+    return checked
 
 
 def _slice(op: Operation) -> None:
