@@ -13,7 +13,7 @@ from typing import NamedTuple
 import tfconvert
 from tfconvert.converter.from_stablehlo.control_flow import HANDLED
 from tfconvert.converter.from_stablehlo.raising import Raising
-from tfconvert.converter.from_stablehlo.rows import ROWS
+from tfconvert.converter.from_stablehlo.rows import NAMES
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.parsing import IRParser
@@ -275,6 +275,9 @@ WITHOUT_EXAMPLES: Mapping[str, str] = {
     "@SPMDShardToFullShape": "its operand",
     "@Sharding": "its operand",
     "@annotate_device_placement": "its operand",
+    "@lapack_sgeqrf_ffi": "a QR decomposition, row by row",
+    "@lapack_sgetrf_ffi": "an LU decomposition, row by row",
+    "@lapack_sorgqr_ffi": "the Q of a QR decomposition, column by column",
     "@lapack_spotrf_ffi": "as `cholesky`",
     "@lapack_strsm_ffi": "as `triangular_solve`",
     "@shape_assertion": "nothing: sizes are checked by the ops that need them",
@@ -334,7 +337,7 @@ def page() -> str:
 
 def missing() -> set[str]:
     """Returns the ops that have a row in the converter and none on the page, or the other way round."""
-    return (EXAMPLES.keys() | WITHOUT_EXAMPLES.keys()) ^ (ROWS.keys() | HANDLED)
+    return (EXAMPLES.keys() | WITHOUT_EXAMPLES.keys()) ^ (NAMES | HANDLED)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Reads random mutants of artifacts within limits: each is read or refused, without another exception.
+"""Converts random mutants of artifacts within limits: each is converted or refused, without another exception.
 
     python -m tests.differential.artifact_mutants --count 20000 [FILE...]
 
@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import random
 import resource
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import tfconvert
 from tests.importers.stablehlo.seeds import SEEDS
 from tfconvert.importers.stablehlo.artifact import import_artifact
 from tfconvert.schema.diagnostics import ConversionError
@@ -53,25 +55,27 @@ def _mutate(draw: random.Random, data: bytearray) -> None:
         data[place:place] = draw.randbytes(length)
 
 
-def read(data: bytes) -> str:
-    """Returns what reading it comes to: `read`, or the code of the error; all that is lazy is read too."""
+def convert(data: bytes, path: Path) -> str:
+    """Returns what converting it comes to: `converted`, or the code of the error; all that is lazy is read too."""
     try:
         module = import_artifact(data, "mutant.mlirbc")
+        for op in module.walk():
+            assert str(op.location)
+        assert str(module)
+        path.write_bytes(data)
+        tfconvert.convert(path)
     except ConversionError as problem:
         return problem.code
-    for op in module.walk():
-        assert str(op.location)
-    assert str(module)
-    return "read"
+    return "converted"
 
 
-def run(seeds: Sequence[bytes], numbers: Iterable[int]) -> Counter[str]:
-    """Returns how often reading came to what."""
+def run(seeds: Sequence[bytes], numbers: Iterable[int], folder: Path) -> Counter[str]:
+    """Returns how often converting came to what; the mutants are written to a directory."""
     counts: Counter[str] = Counter()
     for number in numbers:
         start = time.process_time()
         try:
-            counts[read(mutant(seeds, number))] += 1
+            counts[convert(mutant(seeds, number), folder / "mutant.mlirbc")] += 1
         except Exception as problem:
             problem.add_note(f"mutant {number}")
             raise
@@ -81,15 +85,16 @@ def run(seeds: Sequence[bytes], numbers: Iterable[int]) -> Counter[str]:
 
 
 def main() -> None:
-    """Reads as many mutants as the command line states."""
-    parser = argparse.ArgumentParser(description="Reads random mutants of artifacts.")
+    """Converts as many mutants as the command line states."""
+    parser = argparse.ArgumentParser(description="Converts random mutants of artifacts.")
     parser.add_argument("--count", type=int, default=20_000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first one's number")
     parser.add_argument("files", type=Path, nargs="*", help="further artifacts")
     arguments = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     seeds = [*SEEDS.values(), *(path.read_bytes() for path in arguments.files)]
-    counts = run(seeds, range(arguments.first, arguments.first + arguments.count))
+    with tempfile.TemporaryDirectory() as folder:
+        counts = run(seeds, range(arguments.first, arguments.first + arguments.count), Path(folder))
     for what, count in counts.most_common():
         print(f"{count:9} {what}")
 

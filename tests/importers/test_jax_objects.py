@@ -10,6 +10,7 @@ import pytest
 from tfconvert.importers.jax_functions import NamedExport
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.tf_saved_model import port_names
 
@@ -77,10 +78,10 @@ def test_names_of_the_user() -> None:
     ("model", "selection", "code"),
     [
         (lambda: Exported(nr_devices=2), {}, "unsupported-artifact"),
-        (Exported, {"outputs": ["a"]}, "wrong-option"),
+        (Exported, {"tags": ["a"]}, "wrong-option"),
         (Compiled, {}, "unknown-format"),
     ],
-    ids=["several devices", "a cut", "another object"],
+    ids=["several devices", "tags", "another object"],
 )
 def test_functions_that_can_not_be_imported(model: Any, selection: dict[str, Any], code: str) -> None:
     with pytest.raises(ConversionError) as caught:
@@ -88,7 +89,14 @@ def test_functions_that_can_not_be_imported(model: Any, selection: dict[str, Any
     assert caught.value.diagnostics[0].code == code
 
 
-def test_functions_can_not_be_cut() -> None:
+def test_signatures_of_several_keys() -> None:
+    named = NamedExport(Exported(), keys=["serve", "serving_default"], names=())
+    for wanted, keys in ((None, ["serving_default"]), (["serve"], ["serve"]), (["serving_default", "serve"],) * 2):
+        main = functions_of(Source(named, signatures=wanted).open())["main"]
+        assert main.attributes["tf_saved_model.exported_names"] == attrs.of(keys)
+
+
+def test_functions_have_names() -> None:
     source = Source(Exported())
     assert not source.can_be_cut
     assert source.name == "the function f of JAX"

@@ -88,8 +88,9 @@ def test_sizes_are_pinned_and_names_replaced(tmp_path: Path) -> None:
         ({"batch": 0}, "wrong-option"),
         ({"rename": {"y": "z"}}, "wrong-option"),
         ({"rename": {"x": "a,b"}}, "wrong-option"),
-        ({"outputs": ["x"]}, "wrong-option"),
-        ({"signatures": ["x"]}, "wrong-option"),
+        ({"outputs": []}, "wrong-option"),
+        ({"tags": ["x"]}, "wrong-option"),
+        ({"signatures": ["x"]}, "unknown-signature"),
     ],
 )
 def test_what_the_function_does_not_have_is_refused(selection: dict[str, Any], code: str, tmp_path: Path) -> None:

@@ -153,6 +153,14 @@ report = tfconvert.convert(several()).report
 assert "left f32[?,?,4], right f32[?,6] -> output_0 f32[?,2], output_1 f32[?,11]" in str(report), report
 report = tfconvert.convert(called()).report
 assert "left f32[?,4], right f32[?,5] -> a f32[?,5], b f32[?,3]" in str(report), report
+report = tfconvert.convert(called(), signatures="serve", inputs=["right", "left"], outputs=["b", "a"]).report
+assert "serve: right f32[?,5], left f32[?,4] -> b f32[?,3], a f32[?,5]" in str(report), report
+report = tfconvert.convert(called(), outputs=["b"], rename={"b": "scores"}).report
+assert " -> scores f32[?,3]" in str(report), report
+assert dict(report.operators) == {"FULLY_CONNECTED": 1}, report
+model = images()
+inner = f"jit(stateless_fn)/{model.name}/{model.layers[2].name}/jit(relu)"
+assert dict(tfconvert.convert(model, outputs=[inner]).report.operators) == {"CONV_2D": 1}
 assert "ASSIGN_VARIABLE" in tfconvert.convert(sampled(), batch=2).report.operators
 assert "tensorflow" not in sys.modules
 """

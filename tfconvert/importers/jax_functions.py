@@ -27,6 +27,7 @@ class NamedExport:
         values: The values of its first arguments, which are constants rather than inputs.
         states: Those of these arguments that are variables, with their names; the function's last results are their new
             values.
+        keys: The keys of its signatures if it has several; by default the last one is converted.
     """
 
     exported: Any
@@ -34,6 +35,7 @@ class NamedExport:
     results: Sequence[str] = ()
     values: Sequence[Constant] = ()
     states: Mapping[int, str] = field(default_factory=dict)
+    keys: Sequence[str] = ()
 
 
 def export_named(function: Any, inputs: Sequence[tuple[str, Any]]) -> NamedExport:

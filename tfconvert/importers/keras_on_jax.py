@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from tfconvert.importers.jax_functions import NamedExport, export_function
-from tfconvert.importers.temporary_model import PreparedModel, user_module
+from tfconvert.importers.temporary_model import SIGNATURE, PreparedModel, user_module
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.sources import MemorySource
 from tfconvert.schema.dialects.tensor_data import Constant, TensorData
 from tfconvert.schema.ir.types import TensorType
+
+KEYS = ("serve", SIGNATURE)
+"""The keys of the signatures that a model has when Keras exports it."""
 
 
 class KerasOnJax(PreparedModel):
@@ -58,7 +61,8 @@ def export_keras(model: Any, signature: Sequence[Any]) -> NamedExport:
     arrays = [np.asarray(variable.value) for variable in variables]
     kinds = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays]
     exported = export_function(stateless_fn, [kinds, *_Examples(jax).of(list(signature))])
-    return NamedExport(exported, _names_of_inputs(jax, signature), names, [*map(_constant, arrays)], states)
+    constants = list(map(_constant, arrays))
+    return NamedExport(exported, _names_of_inputs(jax, signature), names, constants, states, KEYS)
 
 
 def _constant(array: np.ndarray[Any, np.dtype[Any]]) -> Constant:

@@ -30,9 +30,9 @@ IR_FILES = (".mlir", ".mlirbc", ".tflite")
 # Files that are no StableHLO, by their names.
 _OF_TENSORFLOW = (".tflite", ".pb", ".pbtxt", ".prototxt", ".meta")
 
-# What such files can't be asked for: parts of a graph, and what only TensorFlow's models have.
-_OF_GRAPHS = ("inputs", "outputs", "signatures", "tags", "op_defs")
-_OF_INTERFACES = ("input_shapes", "rename", "batch")
+# What only TensorFlow's models have, and parts and interfaces, which only models without an interface of ours have.
+_OF_TENSORFLOW_MODELS = ("tags", "op_defs")
+_OF_INTERFACES = ("inputs", "outputs", "signatures", "input_shapes", "rename", "batch")
 
 
 def is_keras_file(path: Path) -> bool:
@@ -174,7 +174,7 @@ def _recognized(problem: ConversionError, model: str | os.PathLike[str]) -> Conv
 
 def _import_message(message: object, selection: Selection) -> ModuleOp:
     if is_of_jax(message):
-        _refuse(selection, _OF_GRAPHS, "chooses what to import of a TensorFlow model; functions are imported whole")
+        _refuse(selection, _OF_TENSORFLOW_MODELS, "is for TensorFlow's models; functions of JAX have none")
         from tfconvert.importers.stablehlo.jax_objects import import_jax
 
         return import_jax(message, selection)
@@ -214,7 +214,7 @@ def _import_path(path: Path, selection: Selection) -> ModuleOp:
 
         return import_graph_def(path, selection)
     if is_stablehlo(path):
-        _refuse_parts(selection, _OF_GRAPHS, path)
+        _refuse_parts(selection, _OF_TENSORFLOW_MODELS, path)
         from tfconvert.importers.stablehlo.model_file import import_stablehlo
 
         return import_stablehlo(path, selection)
@@ -242,7 +242,7 @@ def _import_path(path: Path, selection: Selection) -> ModuleOp:
 
 def _import_ir(path: Path, selection: Selection) -> ModuleOp:
     """Returns the module of a file whose contents are IR already, as text or as LiteRT's tables."""
-    _refuse_parts(selection, _OF_GRAPHS, path)
+    _refuse_parts(selection, _OF_TENSORFLOW_MODELS, path)
     if path.suffix == ".mlir":
         from tfconvert.importers.mlir import import_mlir, read_mlir
         from tfconvert.importers.stablehlo.interface import export_main, is_foreign

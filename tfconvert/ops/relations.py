@@ -10,7 +10,7 @@ from tfconvert.ops.operands import Known, Operands, ShapeFunction
 from tfconvert.ops.shape_functions import broadcasting
 from tfconvert.schema.dialects import tensor_data, tf_verify, types
 from tfconvert.schema.dialects.dims import MismatchError, broadcast, compatible, text
-from tfconvert.schema.dialects.relations import calls, tfl_types
+from tfconvert.schema.dialects.relations import calls, stablehlo_dimensions, tfl_types
 from tfconvert.schema.dialects.relations.view import Plain, View
 from tfconvert.schema.dialects.tf_attributes import PlaceholderAttr
 from tfconvert.schema.dialects.tfl import TFLOp, option_fields
@@ -40,6 +40,8 @@ def check(op: Operation, symbols: Callable[[], SymbolTable], *, with_elements: b
         declaration = registry.declaration(op.name[len("tf.") :])
         if declaration is not None:
             _check_tf(op, declaration)
+    else:
+        stablehlo_dimensions.check(op)
     calls.check(op, symbols)
 
 

@@ -119,6 +119,8 @@ class _Walk:
             if operand not in self._visible:
                 name = f" (%{operand.name_hint})" if operand.name_hint else ""
                 return Broken(op, f"operand {number}{name} is not defined before its use")
+        if not op.regions:
+            return self._leave(op)
         self._pending.append(_Leave(op))
         self._pending.extend(reversed(op.regions))
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import lapack
 
 from tests.converter.from_stablehlo.against_executor import check, numbers
 from tests.converter.from_stablehlo.programs import convert, program, results
@@ -48,9 +49,60 @@ def test_large_matrices_are_refused() -> None:
         check('"stablehlo.cholesky"(%a) <{lower = true}>', [np.eye(33, dtype=np.float32)], (33, 33))
 
 
+def _call(name: str, inputs: list[np.ndarray], outputs: list[str]) -> list[np.ndarray]:
+    """Returns the results of a function of LAPACK, converted."""
+    kinds = [f"tensor<{'x'.join(map(str, each.shape))}xf32>" for each in inputs]
+    names, count = ", ".join(("%a", "%b")[: len(inputs)]), len(outputs)
+    body = f"    %0:{count} = stablehlo.custom_call @{name}({names}) : ({', '.join(kinds)}) -> ({', '.join(outputs)})\n"
+    returned = ", ".join(f"%0#{index}" for index in range(count))
+    return results(program(f"{body}    return {returned} : {', '.join(outputs)}", kinds, outputs), *inputs)
+
+
+SHAPES = [(1, 1), (2, 2), (5, 5), (5, 3), (3, 5), (4, 1), (1, 4)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", ["usual", "singular", "zeros", "ordered"])
+def test_lu_decompositions(shape: tuple[int, int], kind: str) -> None:
+    matrix = numbers(*shape)
+    if kind == "singular":
+        matrix[:, -1] = matrix[:, 0] = np.arange(shape[0])
+    matrix = {"zeros": matrix * 0, "ordered": np.sort(matrix, 0)}.get(kind, matrix)
+    size, kinds = min(shape), "x".join(map(str, shape))
+    expected, swaps, status = lapack.sgetrf(matrix)
+    found = _call("lapack_sgetrf_ffi", [matrix], [f"tensor<{kinds}xf32>", f"tensor<{size}xi32>", "tensor<i32>"])
+    np.testing.assert_allclose(found[0], expected, atol=1e-5)
+    np.testing.assert_array_equal(found[1], swaps + 1)
+    assert found[2] == status
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", ["usual", "zeros", "upper"])
+def test_qr_decompositions(shape: tuple[int, int], kind: str) -> None:
+    matrix = numbers(*shape)
+    matrix = {"zeros": matrix * 0, "upper": np.triu(matrix)}.get(kind, matrix)
+    size, kinds = min(shape), "x".join(map(str, shape))
+    expected, factors, _, _ = lapack.sgeqrf(matrix)
+    found = _call("lapack_sgeqrf_ffi", [matrix], [f"tensor<{kinds}xf32>", f"tensor<{size}xf32>"])
+    np.testing.assert_allclose(found[0], expected, atol=1e-5)
+    np.testing.assert_allclose(found[1], factors, atol=1e-5)
+    if shape[0] >= shape[1]:
+        (q,) = _call("lapack_sorgqr_ffi", [expected, factors], [f"tensor<{kinds}xf32>"])
+        np.testing.assert_allclose(q, lapack.sorgqr(expected, factors)[0], atol=1e-5)
+
+
+def test_lu_decompositions_of_batches() -> None:
+    matrix = numbers(2, 3, 3)
+    found = _call("lapack_sgetrf_ffi", [matrix], ["tensor<2x3x3xf32>", "tensor<2x3xi32>", "tensor<2xi32>"])
+    for index in range(2):
+        expected, swaps, _ = lapack.sgetrf(matrix[index])
+        np.testing.assert_allclose(found[0][index], expected, atol=1e-5)
+        np.testing.assert_array_equal(found[1][index], swaps + 1)
+
+
 def test_decompositions_of_lapack_are_refused_with_a_way_out() -> None:
     kind = "tensor<3x3xf32>"
-    body = f"    %0 = stablehlo.custom_call @lapack_sgeqrf_ffi(%a) : ({kind}) -> {kind}\n    return %0 : {kind}"
+    body = f"    %0 = stablehlo.custom_call @lapack_ssyevd_ffi(%a) : ({kind}) -> {kind}\n    return %0 : {kind}"
     with pytest.raises(ConversionError) as caught:
         convert(program(body, [kind], [kind]))
-    assert "cho_solve" in caught.value.diagnostics[0].hint
+    assert "jnp.linalg.solve" in caught.value.diagnostics[0].hint

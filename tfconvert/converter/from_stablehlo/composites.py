@@ -33,8 +33,10 @@ def decomposition(op: Operation) -> str:
 
 def references(op: Operation) -> Sequence[str]:
     """Returns the functions that say what an op computes and are not called."""
+    if op.name not in (_COMPOSITE, _CUSTOM_CALL):
+        return ()
     found = named(op, "decomposition"), named(op, "called_computations")
-    return [name for name in found if name and op.name in (_COMPOSITE, _CUSTOM_CALL)]
+    return [name for name in found if name]
 
 
 def _shape_assertion(raised: RaisedOp) -> Sequence[EmittedTensor]:

@@ -40,9 +40,11 @@ def number(x: EmittedTensor) -> float | None:
     """Returns the number that all elements of a constant are."""
     (repeated,) = operands_of(x, "BroadcastTo")[:1] or (x,)
     array = constant_array(repeated.value)
-    if array is None or not array.size or array.dtype.kind not in "iuf" or not (array == array.flat[0]).all():
+    if array is None or not array.size or array.dtype.kind not in "iuf":
         return None
-    return float(array.flat[0])
+    first = array.flat[0]
+    # Most constants of several elements are weights, in which the last one differs.
+    return float(first) if array.flat[-1] == first and (array == first).all() else None
 
 
 def is_same(x: EmittedTensor, y: EmittedTensor, depth: int = 3) -> bool:

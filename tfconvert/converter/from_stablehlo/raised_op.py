@@ -15,6 +15,7 @@ from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.ops.operands import MAX_PARTIAL, Known
 from tfconvert.schema.dialects import dims, tensor_data, types
 from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of, pairs_of, text_of
+from tfconvert.schema.dialects.tensor_data import DenseElementsAttr
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DictionaryAttr
@@ -374,6 +375,8 @@ class RaisedOp:
             compute: Applies the op.
             operands: Its operands, which have the result's shape, or are scalars.
         """
+        if _are_equal_constants(operands):
+            return compute(*operands)
         whole = self._whole(operands)
         found = list(map(self._unrepeated, operands))
         squeezed = self._squeezed(found)
@@ -465,11 +468,25 @@ def _only_element(constant: tensor_data.Constant) -> np.ndarray[Any, np.dtype[An
     """Returns the element that all of a constant's are; large constants are not read."""
     if isinstance(constant, tensor_data.TensorData) and isinstance(constant.source, tensor_data.SplatSource):
         return np.asarray(constant.source.array(constant.dtype, ()))
+    if isinstance(constant, DenseElementsAttr):
+        array, data = tensor_data.to_array(constant), constant.data
+        return array.reshape(-1)[0] if data and data == data[: array.itemsize] * array.size else None
     if not tensor_data.is_small(constant):
         return None
     flat = tensor_data.to_array(constant).reshape(-1).view()
-    words = flat.view(np.uint8).reshape(flat.size, -1) if flat.dtype.kind != "O" and flat.size else None
-    return flat[0] if words is not None and (words == words[0]).all() else None
+    if flat.dtype.kind == "O" or not flat.size:
+        return None
+    words = flat.view(np.uint8).reshape(flat.size, -1)
+    return flat[0] if (words[-1] == words[0]).all() and (words == words[0]).all() else None
+
+
+def _are_equal_constants(operands: Sequence[EmittedTensor]) -> bool:
+    """Returns whether tensors are constants of one shape, of more than one element."""
+    first = operands[0].value.type
+    return (
+        all(each.value.type is first and tensor_data.constant_of(each.value) is not None for each in operands)
+        and types.shape_of(first) != ()
+    )
 
 
 def _live_uses(value: Value) -> int:

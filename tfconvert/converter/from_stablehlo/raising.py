@@ -70,14 +70,14 @@ def _diagnostic(name: str, reason: str, ops: Sequence[Operation]) -> Diagnostic:
 
 # Libraries that XLA calls, and ops -> what a user can do. Names of LAPACK's are those of its functions for all types.
 _DECOMPOSITIONS = (
-    "compute it before the export if it depends on constants only; jax.scipy.linalg.cho_factor and cho_solve convert, "
-    "which solve systems with positive definite matrices of up to 32 rows"
+    "compute it before the export if it depends on constants only; Cholesky, LU and QR decompositions of up to 32 rows "
+    "convert, and with them jnp.linalg.solve, inv and det"
 )
 _RANDOM = "draw them by jax.random with a key of the default kind, or pass them as an argument of the function"
 _HINTS: Mapping[str, str] = {
     "@lapack_": _DECOMPOSITIONS,
     "@Eigh": _DECOMPOSITIONS,
-    "@Qr": _DECOMPOSITIONS,
+    "@Qr": "export the function for platforms=['cpu'], whose QR decomposition converts",
     "rng": _RANDOM,
     "@stablehlo.dynamic_rng": _RANDOM,
 }
@@ -151,7 +151,7 @@ class Raising:
     def _inlined(self, op: Operation) -> bool:
         """Puts the ops in its place that an op stands for, where it has no form of its own."""
         callee = self._functions.get(composites.decomposition(op))
-        if callee is not None and composites.row_name(op) not in rows.ROWS:
+        if callee is not None and composites.row_name(op) not in rows.NAMES:
             inline_call(op, callee, is_last=False, note_call=True)
             return True
         if op.name not in control_flow.CONDITIONALS:
@@ -200,7 +200,7 @@ class Raising:
         name = composites.row_name(op)
         if name in control_flow.HANDLED:
             return control_flow.raised(view)
-        row = rows.ROWS.get(name)
+        row = rows.row_of(name)
         if row is None:
             what = f"there is no {name[1:]!r} in TensorFlow" if name.startswith("@") else "TensorFlow has no such op"
             raise Declined(f"{what}, and no ops that compute the same are known yet")

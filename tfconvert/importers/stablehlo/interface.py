@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tfconvert.importers.renaming import check_rename
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
+from tfconvert.schema.dialects.cut import CUT, Cut, End
 from tfconvert.schema.dialects.foreign import TensorCastOp
 from tfconvert.schema.dialects.func import CallOp, FuncOp, functions_of
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, entry_attribute, path_attributes
@@ -71,6 +72,7 @@ def export_main(
     arguments: Sequence[Path] = (),
     results: Sequence[Path] = (),
     names: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    keys: Sequence[str] = (SIGNATURE,),
 ) -> ModuleOp:
     """Makes `main` the signature of a module that was just imported; returns the module.
 
@@ -81,9 +83,11 @@ def export_main(
         arguments: The paths of the arguments, if they are known.
         results: The paths of the results, if they are known.
         names: The names of arguments and of results that the user gave, instead of those in the module.
+        keys: The keys of its signatures, by default the last one.
 
     Raises:
-        ConversionError: There is no `main` (`unsupported-artifact`), or the module has no such input or size.
+        ConversionError: There is no `main` (`unsupported-artifact`), or the module has no such signature, input or
+            size.
     """
     main = functions_of(module).get(MAIN)
     if main is None or main.is_declaration:
@@ -102,11 +106,12 @@ def export_main(
     outputs = _unique([path or results[index] for index, path in enumerate(found)])
     inputs, outputs = list(names[0] or inputs), list(names[1] or outputs)
     _pin(main, inputs, selection)
+    _mark_cut(main, {*inputs, *outputs}, selection)
     rename = selection.rename or {}
     check_rename([(inputs, outputs)], rename)
     inputs, outputs = ([rename.get(name, name) for name in names] for names in (inputs, outputs))
     main.attributes[ENTRY_FUNCTION] = entry_attribute(inputs, outputs)
-    main.attributes[EXPORTED_NAMES] = attrs.of([SIGNATURE])
+    main.attributes[EXPORTED_NAMES] = attrs.of(_chosen(keys, selection))
     main.arg_attrs = ArrayAttr.get([DictionaryAttr.get(path_attributes(name)) for name in inputs])
     main.res_attrs = ArrayAttr.get([DictionaryAttr.get(path_attributes(name)) for name in outputs])
     return module
@@ -202,6 +207,37 @@ def _unique(paths: Sequence[Path]) -> list[str]:
 
 def _joined(path: Path) -> str:
     return "_".join([_NO_NAME.sub("_", str(part)) for part in path])
+
+
+# Parts.
+
+
+def _chosen(keys: Sequence[str], selection: Selection) -> list[str]:
+    """Returns the keys of signatures that the user wants."""
+    wanted = keys[-1:] if selection.signatures is None else selection.signatures
+    for key in wanted:
+        if key not in keys:
+            hint = f"its signatures are: {', '.join(keys)}"
+            raise error("unknown-signature", f"the model has no signature {key!r}", hint=hint)
+    return list(dict.fromkeys(wanted))
+
+
+def _mark_cut(main: FuncOp, ports: Collection[str], selection: Selection) -> None:
+    """Marks the tensors that become inputs and outputs: inputs and outputs of the function, or nodes inside of it."""
+    if selection.inputs is None and selection.outputs is None:
+        return
+    if selection.outputs is not None and not selection.outputs:
+        raise error("wrong-option", "outputs is empty", hint="name the tensors to fetch, or leave it out")
+    names = selection.rename or {}
+
+    def ends(given: Sequence[str] | None) -> tuple[End, ...] | None:
+        if given is None:
+            return None
+        found = [(name, names.get(name, name)) for name in given]
+        return tuple([End(new if name in ports else name, new) for name, new in found])
+
+    cut = Cut(ends(selection.inputs), ends(selection.outputs), selection.batch)
+    main.attributes[CUT] = cut.to_attribute()
 
 
 # Sizes.

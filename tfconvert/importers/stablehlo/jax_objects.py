@@ -8,7 +8,7 @@ from typing import Any
 from tfconvert.importers.jax_functions import NamedExport
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.importers.stablehlo.artifact import import_artifact
-from tfconvert.importers.stablehlo.interface import MAIN, Path, bind_argument, export_main
+from tfconvert.importers.stablehlo.interface import MAIN, SIGNATURE, Path, bind_argument, export_main
 from tfconvert.importers.stablehlo.jax_export import argument_path
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, types
@@ -81,7 +81,8 @@ def _exported(named: NamedExport, selection: Selection) -> ModuleOp:
     platforms = [each.lower() for each in exported.platforms]
     inputs = [named.names[index - len(named.values)] for index in kept] if named.names else ()
     paths = [arguments[index] for index in kept]
-    return export_main(module, selection, platforms, paths, results, (inputs, named.results))
+    keys = named.keys or (SIGNATURE,)
+    return export_main(module, selection, platforms, paths, results, (inputs, named.results), keys)
 
 
 def _keep_states(module: ModuleOp, main: FuncOp, arguments: Sequence[BlockArgument | None], named: NamedExport) -> None:

@@ -90,33 +90,31 @@ class TableOp(Operation):
     TABLE: ClassVar[OpTable]
 
     def verify_(self) -> None:
-        definition = self.DEFINITION
-        counts = (
-            ("operand", len(self.operands), definition.operands),
-            ("result", len(self.results), definition.results),
-            ("region", len(self.regions), definition.regions),
-        )
-        for what, count, allowed in counts:
-            if not allowed.minimum <= count <= allowed.maximum:
-                raise VerifyError(f"{self.name} can't have {count} {what}s")
-        for name, prop in definition.properties.items():
+        _, operands, results, regions, properties, rule = self.DEFINITION
+        if not operands.minimum <= len(self.operands) <= operands.maximum:
+            raise VerifyError(f"{self.name} can't have {len(self.operands)} operands")
+        if not results.minimum <= len(self.results) <= results.maximum:
+            raise VerifyError(f"{self.name} can't have {len(self.results)} results")
+        if not regions.minimum <= len(self.regions) <= regions.maximum:
+            raise VerifyError(f"{self.name} can't have {len(self.regions)} regions")
+        for name, prop in properties.items():
             value = self.properties.get(name)
             if value is None and not prop.optional:
                 raise VerifyError(f"{self.name} needs the property '{name}'")
             if value is not None and not self.TABLE.checks[prop.kind](value):
                 raise VerifyError(f"the property '{name}' of {self.name} can't be {value}")
-        _check_types(self, definition.types)
+        if rule != "-":
+            _check_types(self, rule)
         for region in self.regions:
             _check_region(self, region, self.TABLE.terminators(self))
 
 
 def _check_types(op: Operation, rule: str) -> None:
-    kinds = [*op.operand_types, *op.result_types]
-    if rule == "compare":
-        if types.element_of(kinds.pop()) != types.I1:
-            raise VerifyError(f"the result of {op.name} must be booleans")
-    elif rule == "-":
+    kinds = [value.type for value in (*op.operands, *op.results)]
+    if rule == "same" and all(kind is kinds[0] for kind in kinds):
         return
+    if rule == "compare" and types.element_of(kinds.pop()) != types.I1:
+        raise VerifyError(f"the result of {op.name} must be booleans")
     if len({types.element_of(kind) for kind in kinds}) > 1:
         raise VerifyError(f"operands and results of {op.name} must have one element type")
     if rule != "elements" and not all(compatible(kinds[0], kind) for kind in kinds[1:]):

@@ -318,7 +318,7 @@ def numpy_dtype(element: Attribute) -> np.dtype[np.generic]:
     Raises:
         KeyError: The element type has no numpy counterpart.
     """
-    row = from_mlir(element)
+    row = _BY_MLIR.get(element) or from_mlir(element)
     return row.dtype if row is not None else _dtype_without_row(element)
 
 

@@ -1,0 +1,79 @@
+"""StableHLO ops whose dimensions aren't those of their operands and results are refused before anything reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.converter.from_stablehlo.programs import program
+from tfconvert.importers.mlir import import_mlir
+from tfconvert.schema.diagnostics import ConversionError
+
+_PRODUCT = "#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>"
+_ROWS = "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 3"
+_LAYOUTS = "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>"
+_EQUAL = "#stablehlo<comparison_direction EQ>"
+
+# An op, its properties, its operands, their types, and that of its result.
+BROKEN: dict[str, tuple[str, str, str, list[str], str]] = {
+    "axes": ("reverse", "dimensions = array<i64: 2>", "%a", ["2x3xf32"], "2x3xf32"),
+    "axis of a size": ("get_dimension_size", "dimension = 2 : i64", "%a", ["?x3xf32"], "i32"),
+    "axis of numbers": ("iota", "iota_dimension = 1 : i64", "", [], "3xi32"),
+    "clamp": ("clamp", "", "%a, %b, %a", ["2xf32", "3xf32"], "3xf32"),
+    "comparison": ("compare", f"comparison_direction = {_EQUAL}", "%a, %a", ["2xf32"], "3xi1"),
+    "concatenated sizes": ("concatenate", "dimension = 0 : i64", "%a, %b", ["2xf32", "3xf32"], "4xf32"),
+    "contracted sizes": (
+        "dot_general",
+        f"dot_dimension_numbers = {_PRODUCT}",
+        "%a, %b",
+        ["2x3xf32", "4x5xf32"],
+        "2x5xf32",
+    ),
+    "conversion": ("convert", "", "%a", ["2xf32"], "3xi32"),
+    "elements": ("reshape", "", "%a", ["2x3xf32"], "5xf32"),
+    "groups": (
+        "convolution",
+        f"dimension_numbers = {_LAYOUTS}, feature_group_count = 2 : i64, batch_group_count = 1 : i64",
+        "%a, %b",
+        ["1x4x3xf32", "2x3x4xf32"],
+        "1x3x4xf32",
+    ),
+    "index vector": (
+        "gather",
+        f"dimension_numbers = #stablehlo.gather<{_ROWS}>, slice_sizes = array<i64: 1, 3>",
+        "%a, %b",
+        ["4x3xf32", "2x1xi32"],
+        "2x3xf32",
+    ),
+    "limits": (
+        "slice",
+        "start_indices = array<i64: 0>, limit_indices = array<i64: 68719476737>, strides = array<i64: 1>",
+        "%a",
+        ["4xf32"],
+        "4xf32",
+    ),
+    "order": ("transpose", "permutation = array<i64: 0, 0>", "%a", ["2x3xf32"], "2x2xf32"),
+    "other rank": ("broadcast_in_dim", "broadcast_dimensions = array<i64: 0, 2>", "%a", ["2x3xf32"], "2x3xf32"),
+    "other size": ("broadcast_in_dim", "broadcast_dimensions = array<i64: 1>", "%a", ["2xf32"], "4x3xf32"),
+    "paddings": (
+        "pad",
+        "edge_padding_low = array<i64: 1>, edge_padding_high = array<i64: 0>, interior_padding = array<i64: 0>",
+        "%a, %b",
+        ["2xf32", "f32"],
+        "5xf32",
+    ),
+    "selection": ("select", "", "%a, %b, %b", ["3xi1", "2xf32"], "2xf32"),
+    "shape": ("dynamic_reshape", "", "%a, %b", ["?xf32", "3xi32"], "?x2xf32"),
+    "slice sizes": ("dynamic_slice", "slice_sizes = array<i64: 5>", "%a, %b", ["4xf32", "i32"], "5xf32"),
+    "starts": ("dynamic_update_slice", "", "%a, %b", ["4xf32", "2xf32"], "4xf32"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_contradictions_are_refused(name: str) -> None:
+    op, properties, operands, given, result = BROKEN[name]
+    kinds, returned = [f"tensor<{each}>" for each in given], f"tensor<{result}>"
+    types = ", ".join(kinds["ab".index(each[1])] for each in operands.split(", ") if each)
+    properties = f" <{{{properties}}}>" if properties else ""
+    call = f'"stablehlo.{op}"({operands}){properties} : ({types}) -> {returned}'
+    with pytest.raises(ConversionError, match="do not fit its operands and results"):
+        import_mlir(program(f"    %0 = {call}\n    return %0 : {returned}", kinds, [returned]), "model.mlir")

@@ -1,0 +1,445 @@
+"""Checks that the dimensions that StableHLO ops name are those of their operands and results.
+
+What ops compute may rely on it: an axis is one of the operand's, lists have an entry for each dimension, and sizes fit
+into the integers of 32 bits that indices have at run time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.stablehlo import ConvAttr, DimensionNumbersAttr
+from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+# The largest size or index, and the largest padding on either side.
+_MAX_SIZE = (1 << 31) - 1
+
+_Check = Callable[[Operation], None]
+
+
+def check(op: Operation) -> None:
+    """Checks an op that has the operands, results and properties of its definition; other dialects' are ignored.
+
+    Raises:
+        VerifyError: It names a dimension that isn't there, or its shapes contradict each other.
+    """
+    own = _CHECKS.get(op.name)
+    if own is not None:
+        own(op)
+
+
+def _rank(value: Value) -> int | None:
+    shape = types.shape_of(value.type)
+    return None if shape is None else len(shape)
+
+
+def _fail(op: Operation, what: str) -> VerifyError:
+    return VerifyError(f"{what} of {op.name} do not fit its operands and results")
+
+
+def _need(op: Operation, holds: bool, what: str) -> None:
+    if not holds:
+        raise _fail(op, what)
+
+
+def _are_axes(axes: Sequence[int], rank: int | None) -> bool:
+    """Returns whether dimensions are different ones of a tensor."""
+    return rank is None or (len(set(axes)) == len(axes) and all(0 <= axis < rank for axis in axes))
+
+
+def _sizes_agree(one: Sequence[int] | None, other: Sequence[int] | None) -> bool:
+    """Returns whether two shapes may be the same."""
+    if one is None or other is None:
+        return True
+    return len(one) == len(other) and all(
+        left == right or left < 0 or right < 0 for left, right in zip(one, other, strict=True)
+    )
+
+
+def _lists(op: Operation, rank: int | None, names: Sequence[str], minimum: int) -> None:
+    """Checks lists that have a number for each dimension, if they are there."""
+    for name in names:
+        found = ints_of(op.properties.get(name))
+        if name in op.properties and rank is not None:
+            _need(op, len(found) == rank and all(minimum <= each <= _MAX_SIZE for each in found), f"the {name}")
+
+
+def _vector(op: Operation, operand: int, length: int | None) -> None:
+    """Checks an operand that has an element for each dimension."""
+    shape = types.shape_of(op.operands[operand].type)
+    _need(op, length is None or shape is None or _sizes_agree(shape, (length,)), f"the elements of operand {operand}")
+
+
+def _broadcast(op: Operation) -> None:
+    axes = ints_of(op.properties["broadcast_dimensions"])
+    own, result = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
+    if own is None or result is None:
+        return
+    fits = len(axes) == len(own) and _are_axes(axes, len(result))
+    _need(
+        op,
+        fits and all(size in (1, -1, result[axis]) or result[axis] < 0 for size, axis in zip(own, axes, strict=True)),
+        "the broadcast_dimensions",
+    )
+    if len(op.operands) > 1:
+        _vector(op, 1, len(result))
+
+
+def _transpose(op: Operation) -> None:
+    order = ints_of(op.properties["permutation"])
+    own = types.shape_of(op.operands[0].type)
+    if own is not None:
+        fits = len(order) == len(own) and _are_axes(order, len(own))
+        _need(
+            op,
+            fits and _sizes_agree([own[axis] for axis in order], types.shape_of(op.results[0].type)),
+            "the permutation",
+        )
+
+
+def _reshape(op: Operation) -> None:
+    own, result = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
+    if own is None or result is None or min(*own, *result, 0) < 0:
+        return
+    _need(op, math.prod(own) == math.prod(result), "the elements")
+
+
+def _axes_of(name: str, *, result: bool = False) -> _Check:
+    """Returns the check of dimensions of the first operand, or of the result."""
+
+    def checked(op: Operation) -> None:
+        value = op.properties.get(name)
+        axes = ints_of(value) or ((integer_of(value),) if value is not None and not hasattr(value, "values") else ())
+        _need(op, _are_axes(axes, _rank((op.results if result else op.operands)[0])), f"the {name}")
+
+    return checked
+
+
+def _slice(op: Operation) -> None:
+    own = types.shape_of(op.operands[0].type)
+    if own is None:
+        return
+    _lists(op, len(own), ("start_indices", "limit_indices"), 0)
+    _lists(op, len(own), ("strides",), 1)
+    starts, limits, strides = (ints_of(op.properties[name]) for name in ("start_indices", "limit_indices", "strides"))
+    fits = all(
+        start <= limit and (limit <= size or size < 0) for start, limit, size in zip(starts, limits, own, strict=True)
+    )
+    sizes = [-(-(limit - start) // stride) for start, limit, stride in zip(starts, limits, strides, strict=True)]
+    _need(op, fits and _sizes_agree(sizes, types.shape_of(op.results[0].type)), "the indices")
+
+
+def _dynamic_slice(op: Operation) -> None:
+    own = types.shape_of(op.operands[0].type)
+    if own is None:
+        return
+    sizes = ints_of(op.properties["slice_sizes"])
+    _lists(op, len(own), ("slice_sizes",), 0)
+    fits = len(op.operands) == len(own) + 1 and all(
+        size <= whole or whole < 0 for size, whole in zip(sizes, own, strict=True)
+    )
+    _need(op, fits and _sizes_agree(sizes, types.shape_of(op.results[0].type)), "the slice_sizes")
+
+
+def _dynamic_update_slice(op: Operation) -> None:
+    own, update = (types.shape_of(each.type) for each in op.operands[:2])
+    if own is None or update is None:
+        return
+    fits = len(update) == len(own) == len(op.operands) - 2
+    _need(op, fits and all(size <= whole or whole < 0 for size, whole in zip(update, own, strict=True)), "the sizes")
+    _need(op, _sizes_agree(own, types.shape_of(op.results[0].type)), "the sizes")
+
+
+def _concatenate(op: Operation) -> None:
+    shapes = [types.shape_of(value.type) for value in (*op.results, *op.operands)]
+    axis = integer_of(op.properties["dimension"])
+    result = shapes[0]
+    if result is None:
+        return
+    _need(op, 0 <= axis < len(result), "the dimension")
+    others = [None if shape is None else (*shape[:axis], -1, *shape[axis + 1 :]) for shape in shapes]
+    _need(op, all(_sizes_agree(result[:axis] + (-1,) + result[axis + 1 :], other) for other in others), "the sizes")
+    lengths = [-1 if shape is None else shape[axis] for shape in shapes[1:]]
+    _need(op, min(lengths) < 0 or result[axis] in (-1, sum(lengths)), "the sizes")
+
+
+def _pad(op: Operation) -> None:
+    own, result = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
+    if own is None:
+        return
+    _lists(op, len(own), ("edge_padding_low", "edge_padding_high"), -_MAX_SIZE)
+    _lists(op, len(own), ("interior_padding",), 0)
+    paddings = (ints_of(op.properties[name]) for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
+    sizes = [
+        -1 if size < 0 else low + high + size + max(size - 1, 0) * inner
+        for size, low, high, inner in zip(own, *paddings, strict=True)
+    ]
+    _need(op, _sizes_agree([size if size < 0 else max(size, 0) for size in sizes], result), "the paddings")
+
+
+def _dot_general(op: Operation) -> None:
+    dims = op.properties["dot_dimension_numbers"]
+    lhs, rhs = (types.shape_of(each.type) for each in op.operands)
+    if lhs is None or rhs is None:
+        return
+    assert isinstance(dims, DimensionNumbersAttr)
+    roles = ("batching", "contracting")
+    left, right = ([axis for role in roles for axis in dims.of(f"{side}_{role}_dimensions")] for side in ("lhs", "rhs"))
+    batch = len(dims.of("lhs_batching_dimensions"))
+    fits = len(left) == len(right) and batch == len(dims.of("rhs_batching_dimensions"))
+    _need(op, fits and _are_axes(left, len(lhs)) and _are_axes(right, len(rhs)), "the dimension numbers")
+    _need(op, _sizes_agree([lhs[axis] for axis in left], [rhs[axis] for axis in right]), "the sizes")
+    free = [[size for axis, size in enumerate(shape) if axis not in own] for shape, own in ((lhs, left), (rhs, right))]
+    sizes = [*(lhs[axis] for axis in left[:batch]), *free[0], *free[1]]
+    _need(op, _sizes_agree(sizes, types.shape_of(op.results[0].type)), "the sizes")
+
+
+def _window(op: Operation, rank: int) -> None:
+    """Checks the lists of a window's dimensions."""
+    names = (
+        "window_dimensions",
+        "window_strides",
+        "base_dilations",
+        "window_dilations",
+        "lhs_dilation",
+        "rhs_dilation",
+    )
+    _lists(op, rank, names, 1)
+    padding = op.properties.get("padding")
+    if padding is not None:
+        assert tensor_data.is_constant(padding)
+        found = tensor_data.to_array(padding)
+        _need(op, found.shape == (rank, 2) and bool((abs(found) <= _MAX_SIZE).all()), "the padding")
+
+
+def _convolution(op: Operation) -> None:
+    layouts = op.properties["dimension_numbers"]
+    assert isinstance(layouts, ConvAttr)
+    values = (op.operands[0], op.operands[1], op.results[0])
+    shapes = [types.shape_of(value.type) for value in values]
+    for shape, layout in zip(shapes, layouts.layouts, strict=True):
+        _need(op, shape is None or len(shape) == len(layout), "the dimension numbers")
+    _window(op, len(layouts.lhs) - 2)
+    groups = [integer_of(op.properties[name]) for name in ("feature_group_count", "batch_group_count")]
+    _need(op, min(groups) > 0, "the groups")
+    if None not in shapes:
+        sizes = [
+            dict(zip(layout, shape or (), strict=True)) for shape, layout in zip(shapes, layouts.layouts, strict=True)
+        ]
+        features, inputs, outputs = sizes[0]["f"], sizes[1]["i"], sizes[1]["o"]
+        _need(op, min(features, inputs) < 0 or features == inputs * groups[0], "the features")
+        _need(op, outputs < 0 or not any(outputs % count for count in groups), "the groups")
+        _need(op, sizes[2]["f"] in (-1, outputs), "the features")
+
+
+def _reduce(op: Operation) -> None:
+    count = len(op.operands) // 2
+    _need(op, len(op.operands) == 2 * count == 2 * len(op.results), "the initial values")
+    axes = ints_of(op.properties["dimensions"])
+    own = types.shape_of(op.operands[0].type)
+    _arguments(op, 0, 2 * count)
+    for value, result in zip(op.operands[:count], op.results, strict=True):
+        _need(op, _sizes_agree(types.shape_of(value.type), own), "the sizes")
+        if own is not None:
+            _need(op, _are_axes(axes, len(own)), "the dimensions")
+            sizes = [size for axis, size in enumerate(own) if axis not in axes]
+            _need(op, _sizes_agree(sizes, types.shape_of(result.type)), "the sizes")
+
+
+def _reduce_window(op: Operation) -> None:
+    count = len(op.operands) // 2
+    _need(op, len(op.operands) == 2 * count == 2 * len(op.results), "the initial values")
+    _arguments(op, 0, 2 * count)
+    for value, result in zip(op.operands[:count], op.results, strict=True):
+        rank = _rank(value)
+        if rank is not None:
+            _window(op, rank)
+            _need(op, _rank(result) in (rank, None), "the dimensions")
+
+
+def _select_and_scatter(op: Operation) -> None:
+    rank = _rank(op.operands[0])
+    if rank is not None:
+        _window(op, rank)
+    _arguments(op, 0, 2)
+    _arguments(op, 1, 2)
+
+
+def _arguments(op: Operation, region: int, count: int) -> None:
+    _need(op, len(op.regions[region].block.args) == count, "the arguments of a region")
+
+
+def _gather(op: Operation) -> None:
+    dims = op.properties["dimension_numbers"]
+    assert isinstance(dims, DimensionNumbersAttr)
+    own, indices, result = _rank(op.operands[0]), types.shape_of(op.operands[1].type), _rank(op.results[0])
+    if own is None or indices is None or result is None:
+        return
+    left_out = (*dims.of("collapsed_slice_dims"), *dims.of("operand_batching_dims"))
+    _indexed(op, dims, "start_index_map", ("operand_batching_dims", "start_indices_batching_dims"), own, indices)
+    fits = _are_axes(left_out, own) and _are_axes(dims.of("offset_dims"), result)
+    batch = len(indices) - (dims.dims[-1] != len(indices))
+    offsets = len(dims.of("offset_dims"))
+    _need(op, fits and offsets == own - len(left_out) and result == batch + offsets, "the dimension numbers")
+    if op.name == "stablehlo.gather":
+        sizes = ints_of(op.properties["slice_sizes"])
+        whole = types.shape_of(op.operands[0].type) or ()
+        _lists(op, own, ("slice_sizes",), 0)
+        fits = all(size <= limit or limit < 0 for size, limit in zip(sizes, whole, strict=True))
+        _need(op, fits and all(sizes[axis] <= 1 for axis in left_out), "the slice_sizes")
+
+
+def _scatter(op: Operation) -> None:
+    dims = op.properties["scatter_dimension_numbers"]
+    count = len(op.results)
+    _need(op, len(op.operands) == 2 * count + 1, "the operands")
+    _arguments(op, 0, 2 * count)
+    assert isinstance(dims, DimensionNumbersAttr)
+    own, indices, update = _rank(op.operands[0]), types.shape_of(op.operands[count].type), _rank(op.operands[count + 1])
+    if own is None or indices is None or update is None:
+        return
+    left_out = (*dims.of("inserted_window_dims"), *dims.of("input_batching_dims"))
+    roles = ("input_batching_dims", "scatter_indices_batching_dims")
+    _indexed(op, dims, "scatter_dims_to_operand_dims", roles, own, indices)
+    fits = _are_axes(left_out, own) and _are_axes(dims.of("update_window_dims"), update)
+    batch = len(indices) - (dims.dims[-1] != len(indices))
+    offsets = len(dims.of("update_window_dims"))
+    _need(op, fits and offsets == own - len(left_out) and update == batch + offsets, "the dimension numbers")
+
+
+def _indexed(
+    op: Operation, dims: DimensionNumbersAttr, role: str, batching: tuple[str, str], own: int, indices: Sequence[int]
+) -> None:
+    """Checks the dimensions of the indices of a gather or scatter, and those of the operand that they index."""
+    vector = dims.dims[-1]
+    assert isinstance(vector, int)
+    axes, (outer, inner) = dims.of(role), (dims.of(name) for name in batching)
+    fits = 0 <= vector <= len(indices) and _are_axes((*axes, *outer), own) and len(outer) == len(inner)
+    length = indices[vector] if 0 <= vector < len(indices) else 1
+    fits = fits and _are_axes(inner, len(indices)) and vector not in inner and length in (-1, len(axes))
+    _need(op, fits, "the dimension numbers")
+
+
+def _sort(op: Operation) -> None:
+    _need(op, len(op.results) == len(op.operands), "the results")
+    _arguments(op, 0, 2 * len(op.operands))
+    axis = integer_of(op.properties.get("dimension"), -1)
+    for value in op.operands:
+        rank = _rank(value)
+        _need(op, rank is None or -rank <= axis < max(rank, 1), "the dimension")
+        _need(op, _sizes_agree(types.shape_of(value.type), types.shape_of(op.operands[0].type)), "the sizes")
+
+
+def _select(op: Operation) -> None:
+    predicate, one, other = (types.shape_of(each.type) for each in op.operands)
+    _need(op, _sizes_agree(one, other) and (predicate == () or _sizes_agree(predicate, one)), "the sizes")
+    _need(op, _sizes_agree(one, types.shape_of(op.results[0].type)), "the sizes")
+
+
+def _clamp(op: Operation) -> None:
+    low, value, high = (types.shape_of(each.type) for each in op.operands)
+    _need(op, all(bound == () or _sizes_agree(bound, value) for bound in (low, high)), "the sizes")
+    _need(op, _sizes_agree(value, types.shape_of(op.results[0].type)), "the sizes")
+
+
+def _same_shape(op: Operation) -> None:
+    first = types.shape_of(op.operands[0].type)
+    for value in (*op.operands[1:], *op.results):
+        _need(op, _sizes_agree(first, types.shape_of(value.type)), "the sizes")
+
+
+def _while(op: Operation) -> None:
+    kinds = list(op.operand_types)
+    for region in op.regions:
+        _need(op, _agree([argument.type for argument in region.block.args], kinds), "the arguments of a region")
+    last = op.regions[1].block.last_op
+    _need(op, _agree(list(op.result_types), kinds), "the results")
+    _need(op, last is not None and _agree(list(last.operand_types), kinds), "the values that its body returns")
+
+
+def _branches(op: Operation) -> None:
+    for region in op.regions:
+        last = region.block.last_op
+        returned = [] if last is None else list(last.operand_types)
+        _need(op, not region.block.args and _agree(returned, list(op.result_types)), "the values that a branch returns")
+
+
+def _agree(ones: Sequence[object], others: Sequence[object]) -> bool:
+    """Returns whether values of some types may be values of others."""
+    if len(ones) != len(others):
+        return False
+    return all(one is other or _types_agree(one, other) for one, other in zip(ones, others, strict=True))
+
+
+def _types_agree(one: object, other: object) -> bool:
+    a, b = (getattr(each, "element_type", each) for each in (one, other))
+    return a == b and _sizes_agree(getattr(one, "shape", None), getattr(other, "shape", None))
+
+
+def _shape_operand(op: Operation) -> None:
+    _vector(op, len(op.operands) - 1, _rank(op.results[0]))
+
+
+def _dynamic_iota(op: Operation) -> None:
+    _axes_of("iota_dimension", result=True)(op)
+    _shape_operand(op)
+
+
+def _bounds(op: Operation) -> None:
+    for operand in range(1, len(op.operands)):
+        shape = types.shape_of(op.operands[operand].type)
+        if shape != () or op.name != "stablehlo.dynamic_pad":
+            _vector(op, operand, _rank(op.operands[0]))
+    _need(
+        op, None in (ranks := (_rank(op.operands[0]), _rank(op.results[0]))) or ranks[0] == ranks[1], "the dimensions"
+    )
+
+
+_CHECKS: Mapping[str, _Check] = {
+    f"stablehlo.{name}": check
+    for name, check in {
+        "broadcast_in_dim": _broadcast,
+        "case": _branches,
+        "clamp": _clamp,
+        "compare": _same_shape,
+        "complex": _same_shape,
+        "concatenate": _concatenate,
+        "convert": _same_shape,
+        "convolution": _convolution,
+        "dot_general": _dot_general,
+        "dynamic_broadcast_in_dim": _broadcast,
+        "dynamic_conv": _convolution,
+        "dynamic_gather": _gather,
+        "dynamic_iota": _dynamic_iota,
+        "dynamic_pad": _bounds,
+        "dynamic_reshape": _shape_operand,
+        "dynamic_slice": _dynamic_slice,
+        "dynamic_update_slice": _dynamic_update_slice,
+        "gather": _gather,
+        "get_dimension_size": _axes_of("dimension"),
+        "if": _branches,
+        "imag": _same_shape,
+        "iota": _axes_of("iota_dimension", result=True),
+        "is_finite": _same_shape,
+        "pad": _pad,
+        "real": _same_shape,
+        "real_dynamic_slice": _bounds,
+        "reduce": _reduce,
+        "reduce_window": _reduce_window,
+        "reshape": _reshape,
+        "reverse": _axes_of("dimensions"),
+        "scatter": _scatter,
+        "select": _select,
+        "select_and_scatter": _select_and_scatter,
+        "set_dimension_size": _axes_of("dimension"),
+        "slice": _slice,
+        "sort": _sort,
+        "transpose": _transpose,
+        "while": _while,
+    }.items()
+}
