@@ -87,7 +87,7 @@ def test_a_region_with_an_operator_of_another_kind_stays() -> None:
 def _is_negative_zero(g: Graph, x: Value, number: float = 0.0, bits: int = 0) -> Value:
     """Tests for the number -0 as Keras does before `argmax`: for 0, and for a set sign bit."""
     shape = types.shape_of(x.type) or ()
-    is_zero = g.op("equal", x, np.float32(number), shape=shape, element=types.I1)
+    is_zero = g.op("equal", x, np.array(number, np.float32), shape=shape, element=types.I1)
     as_integer = g.op("bitcast", x, shape=shape, element=types.I32)
     is_negative = g.op("less", as_integer, np.array(bits, np.int32), shape=shape, element=types.I1)
     return g.op("logical_and", is_zero, is_negative, shape=shape)

@@ -173,9 +173,9 @@ def _swapped(value: Value, before: Operation) -> Value | None:
     if not isinstance(owner, Operation):
         return None
     if _is_swap(owner):
-        source = owner.operands[0]
+        before_swap = owner.operands[0]
         # A pair of transposes is gone anyway.
-        return None if isinstance(source.owner, Operation) and _is_swap(source.owner) else source
+        return None if isinstance(before_swap.owner, Operation) and _is_swap(before_swap.owner) else before_swap
     if owner.name == "tf.ReverseV2" and (axes := _swapped_axes(owner)) is not None:
         source = _swapped(owner.operands[0], before)
         build = TFBuilder(before)
