@@ -46,7 +46,7 @@ def _int8(steps: int) -> tfconvert.Quantize:
     rng = np.random.default_rng(0)
     shapes = [(steps, 2, FEATURES), (2, UNITS), (2, UNITS)]
     samples = [[rng.normal(size=shape).astype(np.float32) for shape in shapes] for _ in range(3)]
-    return tfconvert.Quantize("int8", samples=samples)
+    return tfconvert.Quantize("int8", samples=samples, io="int8")
 
 
 ZEROS = '%z = "tf.Const"() <{value = dense<0.0> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>'

@@ -245,7 +245,10 @@ class Plan:
         operands = [self._operand(op, index, rule, groups) for index in activations(op, rule)]
         result = next((groups.uniform(result) for result in op.results if is_float(result)), None)
         kind = speed.kind_of(op, operands, result)
-        return None if kind is None else speed.times_of(kind, speed.work_of(op))
+        if kind is None:
+            return None
+        times = speed.times_of(kind, speed.work_of(op))
+        return times._replace(integers=0.0) if speed.is_swish(op) else times
 
     def _coarse(self, groups: Groups) -> list[Operation]:
         """Returns the ops whose operands have larger scales than their kernels accept."""

@@ -104,6 +104,17 @@ def times_of(kind: str, work: int) -> Times:
     return Times(*(low + share * (high - low) for low, high in zip(start, end, strict=True)))
 
 
+def is_swish(op: Operation) -> bool:
+    """Returns whether an op multiplies a value by its `logistic`: XNNPACK looks up the product of integers at once."""
+    return op.name == "tfl.mul" and any(
+        isinstance(gate, OpResult)
+        and gate.op.name == "tfl.logistic"
+        and gate.op.operands[0] is value
+        and gate.has_one_use()
+        for value, gate in (op.operands, reversed(op.operands))
+    )
+
+
 def work_of(op: Operation) -> int:
     """Returns how much an operator computes; unknown sizes count as 1.
 
