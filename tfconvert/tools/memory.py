@@ -136,7 +136,8 @@ def to_text(source: str, found: Sequence[Memory], *, verbose: bool = False) -> s
         points = sorted(
             cost.points, key=lambda point: (-point.bytes if isinstance(point.bytes, int) else 0, str(point.bytes))
         )
-        lines.append("  memory in addition to weights and inputs, in bytes" + (", the maximum of:" if len(points) > 1 else ":"))
+        several = ", the maximum of" if len(points) > 1 else ""
+        lines.append(f"  memory in addition to weights and inputs, in bytes{several}:")
         lines += _rows([f"{point.bytes}  at {point.op}{_at(point.location)}" for point in points], verbose)
         lines.append(f"  of which results: {cost.results} bytes")
         lines.append(f"  operations: {cost.operations}")
