@@ -162,8 +162,9 @@ def _check_exists(model: str | os.PathLike[str]) -> None:
         hint = "write it to a file first; only tfconvert inspect and tfconvert opt read standard input"
         raise error("model-not-found", "the model can't be read from standard input", hint=hint)
     if is_missing(given):
-        hint = "check the path: a SavedModel is the directory that holds saved_model.pb"
-        raise error("model-not-found", f"{given} doesn't exist", hint=hint)
+        from tfconvert.importers.saved_model import missing
+
+        raise missing(given)
 
 
 def _recognized(problem: ConversionError, model: str | os.PathLike[str]) -> ConversionError:

@@ -38,7 +38,7 @@ from tfconvert.importers.graph.protos import parse_proto, read_op_defs
 from tfconvert.importers.graph.signature_order import ORDERINGS, Ordering, call_order, output_names
 from tfconvert.importers.graph.variables import INITIALIZER, check_values, import_table_initializers, import_variables
 from tfconvert.importers.pinned_shapes import override_shape
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, tf_saved_model, types
 from tfconvert.schema.dialects.tensor_data import Constant
@@ -223,16 +223,25 @@ def module_of(
     return module
 
 
+def missing(path: str | os.PathLike[str]) -> ConversionError:
+    """Returns the error about a path that doesn't exist."""
+    hint = "check the path: a SavedModel is the directory that holds saved_model.pb"
+    return error("model-not-found", f"{os.fspath(path)} doesn't exist", hint=hint)
+
+
 def _read(folder: Folder) -> pb.SavedModel:
     path = folder.path
     file = next((path / name for name in SAVED_MODEL_FILES if folder.has(path / name)), path / SAVED_MODEL_FILES[0])
     try:
         data = folder.read(file)
     except FileNotFoundError:
-        hint = "give the directory that holds saved_model.pb"
         if not is_folder(path):
-            raise error("model-not-found", f"{path} doesn't exist", hint=hint) from None
-        raise error("not-a-saved-model", f"{path} is not a SavedModel: it holds no saved_model.pb", hint=hint) from None
+            raise missing(path) from None
+        raise error(
+            "not-a-saved-model",
+            f"{path} is not a SavedModel: it holds no saved_model.pb",
+            hint="give the directory that holds saved_model.pb",
+        ) from None
     except OSError as problem:
         raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
     try:

@@ -24,7 +24,7 @@ from tfconvert.schema.ir.dim import Dim
 from tfconvert.settings.options import Options
 
 MAX_ROWS = 8
-"""How many places, or calls of libraries, the text lists."""
+"""The maximum number of places or library calls that the text lists."""
 
 
 class Memory(NamedTuple):
@@ -136,12 +136,13 @@ def to_text(source: str, found: Sequence[Memory], *, verbose: bool = False) -> s
         points = sorted(
             cost.points, key=lambda point: (-point.bytes if isinstance(point.bytes, int) else 0, str(point.bytes))
         )
-        lines.append("  memory beside them and the inputs, in bytes" + (", the most of:" if len(points) > 1 else ":"))
+        several = ", the maximum of" if len(points) > 1 else ""
+        lines.append(f"  memory in addition to weights and inputs, in bytes{several}:")
         lines += _rows([f"{point.bytes}  at {point.op}{_at(point.location)}" for point in points], verbose)
         lines.append(f"  of which results: {cost.results} bytes")
         lines.append(f"  operations: {cost.operations}")
         if cost.library_calls:
-            lines.append("  calls of libraries:")
+            lines.append("  library calls:")
         lines += _rows([_call(call) for call in cost.library_calls], verbose)
     lines.append("These are the figures of a StableHLO program. For LiteRT, inspect without --memory shows the arena.")
     return "\n".join(lines)
