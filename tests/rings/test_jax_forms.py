@@ -71,8 +71,9 @@ def _wrapped(dtype: str) -> tuple[Callable[..., Any], Sequence[np.ndarray]]:
 
 
 def _definite(*shape: int) -> np.ndarray:
-    found = _floats(*shape)
-    return (found @ np.swapaxes(found, -1, -2) + shape[-1] * np.eye(shape[-1])).astype(np.float32)
+    x = _floats(*shape)
+    found: np.ndarray = x @ np.swapaxes(x, -1, -2) + shape[-1] * np.eye(shape[-1], dtype=np.float32)
+    return found
 
 
 def _at(mode: str, change: str) -> Callable[..., Any]:
