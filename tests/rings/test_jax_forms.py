@@ -48,6 +48,38 @@ def _affine(one: Any, other: Any) -> Any:
     return one[0] * other[0], other[0] * one[1] + other[1]
 
 
+def _quantized(x: Any) -> Any:
+    """The product of integers that training with quantization makes."""
+    scale = jnp.max(jnp.abs(x), -1, keepdims=True) / 127
+    integers = jnp.clip(jnp.round(x / scale), -127, 127).astype(jnp.int8)
+    weights = np.arange(24).reshape(6, 4).astype(np.int8) - 12
+    return lax.dot(integers, weights, preferred_element_type=jnp.int32).astype(jnp.float32) * scale
+
+
+def _wrapped(dtype: str) -> tuple[Callable[..., Any], Sequence[np.ndarray]]:
+    """Returns arithmetic of integers that wraps around, with shifts beyond their width."""
+    limits = np.iinfo(dtype)
+    a, b = (_RANDOM.integers(limits.min, limits.max, (3, 6), dtype=np.int64).astype(dtype) for _ in range(2))
+    shifts = _RANDOM.integers(0, limits.bits + 3, (3, 6)).astype(dtype)
+
+    def compute(a: Any, b: Any, shifts: Any) -> Any:
+        moved = [move(a, shifts) for move in (lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic)]
+        arithmetic = [a + b, a - b, a * b, lax.div(a, b), lax.rem(a, b), a // b, a % b]
+        return [*arithmetic, *moved, a & b, a | b, a ^ b, ~a, lax.population_count(a), lax.clz(a), a < b]
+
+    return compute, [a, np.where(b == 0, 1, b).astype(dtype), shifts]
+
+
+def _definite(*shape: int) -> np.ndarray:
+    x = _floats(*shape)
+    found: np.ndarray = x @ np.swapaxes(x, -1, -2) + shape[-1] * np.eye(shape[-1], dtype=np.float32)
+    return found
+
+
+def _at(mode: str, change: str) -> Callable[..., Any]:
+    return lambda x, places, rows: getattr(x.at[places], change)(rows, mode=mode)
+
+
 _TILES, _NEXT = (1, 2, 2, 1), (1, 1, 1, 1)
 FORMS: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray]]] = {
     "affine scan": (lambda a, b: lax.associative_scan(_affine, (a, b)), [ROWS, _floats(8, 6)]),
@@ -108,6 +140,39 @@ FORMS: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray]]] = {
         [np.array([1, 3, 9], np.float32)],
     ),
     "vectorized scatter": (jax.vmap(lambda t, i, u: t.at[i].set(u)), [_floats(3, 7), PLACES[:3], _floats(3)]),
+}
+
+
+ROWS_BEYOND, KEY = _integers(-1, 0, 6, 7, -8, 99), _integers(0, 42, dtype="uint32")
+FORMS |= {f"{dtype} arithmetic": _wrapped(dtype) for dtype in ("int8", "int16", "int32", "uint8", "uint16", "uint32")}
+FORMS |= {
+    f"{change} rows, {mode}": (_at(mode, change), [_floats(7, 5), ROWS_BEYOND, _floats(6, 5)])
+    for mode in ("clip", "fill")
+    for change in ("set", "add", "multiply", "min", "max")
+}
+FORMS |= {
+    f"random {name}": (draw, [KEY])
+    for name, draw in {
+        "beta": lambda key: jax.random.beta(key, 2.0, 3.0, (3,)),
+        "binomial": lambda key: jax.random.binomial(key, 5.0, 0.4, (4,)),
+        "choice": lambda key: jax.random.choice(key, jnp.arange(9), (4,), replace=False),
+        "gamma": lambda key: jax.random.gamma(key, 2.0, (3,)),
+        "orthogonal": lambda key: jax.random.orthogonal(key, 3),
+        "poisson": lambda key: jax.random.poisson(key, 3.0, (3,)),
+    }.items()
+}
+FORMS |= {
+    "inverse": (jnp.linalg.inv, [_definite(2, 4, 4)]),
+    "large system": (jnp.linalg.solve, [_definite(16, 16), _floats(16, 2)]),
+    "lu decomposition": (jax.scipy.linalg.lu, [_floats(5, 3)]),
+    "matrix exponential": (jax.scipy.linalg.expm, [_floats(3, 3) / 4]),
+    "q and r": (jnp.linalg.qr, [_floats(5, 3)]),
+    "quantized product": (_quantized, [X]),
+    "systems": (jnp.linalg.solve, [_floats(2, 3, 3), _floats(2, 3, 2)]),
+    "triangular system on the right": (
+        lambda a, b: lax.linalg.triangular_solve(jnp.tril(a), b, left_side=False, lower=True),
+        [_definite(4, 4), _floats(2, 4)],
+    ),
 }
 
 

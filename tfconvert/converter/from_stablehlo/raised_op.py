@@ -14,6 +14,7 @@ from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.ops.operands import MAX_PARTIAL, Known
 from tfconvert.schema.dialects import dims, tensor_data, types
+from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of, pairs_of, text_of
 from tfconvert.schema.dialects.tensor_data import DenseElementsAttr
 from tfconvert.schema.dialects.types import Shape
@@ -177,9 +178,16 @@ class RaisedOp:
         self._known.note(value, shape)
 
     def specialize(self, tensor: EmittedTensor, result: int) -> None:
-        """Notes what the type of one of the op's results tells of the shape of what replaces it."""
+        """Notes what the type of one of the op's results tells of the shape of what replaces it.
+
+        Raises:
+            ConversionError: They have different numbers of dimensions (`shape-mismatch`).
+        """
         declared = types.shape_of(self.op.results[result].type)
         own = tensor.shape
+        if own is not None and declared is not None and len(own) != len(declared):
+            what = f"its result has {len(declared)} dimensions, but what it computes has {len(own)}"
+            raise error_at(self.op, "shape-mismatch", what)
         if declared is None or (
             own is not None and all(one >= 0 or other < 0 for one, other in zip(own, declared, strict=True))
         ):
