@@ -52,7 +52,7 @@ def test_all_names_exist() -> None:
             assert known is not None or name == "constant", name
     for name in " ".join(op_support._BY_HAND.values()).split():
         assert BY_NAME[name].how == "rewritten", name
-    assert legacy_ops.CURRENT.keys() == legacy_ops._LEGACY
+    assert legacy_ops.CURRENT.keys() == legacy_ops.LEGACY
 
 
 def test_ops_are_told_apart() -> None:

@@ -99,6 +99,7 @@ _ALLOWED = {
     ("converter.pipeline.plugins", "point.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.legalize.legalizations", "TABLE.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.accelerators.rewrites", "_ALL.load"): _OPENS_NO_FILE,
+    ("converter.from_stablehlo.rows", "_RARE.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.accelerators.rewrites", "_ALWAYS.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.fast.fast_patterns", "table.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.optimize.optimizations", "_TABLE.load"): _OPENS_NO_FILE,

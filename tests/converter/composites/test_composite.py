@@ -30,7 +30,7 @@ def test_zeros_are_known_by_how_they_are_made() -> None:
     values = [op.results[0] for op in function.body.block.ops if op.results]
     zeros = [is_zero(value, lambda argument: []) for value in values]
     assert zeros == [True, False, False, True, False, True, True, True, True, False, False, False]
-    made = dict(zip((value.owner.name for value in values), values, strict=True))
+    made = dict(zip((value.op.name for value in values), values, strict=True))
     passed = {"both": [made["tf.ZerosLike"], made["tf.Cast"]], "one": [made["tf.Cast"], made["tf.Exp"]]}
     assert is_zero(made["tf.Identity"], lambda argument: passed["both"])
     assert not is_zero(made["tf.Identity"], lambda argument: passed["one"])
