@@ -11,6 +11,7 @@ import pytest
 import tfconvert
 from tfconvert.converter.targets.litert.recurrent.replacement import FUSED, KEPT
 from tfconvert.converter.targets.litert.recurrent.speed import LOOP, LOSS, TABLE, UNROLLED, Sizes, choose
+from tfconvert.settings.quantization import Io
 
 
 def saved_lstm(tf: ModuleType, folder: Path, units: int, batch: int | None, steps: int | None) -> Path:
@@ -53,9 +54,9 @@ def test_the_faster_form_is_chosen(
 def test_integers_throughout_get_the_more_exact_form(tf: ModuleType, tmp_path: Path) -> None:
     path = saved_lstm(tf, tmp_path / "model", 128, 1, 5)
     samples = [{"x": np.random.default_rng(seed).normal(0, 1, (1, 5, 3)).astype(np.float32)} for seed in range(3)]
-    throughout = tfconvert.Quantize("int8", samples=samples, io="int8")
-    for quantize, is_fused in ((throughout, True), (tfconvert.Quantize("int8", samples=samples), False)):
-        report = tfconvert.convert(path, quantize=quantize).report
+    forms: dict[Io, bool] = {"int8": True, "float32": False}
+    for io, is_fused in forms.items():
+        report = tfconvert.convert(path, quantize=tfconvert.Quantize("int8", samples=samples, io=io)).report
         assert ("UNIDIRECTIONAL_SEQUENCE_LSTM" in report.operators) is is_fused
 
 
