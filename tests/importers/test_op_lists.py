@@ -62,4 +62,5 @@ def test_invalid_lists_of_ops_are_rejected(graph: Path, tmp_path: Path, data: by
 def test_other_failures_have_codes(tmp_path: Path) -> None:
     assert _code(lambda: read_op_defs(tmp_path / "nowhere.pbtxt")) == "unreadable-file"
     assert _code(lambda: read_op_defs(7)) == "bad-op-list"
+    (tmp_path / "a.mlir").write_text("module {}")
     assert _code(lambda: Source(tmp_path / "a.mlir", op_defs="ops.pbtxt").open()) == "wrong-option"

@@ -96,6 +96,12 @@ def _refused(docstring: str) -> list[str]:
     return [textwrap.dedent(text) for text in blocks]
 
 
+def _noted(docstring: str) -> list[tuple[str, str]]:
+    """Returns the codes of the notes that a docstring shows, and the texts that they are about."""
+    blocks = re.findall(r"^Noted with `(.*)`.*:\n\n((?:    .*\n|\n)+)", docstring + "\n", re.MULTILINE)
+    return [(code, textwrap.dedent(text)) for code, text in blocks]
+
+
 def _weight(found: re.Match[str]) -> str:
     """Returns the text of a weight of two dimensions."""
     count = int(found[1]) * int(found[2])
@@ -128,8 +134,12 @@ def _arguments(region: Any) -> list[Any]:
 def test_what_a_docstring_shows_is_what_the_pass_does(file: str) -> None:
     module, rewrite = _pass(file)
     assert module.__doc__ is not None
-    examples, refused = _examples(module.__doc__), _refused(module.__doc__)
-    assert examples or refused, "a pass shows what it does"
+    examples, refused, noted = _examples(module.__doc__), _refused(module.__doc__), _noted(module.__doc__)
+    assert examples or refused or noted, "a pass shows what it does"
+    for code, text in noted:
+        original = _parsed(text)
+        assert [note.code for note in rewrite.apply(original).notes] == [code]
+        assert _anonymous(original) == _anonymous(_parsed(text))
     for text in refused:
         with pytest.raises(ConversionError) as caught:
             rewrite.apply(_parsed(text, is_right=False))

@@ -3,15 +3,7 @@
 Forms that are right there are written by default if they cost the CPU nothing, others with `accelerator=["gpu"]`. A
 file for no accelerator may be run on a GPU all the same. Operators that the GPU leaves to the CPU are right.
 
-Before:
-
-    func.func @main(%x: tensor<1x10xf32>) -> tensor<1xi32> {
-      %0 = "tfl.pseudo_const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
-      %1 = "tfl.arg_max"(%x, %0) <{output_type = "INT32"}> : (tensor<1x10xf32>, tensor<i32>) -> tensor<1xi32>
-      func.return %1 : tensor<1xi32>
-    }
-
-After, with a note that the size of the last axis is no multiple of 4:
+Noted with `wrong-on-gpu`, as the size of the last axis is no multiple of 4:
 
     func.func @main(%x: tensor<1x10xf32>) -> tensor<1xi32> {
       %0 = "tfl.pseudo_const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
