@@ -111,8 +111,14 @@ def test_everything_that_is_refused_is_told_at_once() -> None:
             {"optimizations": DEFAULT, "inference_input_type": np.int8, "inference_output_type": np.int8},
             Quantize("int8", io="int8", slow_integers=True, variables="float32"),
         ),
-        ({"optimizations": DEFAULT, "supported_ops": INT8_OPS}, Quantize("int8", strict=True, slow_integers=True, variables="float32")),
-        ({"optimizations": DEFAULT, "supported_types": [np.int8]}, Quantize("int8", strict=True, slow_integers=True, variables="float32")),
+        (
+            {"optimizations": DEFAULT, "supported_ops": INT8_OPS},
+            Quantize("int8", strict=True, slow_integers=True, variables="float32"),
+        ),
+        (
+            {"optimizations": DEFAULT, "supported_types": [np.int8]},
+            Quantize("int8", strict=True, slow_integers=True, variables="float32"),
+        ),
         ({"optimizations": DEFAULT, "supported_ops": "SELECT_TF_OPS"}, Quantize("dynamic")),
         ({}, None),
         ({"supported_ops": INT8_OPS}, None),
@@ -247,7 +253,9 @@ def test_custom_ops() -> None:
 
 
 def test_the_first_generation_s_own() -> None:
-    assert _mapped(V1_ROWS, inference_type=np.int8)[0] == {"quantize": Quantize("int8", io="int8", slow_integers=True, variables="float32")}
+    assert _mapped(V1_ROWS, inference_type=np.int8)[0] == {
+        "quantize": Quantize("int8", io="int8", slow_integers=True, variables="float32")
+    }
     mixed = {"inference_type": "int8", "inference_input_type": "float32", "inference_output_type": "float32"}
     assert _mapped(V1_ROWS, supported_ops=INT8_OPS, **mixed)[0] == {
         "quantize": Quantize("int8", strict=True, slow_integers=True, variables="float32")
@@ -256,7 +264,9 @@ def test_the_first_generation_s_own() -> None:
     assert _mapped(V1_ROWS, output_format=3) == ({}, ["no-effect"])
     assert "can't be 'TEXT'" in _refused(V1_ROWS, output_format="TEXT")
     made_up = _mapped(V1_ROWS, inference_type="uint8", default_ranges_stats=(0, 6))[0]
-    assert made_up == {"quantize": Quantize("int8", io="uint8", slow_integers=True, variables="float32", default_range=(0, 6))}
+    assert made_up == {
+        "quantize": Quantize("int8", io="uint8", slow_integers=True, variables="float32", default_range=(0, 6))
+    }
     assert _mapped(V1_ROWS, optimizations=DEFAULT, default_ranges_stats=(0, 6)) == (
         {"quantize": Quantize("dynamic")},
         ["no-effect"],

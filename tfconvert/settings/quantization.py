@@ -43,7 +43,8 @@ class Quantize:
         MISSING,
         "Weights as 8-bit integers, which the runtime multiplies with integers where it can (dynamic); constants as"
         " 16-bit floats (float16); weights as integers that become floats when the model is loaded or run "
-        "(weights); integers, and floats where processors are faster with them (int8); 8-bit weights and 16-bit activations (int16).",
+        "(weights); integers, and floats where processors are faster with them (int8); 8-bit weights and 16-bit "
+        "activations (int16).",
         flag="--quantize",
         is_common=True,
     )

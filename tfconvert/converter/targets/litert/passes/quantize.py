@@ -151,7 +151,7 @@ def _slow_integers(plan: Plan) -> list[Diagnostic]:
         return []
     names = ", ".join(dict.fromkeys(op.name.removeprefix(tfl.PREFIX).upper() for op in slow))
     message = f"LiteRT takes about {integers:.3g} us with integers, and {floats:.3g} us with floats for: {names}"
-    hint = "unless an accelerator needs integers, leave `io`, `strict` and `slow_integers` out, or choose the mode 'dynamic'"
+    hint = "if no device needs integers, leave `io`, `strict` and `slow_integers` out, or choose the mode 'dynamic'"
     return [Diagnostic("slow-integers", message, hint=hint, severity=NOTE)]
 
 
