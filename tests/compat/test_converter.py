@@ -103,11 +103,14 @@ def test_samples_ask_for_integers_throughout(ends: str, digits_model: Path) -> N
     converter.representative_dataset = lambda: [[np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 8, 8, 1)]]
     converter.inference_input_type = converter.inference_output_type = ends
     converter.convert()
-    layers = converter.report.quantization.layers
+    report = converter.report
+    assert report is not None
+    assert report.quantization is not None
+    layers = report.quantization.layers
     # The softmax computes the output: as floats it keeps small probabilities.
     assert {layer.op for layer in layers if layer.form == "float32"} <= {"SOFTMAX"}
     assert "int8" in {layer.form for layer in layers if layer.op == "HARD_SWISH"}
-    assert "fast-floats" not in {note.code for note in converter.report.notes}
+    assert "fast-floats" not in {note.code for note in report.notes}
 
 
 def test_no_samples_at_all(digits_model: Path) -> None:
