@@ -56,6 +56,10 @@ def _parsed(*arguments: str) -> Quantize | None:
             Quantize("int8", io=("float32", "int8"), default_range=(-1, 6)),
         ),
         (
+            ("--quantize", "int8", "--slow-integers", "--default-range", "-1,6"),
+            Quantize("int8", slow_integers=True, default_range=(-1, 6)),
+        ),
+        (
             (
                 "--quantize",
                 "int8",

@@ -109,10 +109,16 @@ def test_everything_that_is_refused_is_told_at_once() -> None:
         # Models that were trained for integers need no samples; others are refused later.
         (
             {"optimizations": DEFAULT, "inference_input_type": np.int8, "inference_output_type": np.int8},
-            Quantize("int8", io="int8", variables="float32"),
+            Quantize("int8", io="int8", slow_integers=True, variables="float32"),
         ),
-        ({"optimizations": DEFAULT, "supported_ops": INT8_OPS}, Quantize("int8", strict=True, variables="float32")),
-        ({"optimizations": DEFAULT, "supported_types": [np.int8]}, Quantize("int8", strict=True, variables="float32")),
+        (
+            {"optimizations": DEFAULT, "supported_ops": INT8_OPS},
+            Quantize("int8", strict=True, slow_integers=True, variables="float32"),
+        ),
+        (
+            {"optimizations": DEFAULT, "supported_types": [np.int8]},
+            Quantize("int8", strict=True, slow_integers=True, variables="float32"),
+        ),
         ({"optimizations": DEFAULT, "supported_ops": "SELECT_TF_OPS"}, Quantize("dynamic")),
         ({}, None),
         ({"supported_ops": INT8_OPS}, None),
@@ -247,16 +253,20 @@ def test_custom_ops() -> None:
 
 
 def test_the_first_generation_s_own() -> None:
-    assert _mapped(V1_ROWS, inference_type=np.int8)[0] == {"quantize": Quantize("int8", io="int8", variables="float32")}
+    assert _mapped(V1_ROWS, inference_type=np.int8)[0] == {
+        "quantize": Quantize("int8", io="int8", slow_integers=True, variables="float32")
+    }
     mixed = {"inference_type": "int8", "inference_input_type": "float32", "inference_output_type": "float32"}
     assert _mapped(V1_ROWS, supported_ops=INT8_OPS, **mixed)[0] == {
-        "quantize": Quantize("int8", strict=True, variables="float32")
+        "quantize": Quantize("int8", strict=True, slow_integers=True, variables="float32")
     }
     assert _mapped(V1_ROWS, output_format="TFLITE") == ({}, [])
     assert _mapped(V1_ROWS, output_format=3) == ({}, ["no-effect"])
     assert "can't be 'TEXT'" in _refused(V1_ROWS, output_format="TEXT")
     made_up = _mapped(V1_ROWS, inference_type="uint8", default_ranges_stats=(0, 6))[0]
-    assert made_up == {"quantize": Quantize("int8", io="uint8", variables="float32", default_range=(0, 6))}
+    assert made_up == {
+        "quantize": Quantize("int8", io="uint8", slow_integers=True, variables="float32", default_range=(0, 6))
+    }
     assert _mapped(V1_ROWS, optimizations=DEFAULT, default_ranges_stats=(0, 6)) == (
         {"quantize": Quantize("dynamic")},
         ["no-effect"],
@@ -269,7 +279,7 @@ def test_types_of_tensorflow_are_known(tf: ModuleType) -> None:
     wanted = [tf.lite.Optimize.DEFAULT]
     assert _mapped(optimizations=wanted, supported_types=[tf.float16])[0] == {"quantize": Quantize("float16")}
     assert _mapped(optimizations=wanted, supported_ops={tf.lite.OpsSet.TFLITE_BUILTINS_INT8})[0] == {
-        "quantize": Quantize("int8", strict=True, variables="float32")
+        "quantize": Quantize("int8", strict=True, slow_integers=True, variables="float32")
     }
 
 

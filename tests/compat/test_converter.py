@@ -88,11 +88,29 @@ def test_a_dataset_of_tensorflow_s_own(digits_model: Path, tf: ModuleType) -> No
         converter.optimizations = DEFAULT
         converter.representative_dataset = dataset
         contents.append(converter.convert())
-    quantize = tfconvert.Quantize("int8", samples=[[image]])
+    quantize = tfconvert.Quantize("int8", samples=[[image]], slow_integers=True)
     assert (
         contents
         == [bytes(tfconvert.convert(digits_model, quantize=quantize, target=tfconvert.LiteRT(names="official")))] * 3
     )
+
+
+@pytest.mark.parametrize("ends", ["float32", "int8"])
+def test_samples_ask_for_integers_throughout(ends: str, digits_model: Path) -> None:
+    """Scripts' files may be for accelerators: a hard swish is integers as in TensorFlow, though slower on CPUs."""
+    converter = _converter(digits_model)
+    converter.optimizations = DEFAULT
+    converter.representative_dataset = lambda: [[np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 8, 8, 1)]]
+    converter.inference_input_type = converter.inference_output_type = ends
+    converter.convert()
+    report = converter.report
+    assert report is not None
+    assert report.quantization is not None
+    layers = report.quantization.layers
+    # The softmax computes the output: as floats it keeps small probabilities.
+    assert {layer.op for layer in layers if layer.form == "float32"} <= {"SOFTMAX"}
+    assert "int8" in {layer.form for layer in layers if layer.op == "HARD_SWISH"}
+    assert "fast-floats" not in {note.code for note in report.notes}
 
 
 def test_no_samples_at_all(digits_model: Path) -> None:

@@ -208,7 +208,9 @@ def test_script(
     if script.quantize is not None:
         is_static = script.quantize["mode"] in ("int8", "int16")
         quantize = Quantize(
-            **script.quantize, samples=[[image[np.newaxis]] for image in images[:20]] if is_static else None
+            **script.quantize,
+            samples=[[image[np.newaxis]] for image in images[:20]] if is_static else None,
+            slow_integers=is_static,
         )
     options = Options(
         target=LiteRT(

@@ -126,7 +126,7 @@ SHARED_ROWS: Sequence[Row] = (
         "`EXPERIMENTAL_SPARSITY`: matrices of dense layers that are mostly zero are stored without their zeros, in "
         "the forms that LiteRT has kernels for",
     ),
-    _maps(SAMPLES, None, '`Quantize(mode="int8", samples=...)`, or mode `"int16"`'),
+    _maps(SAMPLES, None, '`Quantize(mode="int8", samples=..., slow_integers=True)`, or mode `"int16"`'),
     Row("allow_custom_ops", False, "maps", "`allow_custom_ops`", maps=_custom_ops),
     _maps("_experimental_disable_per_channel", False, "`Quantize(per_channel=False)`"),
     _maps(

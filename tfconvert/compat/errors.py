@@ -35,6 +35,7 @@ _OF_FILES = frozenset(
 # Hints by the code of the error, for what settings of `Quantize` lead to.
 _HINTS = {
     "stays-float": "add OpsSet.TFLITE_BUILTINS to target_spec.supported_ops",
+    "slow-integers": "if no device needs integers, use tfconvert.convert with quantize='int8'",
     "same-signature": "name both in signature_keys to keep both",
     "no-samples": "set representative_dataset to a function that yields typical inputs",
 }

@@ -160,6 +160,7 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
         io=io,
         per_channel=per_channel,
         strict=is_strict,
+        slow_integers=True,
         variables="integers" if has_variables else "float32",
         bias=bias,
         default_range=values.get(_DEFAULT_RANGES),

@@ -43,7 +43,8 @@ class Quantize:
         MISSING,
         "Weights as 8-bit integers, which the runtime multiplies with integers where it can (dynamic); constants as"
         " 16-bit floats (float16); weights as integers that become floats when the model is loaded or run "
-        "(weights); integers throughout (int8); 8-bit weights and 16-bit activations (int16).",
+        "(weights); integers, and floats where processors are faster with them (int8); 8-bit weights and 16-bit "
+        "activations (int16).",
         flag="--quantize",
         is_common=True,
     )
@@ -93,6 +94,11 @@ class Quantize:
         is_common=True,
     )
     strict: bool = setting(False, "int8, int16: refuse ops that would stay float but for excluded ones.")
+    slow_integers: bool = setting(
+        False,
+        "int8: use integers also where processors compute faster with floats, for devices that need integers; strict "
+        "and integer inputs or outputs imply it.",
+    )
     ranges: Ranges = setting(
         "minmax",
         "int8, int16: how a range follows from samples: all of it, that with the least squared error, or all but "
@@ -185,7 +191,7 @@ class Quantize:
     @property
     def prefers_speed(self) -> bool:
         """Whether operators that processors compute faster with floats may stay float."""
-        return self.mode == "int8" and not self.needs_integers
+        return self.mode == "int8" and not (self.slow_integers or self.needs_integers)
 
     def check(self) -> None:
         """Checks the settings.
@@ -248,7 +254,7 @@ def has_channels(per_channel: PerChannel, operator: str) -> bool:
 
 
 INT8 = Quantize("int8")
-"""Integers throughout, with every other setting as it is by default."""
+"""8-bit integers, with every other setting as it is by default."""
 
 
 def to_quantize(quantize: object, samples: object = None) -> Quantize:

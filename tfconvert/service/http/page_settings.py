@@ -45,6 +45,7 @@ _LABELS: Mapping[str, str] = {
     "samples": "Calibration samples",
     "search_seconds": "Search time",
     "signatures": "Signatures",
+    "slow_integers": "Integers even where slower",
     "strict": "Integers only",
     "target_runtime": "Oldest runtime",
     "trained": "Trained for quantization",

@@ -60,6 +60,9 @@ def test_what_is_slower_with_integers_stays_float(operator: tuple[str, dict[str,
     floats = _floats(model)
     assert floats.keys() == {name}
     assert "us with floats, and" in floats[name]
+    (note,) = [note for note in model.report.notes if note.code == "fast-floats"]
+    assert note.message.startswith("1 operator stays float")
+    assert "--slow-integers" in (note.hint or "")
     x = random(ROWS, FEATURES, seed=9)
     assert signal_to_noise(run_model(graph.content, [x]), run_model(bytes(model), [x])) > 30
 
@@ -111,10 +114,11 @@ def test_a_mask_leaves_scores_their_steps(tmp_path: Path) -> None:
     [
         ({"io": "int8"}, None),
         ({"strict": True}, None),
+        ({"slow_integers": True}, None),
         ({}, tfconvert.LiteRT(accelerator=["micro"])),
         ({}, tfconvert.LiteRT(accelerator=["npu"])),
     ],
-    ids=["io", "strict", "micro", "npu"],
+    ids=["io", "strict", "slow-integers", "micro", "npu"],
 )
 def test_integers_throughout_stay_so(settings: dict[str, Any], target: tfconvert.LiteRT | None, tmp_path: Path) -> None:
     model = _converted(_model(("softmax", {"beta": 1.0})), tmp_path, target, **settings)
@@ -122,6 +126,7 @@ def test_integers_throughout_stay_so(settings: dict[str, Any], target: tfconvert
     notes = [note for note in model.report.notes if note.code == "slow-integers"]
     assert len(notes) == (target is None)
     assert all("SOFTMAX" in note.message and "io" in (note.hint or "") for note in notes)
+    assert "fast-floats" not in {note.code for note in model.report.notes}
 
 
 def test_a_file_that_is_fast_with_integers_has_no_note(tmp_path: Path) -> None:

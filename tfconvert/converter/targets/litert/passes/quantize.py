@@ -75,12 +75,14 @@ class QuantizeOps:
         notes = settings.exclusion.unmatched(module) if wanted.is_static else []
         notes += [_SLOW] if wanted.mode == "int16" else []
         problems: list[Diagnostic] = []
+        fast = 0
         for function in module.ops:
             if not isinstance(function, FuncOp) or function.is_declaration:
                 continue
             own = settings.of_function(function, bodies)
             plan = Plan(function, own)
             notes += _coarse(plan)
+            fast += len(plan.slow)
             if self.for_processors and wanted.mode == "int8":
                 notes += _slow_integers(plan)
             if wanted.strict:
@@ -98,6 +100,7 @@ class QuantizeOps:
             update_function_type(function)
         if problems:
             raise ConversionError(problems)
+        notes += [_fast_floats(fast)] if fast else []
         return PassResult(counts, notes, layers=layers)
 
 
@@ -129,6 +132,13 @@ def _coarse(plan: Plan) -> list[Diagnostic]:
     ]
 
 
+def _fast_floats(count: int) -> Diagnostic:
+    """Returns the note on ops that stay float for speed."""
+    which = "1 operator stays float" if count == 1 else f"{count} operators stay float"
+    hint = "if a device needs integers, set `accelerator` to it, or `slow_integers` (--slow-integers)"
+    return Diagnostic("fast-floats", f"{which} because processors are faster so", hint=hint, severity=NOTE)
+
+
 # How many times as long as floats the slowest operators of integers take, together, to be worth a note.
 _SLOWNESS = 2.0
 
@@ -141,7 +151,7 @@ def _slow_integers(plan: Plan) -> list[Diagnostic]:
         return []
     names = ", ".join(dict.fromkeys(op.name.removeprefix(tfl.PREFIX).upper() for op in slow))
     message = f"LiteRT takes about {integers:.3g} us with integers, and {floats:.3g} us with floats for: {names}"
-    hint = "unless an accelerator needs integers, leave `io` and `strict` out, or choose the mode 'dynamic'"
+    hint = "if no device needs integers, leave `io`, `strict` and `slow_integers` out, or choose the mode 'dynamic'"
     return [Diagnostic("slow-integers", message, hint=hint, severity=NOTE)]
 
 
