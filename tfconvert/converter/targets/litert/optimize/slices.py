@@ -173,9 +173,6 @@ def _keep(op: Operation, match: _Kept, rewriter: Rewriter) -> None:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(
-        Pattern(f"split-{root[4:].replace('_', '-')}s", root, _match, _rewrite, benefit=5)
-        for root in _SLICES
-    ),
+    *(Pattern(f"split-{root[4:].replace('_', '-')}s", root, _match, _rewrite, benefit=5) for root in _SLICES),
     Pattern("keep-sliced-dimensions", "tfl.reshape", _match_kept, _keep, 1, 1, {0: ("tfl.strided_slice",)}),
 )
