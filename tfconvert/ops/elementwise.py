@@ -340,7 +340,7 @@ def truncate_mod(x: Tensor, y: Tensor) -> Tensor:
 
 
 def truncate_mod_by_quotient(x: Tensor, y: Tensor) -> Tensor:
-    return x - x.op("Div", x, y) * y
+    return x - truncate_div_of_integers(x, y) * y
 
 
 def truncate_mod_of_integers(x: Tensor, y: Tensor) -> Tensor:
