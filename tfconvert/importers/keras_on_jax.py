@@ -69,7 +69,7 @@ def export_keras(model: Any, signature: Sequence[Any]) -> NamedExport:
 
 def _recurrent_states(keras: Any, model: Any) -> Iterable[Any]:
     """Returns the states of the model's stateful recurrent layers, which Keras doesn't count among its variables."""
-    layers = [layer for layer in model._flatten_layers() if getattr(layer, "stateful", False)]
+    layers = [layer for layer in model._flatten_layers() if getattr(layer, "stateful", False)]  # noqa: SLF001  # Keras has no public name for all of them
     states = [state for layer in layers for state in keras.tree.flatten(getattr(layer, "states", None))]
     # A layer for both directions has the states of its two layers, too.
     return {id(state): state for state in states if state is not None}.values()
