@@ -211,6 +211,28 @@ def test_models_of_keras_on_jax_need_no_tensorflow() -> None:
     _keras(_BLOCKED + _MODELS + _KERAS)
 
 
+# A stateful layer has the batch of the input, and keeps its state between runs.
+_KERAS_STATEFUL = """
+import keras
+import numpy as np
+import tfconvert
+from ai_edge_litert.interpreter import Interpreter
+
+inputs = keras.Input((6, 4), batch_size=2)
+model = keras.Model(inputs, keras.layers.LSTM(5, stateful=True)(inputs))
+interpreter = Interpreter(model_content=bytes(tfconvert.convert(model)))
+runner = interpreter.get_signature_runner("serving_default")
+(name,) = runner.get_input_details()
+sample = np.random.default_rng(0).normal(size=(2, 6, 4)).astype(np.float32)
+for _ in range(2):
+    np.testing.assert_allclose(runner(**{name: sample})["output_0"], model(sample), atol=1e-6)
+"""
+
+
+def test_stateful_models_of_keras_on_jax() -> None:
+    _keras(_KERAS_STATEFUL)
+
+
 def test_models_of_keras_on_jax_are_those_that_it_exports(tmp_path: Path) -> None:
     pytest.importorskip("tensorflow")
     _keras(_MODELS + _KERAS_EXPORTED, str(tmp_path / "model"))

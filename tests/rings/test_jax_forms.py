@@ -114,12 +114,26 @@ FORMS: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray]]] = {
     "pooled at distances": (_window(-np.inf, lax.max, _TILES, _NEXT, window_dilation=(1, 2, 2, 1)), [IMAGE]),
     "pooled minimum": (_window(np.inf, lax.min, _TILES, _TILES), [IMAGE]),
     "pooled volume": (_window(-np.inf, lax.max, (1, 2, 2, 2, 1), (1, 2, 2, 2, 1)), [VOLUME]),
+    "put along": (
+        lambda a, i, u: jnp.put_along_axis(a, i, u, 1, inplace=False),
+        [X, _integers([5], [-6], [9]), X[:, :1]],
+    ),
+    "put across": (lambda a, i: jnp.put_along_axis(a, i, 7.0, 0, inplace=False), [X, _integers([2, -1, 0, 0, 5, 1])]),
+    "put many": (lambda a, i: jnp.put_along_axis(a, i, 7.0, 1, inplace=False), [X, _integers([5, 5], [-6, 1], [9, 0])]),
+    "remainders": (
+        lambda a, b: (lax.rem(a, b), a % b, lax.rem(a, np.int32(-7))),
+        [_integers(7, -7, 7, -7, 2**31 - 1, -(2**31), 5), _integers(2, 2, -2, -2, -(2**31), 2**31 - 1, 0)],
+    ),
     "resized": (
         lambda a: [jax.image.resize(a, (2, 5, 5, 4), method) for method in ("nearest", "bilinear", "cubic")],
         [IMAGE],
     ),
     "rolled by a computed step": (lambda a, step: jnp.roll(a, step, 1), [X, _integers(2)[0]]),
     "running": (lambda a: (lax.cummax(a, 1), lax.cumprod(a, 1, reverse=True), lax.cumlogsumexp(a, 0)), [X]),
+    "scattered number": (
+        lambda t, i, j: (t.at[i].set(0.0), t.at[i, j].set(-1.0)),
+        [ROWS, _integers(1, 20, 3, -3), PLACES],
+    ),
     "scattered rows": (
         lambda t, i, u: (t.at[i].set(u[:1], mode="drop"), t.at[i].min(u), t.at[i].multiply(2.0)),
         [ROWS, _integers(1, 20, 3, 3), _floats(4, 6)],
@@ -139,6 +153,7 @@ FORMS: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray]]] = {
         jax.vmap(lambda v: lax.while_loop(lambda c: c < 10, lambda c: c * 2, v)),
         [np.array([1, 3, 9], np.float32)],
     ),
+    "vectorized cache": (jax.vmap(lambda t, i, u: t.at[i].set(u)), [HEADS, _integers(5, 9), _floats(2, 4, 8)]),
     "vectorized scatter": (jax.vmap(lambda t, i, u: t.at[i].set(u)), [_floats(3, 7), PLACES[:3], _floats(3)]),
 }
 

@@ -213,6 +213,18 @@ def test_nnx_network(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_nnx_recurrent_network(tmp_path: Path) -> None:
+    nnx = pytest.importorskip("flax.nnx")
+    one, other = (nnx.RNN(nnx.LSTMCell(6, 5, rngs=nnx.Rngs(seed))) for seed in range(2))
+    graph, state = nnx.split(nnx.Bidirectional(one, other))
+    network = jax.jit(lambda state, x: nnx.merge(graph, state)(x))
+    _save(lambda x: network(state, x), (4, 6), tmp_path)
+    _compare(lambda x: network(state, x), (4, 6), tmp_path, 1e-4)
+    fused = tfconvert.convert(tmp_path, target=tfconvert.LiteRT(recurrent="fused"))
+    assert fused.report.operators["BIDIRECTIONAL_SEQUENCE_LSTM"] == 1
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_orbax_export(tmp_path: Path) -> None:
     orbax = pytest.importorskip("orbax.export")
     weights = {"w": W, "b": B}

@@ -46,7 +46,8 @@ def export_keras(model: Any, signature: Sequence[Any]) -> NamedExport:
     jax, keras = user_module("jax"), user_module("keras")
     names: list[str] = []
     states: dict[int, str] = {}
-    variables = [*model.trainable_variables, *model.non_trainable_variables]
+    variables = [*model.trainable_variables, *model.non_trainable_variables, *_recurrent_states(keras, model)]
+    paths = list(_distinct(variable.path for variable in variables))
 
     # Operators and functions are named after it, as after the one that Keras exports.
     def stateless_fn(values: Sequence[Any], *inputs: Any) -> Any:
@@ -54,15 +55,24 @@ def export_keras(model: Any, signature: Sequence[Any]) -> NamedExport:
         with keras.StatelessScope(state_mapping=state) as scope:
             result = model(*inputs, training=False)
         found = [scope.get_current_value(variable) for variable in variables]
-        states.update((index, variables[index].path) for index, new in enumerate(found) if new is not values[index])
+        states.update((index, paths[index]) for index, new in enumerate(found) if new is not values[index])
         names.extend(_names_of_results(jax, result))
         return result, [found[index] for index in states]
 
     arrays = [np.asarray(variable.value) for variable in variables]
     kinds = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays]
-    exported = export_function(stateless_fn, [kinds, *_Examples(jax).of(list(signature))])
+    batches = [each.shape[0] if each.shape else None for each in getattr(model, "inputs", None) or ()]
+    exported = export_function(stateless_fn, [kinds, *_Examples(jax, batches).of(list(signature))])
     constants = list(map(_constant, arrays))
     return NamedExport(exported, _names_of_inputs(jax, signature), names, constants, states, KEYS)
+
+
+def _recurrent_states(keras: Any, model: Any) -> Iterable[Any]:
+    """Returns the states of the model's stateful recurrent layers, which Keras doesn't count among its variables."""
+    layers = [layer for layer in model._flatten_layers() if getattr(layer, "stateful", False)]  # noqa: SLF001  # Keras has no public name for all of them
+    states = [state for layer in layers for state in keras.tree.flatten(getattr(layer, "states", None))]
+    # A layer for both directions has the states of its two layers, too.
+    return {id(state): state for state in states if state is not None}.values()
 
 
 def _constant(array: np.ndarray[Any, np.dtype[Any]]) -> Constant:
@@ -72,10 +82,16 @@ def _constant(array: np.ndarray[Any, np.dtype[Any]]) -> Constant:
 
 
 class _Examples:
-    """Makes examples of arguments, with the names that Keras gives to sizes in what it exports."""
+    """Makes examples of arguments, with the names that Keras gives to sizes in what it exports.
 
-    def __init__(self, jax: Any) -> None:
+    Args:
+        jax: JAX.
+        batches: The batch of each of the model's inputs, which Keras drops from signatures; `None` for any.
+    """
+
+    def __init__(self, jax: Any, batches: Sequence[int | None]) -> None:
         self._jax = jax
+        self._batches = iter(batches)
         self._scope = jax.export.SymbolicScope()
         letters = string.ascii_lowercase
         self._names = chain(letters, map("".join, product(letters, repeat=2)))
@@ -84,9 +100,13 @@ class _Examples:
         return self._jax.tree.map(self._example, specs)
 
     def _example(self, spec: Any) -> Any:
-        sizes = [self._size(axis) if size is None else str(size) for axis, size in enumerate(spec.shape)]
-        shape = self._jax.export.symbolic_shape(", ".join(sizes), scope=self._scope) if sizes else ()
-        return self._jax.ShapeDtypeStruct(shape, spec.dtype)
+        shape = list(spec.shape)
+        batch = next(self._batches, None)
+        if shape and shape[0] is None:
+            shape[0] = batch
+        sizes = [self._size(axis) if size is None else str(size) for axis, size in enumerate(shape)]
+        symbols = self._jax.export.symbolic_shape(", ".join(sizes), scope=self._scope) if sizes else ()
+        return self._jax.ShapeDtypeStruct(symbols, spec.dtype)
 
     def _size(self, axis: int) -> str:
         return next(self._names) if axis else "batch"

@@ -339,6 +339,10 @@ def truncate_mod(x: Tensor, y: Tensor) -> Tensor:
     return abs(x) % abs(y) * x.sign()
 
 
+def truncate_mod_by_quotient(x: Tensor, y: Tensor) -> Tensor:
+    return x - truncate_div_of_integers(x, y) * y
+
+
 def truncate_mod_of_integers(x: Tensor, y: Tensor) -> Tensor:
     """The floored remainder, less the divisor where its sign is not the dividend's: no absolute value is computed."""
     floored = x % y
@@ -351,7 +355,11 @@ def clip_by_value(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     return x.clip(low, high)
 
 
-_REMAINDERS = (Decomposition(truncate_mod), Decomposition(truncate_mod_of_integers, "integer"))
+_REMAINDERS = (
+    Decomposition(truncate_mod),
+    Decomposition(truncate_mod_by_quotient, "i32"),
+    Decomposition(truncate_mod_of_integers, "i64"),
+)
 
 OPS = (
     _unary("Abs", np.abs),

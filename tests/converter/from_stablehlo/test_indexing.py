@@ -323,6 +323,24 @@ SCATTERS = {
         X,
         ints(0, 6, -1, 7, 3, shape=(5, 1)),
         X[:, 0],
+        {"EQUAL": 1, "RESHAPE": 1, "ADD": 1, "SELECT_V2": 1},
+    ),
+    "one row of each matrix": Scatter(
+        "update_window_dims = [1], inserted_window_dims = [1], input_batching_dims = [0], "
+        "scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], index_vector_dim = 1",
+        "",
+        CUBE,
+        ints(3, -1, 4, shape=(3, 1)),
+        CUBE[:, 0] + 1,
+        {"EQUAL": 1, "RESHAPE": 2, "SELECT_V2": 1},
+    ),
+    "one of each column of matrices, batch turned": Scatter(
+        "inserted_window_dims = [1], input_batching_dims = [0, 2], scatter_indices_batching_dims = [1, 0], "
+        "scatter_dims_to_operand_dims = [1], index_vector_dim = 2",
+        "maximum",
+        CUBE,
+        ints(*range(-1, 14), shape=(5, 3, 1)) % 6 - 1,
+        CUBE[:, 0].T + 1,
     ),
     "a part of each row": Scatter(
         "update_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], "

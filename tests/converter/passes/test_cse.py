@@ -46,6 +46,29 @@ def test_another_attribute_type_or_operand_is_another_op(filecheck: FileCheck) -
     assert not CommonSubexpressions().apply(module).counts
 
 
+def test_sums_and_products_are_equal_in_either_order_and_extremes_are_not(filecheck: FileCheck) -> None:
+    filecheck(
+        CommonSubexpressions(),
+        """
+    // CHECK: [[A:%[0-9a-z_]+]] = "tfl.mul"(%x, %y)
+    // CHECK-NEXT: [[B:%[0-9a-z_]+]] = "tfl.mul"(%x, %x)
+    // CHECK-NEXT: [[C:%[0-9a-z_]+]] = "tfl.maximum"(%x, %y)
+    // CHECK-NEXT: [[D:%[0-9a-z_]+]] = "tfl.maximum"(%y, %x)
+    // CHECK-NEXT: func.return [[A]], [[A]], [[B]], [[C]], [[D]]
+    func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>)
+        -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+      %0 = "tfl.mul"(%x, %y) <{fused_activation_function = "NONE"}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tfl.mul"(%y, %x) <{fused_activation_function = "NONE"}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %2 = "tfl.mul"(%x, %x) <{fused_activation_function = "NONE"}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %3 = "tfl.maximum"(%x, %y) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %4 = "tfl.maximum"(%y, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %0, %1, %2, %3, %4
+        : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+    }
+    """,
+    )
+
+
 def test_the_second_of_a_type_meets_the_first_of_it(filecheck: FileCheck) -> None:
     filecheck(
         CommonSubexpressions(),

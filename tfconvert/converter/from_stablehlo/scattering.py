@@ -176,7 +176,48 @@ class _Scatter:
             need(self.name == "settle" or self._is_unique, "it combines several updates with the same elements")
         if count == 1 and not self.batching and count >= 0:
             return self._one(x, places)
+        rows = {each.axis: self._row_of(each) for each in places}
+        free = [each for each in places if rows[each.axis] is None]
+        batching = dict(self.batching) | {axis: row for axis, row in rows.items() if row is not None}
+        if len(free) == 1 and self._is_one_of_each(free[0], batching):
+            return self._one_of_each(x, free[0], batching)
         return self._many(x, places)
+
+    def _row_of(self, place: Places) -> int | None:
+        """Returns the dimension of the batch along which an index counts all of an axis, `None` without one."""
+        constant = tensor_data.constant_of(place.index.value)
+        if constant is None or place.length != 1 or list(constant.shape) != list(self.batch):
+            return None
+        array = tensor_data.to_array(constant)
+        for row, size in enumerate(self.batch):
+            numbers = np.arange(size).reshape([-1 if each == row else 1 for each in range(len(self.batch))])
+            if 1 < size == place.size and (array == numbers).all():
+                return row
+        return None
+
+    def _is_one_of_each(self, place: Places, batching: Mapping[int, int]) -> bool:
+        """Returns whether one element, or row, along an axis is updated for each index of other axes."""
+        rows = list(batching.values())
+        lone = [size for row, size in enumerate(self.batch) if row not in rows]
+        return bool(rows) and place.length == 1 and len(set(rows)) == len(rows) and set(lone) <= {1}
+
+    def _one_of_each(self, x: EmittedTensor, place: Places, batching: Mapping[int, int]) -> EmittedTensor:
+        """Scatters one update for each index of the axes of `batching`: where the number along another is the index."""
+        raised, dims, sizes = self.raised, self.dims, self.raised.sizes(x)
+        axes = {row: axis for axis, row in batching.items()}
+        # Dimensions of the batch are named by their axes of `x`; those of size 1 come first, before the axes.
+        labels = [axes.get(row, row - len(self.batch)) for row in range(len(self.batch))]
+        index, _ = ordered(place.of_shape(self.batch).index, labels, sorted(labels))
+        index = raised.reshaped(index, [sizes[axis] if axis in batching else 1 for axis in range(len(sizes))])
+        windows, rows = dims.of("update_window_dims"), iter(labels)
+        gone = (*dims.of("inserted_window_dims"), *dims.of("input_batching_dims"))
+        kept = iter([axis for axis in range(len(sizes)) if axis not in gone])
+        own = [next(kept) if axis in windows else next(rows) for axis in range(len(raised.sizes(self.updates)))]
+        updates, _ = ordered(self.updates, own, sorted(own))
+        updates = raised.reshaped(updates, [1 if axis == place.axis else size for axis, size in enumerate(sizes)])
+        along = [place.size if axis == place.axis else 1 for axis in range(len(sizes))]
+        mask = raised.reshaped(_numbers(place), along).equal(index)
+        return mask.where(self.combine(x, updates), x)
 
     def _window(self) -> EmittedTensor:
         """Returns the only update, with the dimensions of `x`."""
@@ -206,8 +247,7 @@ class _Scatter:
         for each in places:
             shape = [1] * len(self.lengths)
             shape[each.axis] = each.size
-            numbers = raised.constant(np.arange(each.size), np.int32) if each.size >= 0 else _numbers(each)
-            equal = raised.reshaped(numbers.cast(each.index.dtype), shape).equal(each.index)
+            equal = raised.reshaped(_numbers(each), shape).equal(each.index)
             mask = equal if mask is None else mask & equal
         assert mask is not None
         return mask.where(self.combine(x, update), x)
@@ -327,9 +367,7 @@ class _Scatter:
             need(
                 self.name == "settle" or self._is_unique or is_unique(ids), "it may apply its body to an element again"
             )
-            hit: EmittedTensor = ids.op("UnsortedSegmentMax", ids.op("OnesLike", ids), ids, count)
-            hit = hit.reshape([-1, *[1] * (rows.rank - 1)])
-            return (hit > 0).where(self.combine(rows, rows), rows)
+            return _hit(rows, ids, count).where(self.combine(rows, rows), rows)
         need(self.name == _SET, "LiteRT has no such combination of several updates")
         return _replaced(rows, ids, updates, count)
 
@@ -427,25 +465,29 @@ def _product(sizes: Sequence[int]) -> int:
 
 
 def _numbers(place: Places) -> EmittedTensor:
-    """Returns the numbers from zero up to the size of an axis."""
+    """Returns the numbers from zero up to the size of an axis, with the type of the indices."""
+    if place.size >= 0:
+        return place.raised.constant(np.arange(place.size), np.int32).cast(place.index.dtype)
     found: EmittedTensor = place.index.op("Range", 0, extent(place.of, place.axis), 1)
-    return found
+    return found.cast(place.index.dtype)
 
 
 def _replaced(rows: EmittedTensor, ids: EmittedTensor, updates: EmittedTensor, count: Number) -> EmittedTensor:
     """Takes each row from the tensor or, the last one that names it winning, from the updates after it."""
     constant = tensor_data.constant_of(ids.value)
     height, number = (rows.shape or (-1,))[0], (updates.shape or (-1,))[0]
+    same = _same_everywhere(updates)
     if constant is not None and height >= 0:
         writers = np.arange(height, dtype=np.int32)
         for row, place in enumerate(tensor_data.to_array(constant).tolist(), height):
             if 0 <= place < height:
                 writers[place] = row
-        same = _same_everywhere(updates)
         if same is not None:
             mask = (writers >= height).reshape(-1, *[1] * (rows.rank - 1))
             return EmittedTensor(rows.builder, rows.builder.constant(mask), rows.known).where(same, rows)
         last: EmittedTensor | np.ndarray[Any, np.dtype[Any]] = writers
+    elif same is not None:
+        return _hit(rows, ids, count).where(same, rows)
     else:
         own = rows.op("Range", 0, count, 1)
         size: Number = number if number >= 0 else extent(updates, 0)
@@ -456,6 +498,12 @@ def _replaced(rows: EmittedTensor, ids: EmittedTensor, updates: EmittedTensor, c
         rows = signed(rows)
         return unsigned(rows.op("GatherV2", rows.concat([signed(updates)], 0), last, 0))
     return rows.op("GatherV2", rows.concat([updates], 0), last, 0)  # type: ignore[no-any-return]
+
+
+def _hit(rows: EmittedTensor, ids: EmittedTensor, count: Number) -> EmittedTensor:
+    """Returns which rows any of the numbers names."""
+    hit: EmittedTensor = ids.op("UnsortedSegmentMax", ids.op("OnesLike", ids), ids, count)
+    return hit.reshape([-1, *[1] * (rows.rank - 1)]) > 0
 
 
 def _same_everywhere(updates: EmittedTensor) -> EmittedTensor | None:

@@ -41,6 +41,9 @@ _APPLIED = "cse"
 
 _TYPE = attrgetter("type")
 
+# Ops that compute the same bits in either order of their operands; extremes don't where one is NaN.
+_COMMUTATIVE = frozenset({"tf.AddV2", "tf.Mul", "tfl.add", "tfl.mul"})
+
 _READS_STATE = frozenset({"tfl.read_variable"})
 
 
@@ -79,7 +82,8 @@ def _merge(outermost: Block) -> int:
                 continue
             properties = op.properties
             content = frozenset(properties.items()) if len(properties) > 1 else tuple(properties.items())
-            key = (op.name, content, *op.operands, *map(_TYPE, op.results))
+            operands = (frozenset(op.operands),) if op.name in _COMMUTATIVE else op.operands
+            key = (op.name, content, *operands, *map(_TYPE, op.results))
             first = known.setdefault(key, op)
             if first is not op:
                 merged += 1

@@ -20,6 +20,10 @@ CASES = [
         for kind in ("f32[2,3,4]", "i16[?2,3,4]")
         for axes in ("i32[1]@1:2", "i64[1]@-1:0")
     ),
+    *(
+        Case("ReverseV2", ["f32[2,3,4,2]", np.array(axes, np.int32)])
+        for axes in ((2, 1), (-1, 0, 1), (0, 2), (0, 1, 3))
+    ),
     Case("RFFT", ["f32[2,8]", "i32[1]@8:9"], tolerance=1e-5),
     Case("RFFT", ["f32[?2,?8]", "i32[1]@4:5"], tolerance=1e-5),
     Case("RFFT2D", ["f32[2,4,8]", "i32[2]@4:5"], tolerance=1e-5),

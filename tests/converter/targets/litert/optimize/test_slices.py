@@ -56,3 +56,33 @@ def test_steps_are_no_parts(run_tflite: RunTFLite) -> None:
     parts = [graph.op("strided_slice", x, [begin], [6], [2], shape=(3,)) for begin in range(2)]
     graph.returns(*(graph.op("neg", part) for part in parts))
     check(graph, ["strided_slice", "strided_slice", "neg", "neg"], run_tflite)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "expected"),
+    [
+        ([0, 1], [0, 2], ["strided_slice", "neg"]),
+        ([0, -1], [0, 0], ["strided_slice", "neg"]),
+        ([0, -3], [0, 9], ["strided_slice", "neg"]),
+    ],
+)
+def test_a_dropped_dimension_that_is_added_again_is_kept(
+    begin: list[int], end: list[int], expected: list[str], run_tflite: RunTFLite
+) -> None:
+    graph = Graph((2, 6))
+    (x,) = graph.inputs
+    row = graph.op("strided_slice", x, begin, end, [1, 1], shape=(2,), begin_mask=1, end_mask=1, shrink_axis_mask=2)
+    graph.returns(graph.op("neg", graph.op("reshape", row, [2, 1], shape=(2, 1))))
+    check(graph, expected, run_tflite)
+
+
+def test_a_dimension_that_is_added_elsewhere_or_a_slice_with_other_users_stays(run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 6))
+    (x,) = graph.inputs
+    rows = [
+        graph.op("strided_slice", x, [0, at], [0, 0], [1, 1], shape=(2,), begin_mask=1, end_mask=1, shrink_axis_mask=2)
+        for at in range(2)
+    ]
+    results = [graph.op("reshape", rows[0], [1, 2], shape=(1, 2)), graph.op("reshape", rows[1], [2, 1], shape=(2, 1))]
+    graph.returns(*(graph.op("neg", each) for each in (*results, rows[1])))
+    check(graph, ["strided_slice", "strided_slice", "reshape", "reshape", "neg", "neg", "neg"], run_tflite)

@@ -98,10 +98,10 @@ def _split_v(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
 
 
 def _reverse(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Reverses along one axis after the other: the kernel takes several only if they are neighbours."""
+    """Reverses along each group of neighbouring axes: the kernel refuses axes with others in between."""
     value: Value = op.operands[0]
     if tensor_data.constant_of(op.operands[1]) is not None:
-        axes = [emit.ints((axis,)) for axis in ints(op.operands[1])]
+        axes = [emit.ints(group) for group in _neighbours(value, ints(op.operands[1]))]
     else:
         computed = emit.i32(op.operands[1])
         count = (types.shape_of(computed.type) or ())[0]
@@ -109,6 +109,20 @@ def _reverse(op: Operation, emit: LiteRTBuilder) -> Value:
     for axis in axes:
         value = emit.tfl("reverse_v2", (value, axis), op.results[0].type)
     return value
+
+
+def _neighbours(value: Value, axes: Sequence[int]) -> list[list[int]]:
+    """Returns the axes of a tensor in groups without a gap; one at a time if its rank is unknown."""
+    shape = types.shape_of(value.type)
+    if shape is None:
+        return [[axis] for axis in axes]
+    groups: list[list[int]] = []
+    for axis in sorted(axis % len(shape) for axis in axes):
+        if groups and groups[-1][-1] == axis - 1:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    return groups
 
 
 def _axes_are_counted(op: Operation) -> Failure | None:

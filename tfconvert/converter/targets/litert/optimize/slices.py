@@ -1,13 +1,14 @@
-"""Replaces adjacent slices that together cover a tensor by one split.
+"""Replaces adjacent slices that together cover a tensor by one split, and lets slices keep dimensions of one.
 
 strided_slice(x, 0:4), strided_slice(x, 4:8), slice(x, 8:12)  ->  split{3}(x)           where an axis has length 12
 strided_slice(x, 0:2), strided_slice(x, 2:12)                 ->  split_v(x, [2, 10])
+reshape(strided_slice{shrink}(x, i))                          ->  strided_slice(x, i:i+1)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -122,6 +123,56 @@ def _after(value: Value) -> Operation | None:
     return value.owner.first_op if isinstance(value.owner, Block) else None
 
 
-PATTERNS: tuple[Pattern[_Parts], ...] = tuple(
-    Pattern(f"split-{root[4:].replace('_', '-')}s", root, _match, _rewrite, benefit=5) for root in _SLICES
+class _Kept(NamedTuple):
+    """A slice that drops dimensions which a reshape adds again.
+
+    Attributes:
+        op: The slice.
+        dropped: The dimensions.
+        begin: Its begin along each dimension.
+        end: Its end along each dimension.
+    """
+
+    op: Operation
+    dropped: Sequence[int]
+    begin: Sequence[int]
+    end: Sequence[int]
+
+
+def _match_kept(op: Operation) -> _Kept | Failure:
+    sliced = matching.sole_producer(op.operands[0], "tfl.strided_slice")
+    if sliced is None or tfl.attribute(sliced, "ellipsis_mask") or tfl.attribute(sliced, "new_axis_mask"):
+        return Failure("it isn't of a slice alone, or the slice adds dimensions")
+    dims, left, target = (matching.shape(each) for each in (sliced.operands[0], sliced.results[0], op.results[0]))
+    begin, end = (constant_ints(each) for each in sliced.operands[1:3])
+    if dims is None or left is None or begin is None or end is None or len(begin) != len(dims):
+        return Failure("the slice isn't known")
+    dropped = [axis for axis in range(len(dims)) if tfl.attribute(sliced, "shrink_axis_mask") >> axis & 1]
+    rest = iter(left)
+    kept = [1 if axis in dropped else next(rest) for axis in range(len(dims))]
+    if not dropped or not matching.same_shape(tuple(kept), target):
+        return Failure("it doesn't add the dimensions that the slice drops")
+    return _Kept(sliced, dropped, begin, end)
+
+
+def _keep(op: Operation, match: _Kept, rewriter: Rewriter) -> None:
+    options = {name: tfl.attribute(match.op, name) for name in ("begin_mask", "end_mask", *_BORDERLESS)}
+    options["shrink_axis_mask"] = 0
+    end = list(match.end)
+    for axis in match.dropped:
+        end[axis] = match.begin[axis] + 1
+        options["begin_mask"] &= ~(1 << axis)
+        options["end_mask"] &= ~(1 << axis)
+        if not end[axis]:  # The last element, counted from the end.
+            options["end_mask"] |= 1 << axis
+    ends = matching.insert_constant(rewriter, np.array(end, np.int32), match.op.operands[2])
+    operands = [*match.op.operands[:2], ends, match.op.operands[3]]
+    options["offset"] = tfl.attribute(match.op, "offset")
+    made = rewriter.insert(tfl.build("strided_slice", operands, [op.results[0].type], options, match.op.location))
+    rewriter.replace_value(op.results[0], made.results[0])
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    *(Pattern(f"split-{root[4:].replace('_', '-')}s", root, _match, _rewrite, benefit=5) for root in _SLICES),
+    Pattern("keep-sliced-dimensions", "tfl.reshape", _match_kept, _keep, 1, 1, {0: ("tfl.strided_slice",)}),
 )
