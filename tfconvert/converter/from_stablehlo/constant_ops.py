@@ -33,6 +33,9 @@ _SAME: Mapping[str, str] = {
 
 _CONSTANT, _RESHAPE = "stablehlo.constant", "stablehlo.reshape"
 
+CONSTANT_OPS = frozenset({_CONSTANT, _RESHAPE, *_SAME})
+"""The ops that may become constants."""
+
 _OF_FLOATS: Mapping[str, object] = {"T": np.dtype(np.float32)}
 
 # The bytes of a float, those of the widest type that kernels compute in, and the work for an element.
@@ -40,26 +43,23 @@ _SIZE, _WIDE, _WORK = 4, 8, 4
 
 
 def turn_into_constant(op: Operation) -> bool:
-    """Makes a constant of an op whose operands are small constants; returns whether it is one.
+    """Makes a constant of one of `CONSTANT_OPS` whose operands are small constants; returns whether it is one.
 
     The ops are elementwise ones of floats whose operands have the result's type or are repeated scalars, reshapes to a
     static shape, and constants themselves. All others are left to their rows.
     """
-    name = op.name
-    if name == _CONSTANT:
+    if op.name == _CONSTANT:
         found = op.properties["value"]
         if not tensor_data.is_constant(found) or found.type is not op.results[0].type:
             return False
-    elif name == _RESHAPE or name in _SAME:
+    else:
         kind = op.results[0].type
         if not isinstance(kind, TensorType) or not kind.shape or not kind.is_static:
             return False
-        computed = _reshaped(op, kind) if name == _RESHAPE else _computed(op, kind)
+        computed = _reshaped(op, kind) if op.name == _RESHAPE else _computed(op, kind)
         if computed is None:
             return False
         found = tensor_data.of_array(computed, kind.element_type)
-    else:
-        return False
     op.drop_operands()
     op.turn_into(TFOp, "tf.Const", {"value": found})
     return True

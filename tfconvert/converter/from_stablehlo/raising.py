@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.control_flow.calls import inline_call
 from tfconvert.converter.from_stablehlo import backwards, composites, control_flow, rows, shaping
-from tfconvert.converter.from_stablehlo.constant_ops import turn_into_constant
+from tfconvert.converter.from_stablehlo.constant_ops import CONSTANT_OPS, turn_into_constant
 from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -26,6 +26,9 @@ PREFIXES = ("stablehlo.", "chlo.")
 
 # How many further places of one kind of op a message names.
 _NAMED = 3
+
+# Ops that others may stand for.
+_INLINED = frozenset({composites.COMPOSITE, *control_flow.CONDITIONALS})
 
 # Ops on sizes, of which JAX repeats the same ones wherever a shape is needed.
 _OF_SIZES = frozenset(
@@ -130,7 +133,7 @@ class Raising:
                 op = op.next_op
                 continue
             before = op.prev_op
-            if self._inlined(op):
+            if op.name in _INLINED and self._inlined(op):
                 op = block.first_op if before is None else before.next_op
                 continue
             following = op.next_op
@@ -184,7 +187,7 @@ class Raising:
         name = op.name
         key = _size_key(op) if name in _OF_SIZES else None
         same = self._of_sizes.get(key) if key else None
-        if same is None and turn_into_constant(op):
+        if same is None and name in CONSTANT_OPS and turn_into_constant(op):
             self.applied[name] += 1
             if key:
                 self._of_sizes[key] = op.results[0]
@@ -231,5 +234,9 @@ def _size_key(op: Operation) -> tuple[object, ...]:
 def _erase_dead(region: Region) -> None:
     """Erases what nothing uses: repeated tensors, operands of ops that were replaced by other forms."""
     for op in reversed(list(region.walk())):
-        if op.results and all(result.is_unused for result in op.results) and tf_effects.is_pure(op):
+        results = op.results
+        # Most ops have one result, which is used.
+        if not results or results[0].first_use is not None:
+            continue
+        if all(result.is_unused for result in results) and tf_effects.is_pure(op):
             op.erase()
