@@ -8,7 +8,7 @@ in addition to what each op's definition requires.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tfconvert.ops import relations
 from tfconvert.schema.diagnostics import Diagnostic
@@ -30,8 +30,7 @@ _MAX_TEXT = 2_000
 _RULE_BROKEN = (VerifyError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(NamedTuple):
     """An op that breaks a rule.
 
     Attributes:
@@ -80,8 +79,7 @@ def verify(root: Operation, *, with_relations: bool = True) -> None:
         raise VerifyError(f"{broken.op.name}: {broken.reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Leave:
+class _Leave(NamedTuple):
     """Marks the end of the ops inside an op or a region."""
 
     what: Operation | Region

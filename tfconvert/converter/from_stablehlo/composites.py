@@ -11,13 +11,13 @@ from tfconvert.schema.dialects import dims
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.operation import Operation
 
-_COMPOSITE = "stablehlo.composite"
+COMPOSITE = "stablehlo.composite"
 _CUSTOM_CALL = "stablehlo.custom_call"
 
 
 def row_name(op: Operation) -> str:
     """Returns the name of an op's row: for a custom call `@` and what it calls, for composites what they are."""
-    if op.name not in (_COMPOSITE, _CUSTOM_CALL):
+    if op.name not in (COMPOSITE, _CUSTOM_CALL):
         return op.name.partition(".")[2]
     target = str(getattr(op.properties.get("call_target_name", op.properties.get("name")), "data", ""))
     dialect, _, name = target.partition(".")
@@ -28,12 +28,12 @@ def row_name(op: Operation) -> str:
 
 def decomposition(op: Operation) -> str:
     """Returns the function that computes the same as an op, empty if it has no such function."""
-    return named(op, "decomposition") if op.name == _COMPOSITE else ""
+    return named(op, "decomposition") if op.name == COMPOSITE else ""
 
 
 def references(op: Operation) -> Sequence[str]:
     """Returns the functions that say what an op computes and are not called."""
-    if op.name not in (_COMPOSITE, _CUSTOM_CALL):
+    if op.name not in (COMPOSITE, _CUSTOM_CALL):
         return ()
     found = named(op, "decomposition"), named(op, "called_computations")
     return [name for name in found if name]

@@ -58,7 +58,9 @@ _OF_SIZES = frozenset({"AddV2", "FloorDiv", "FloorMod", "Maximum", "Minimum", "M
 def _kind(tensor: EmittedTensor) -> str:
     """Returns `b` for booleans, `i` for integers, `c` for complex numbers, `f` for floats."""
     kind = tensor.dtype.kind
-    return "i" if kind == "u" or tensor.dtype.name in ("int4", "uint4") else kind if kind in "bic" else "f"
+    # numpy computes a name on each use, so it is read where it matters: numpy's own kinds are never of 4 bits.
+    is_narrow = kind == "V" and tensor.dtype.name in ("int4", "uint4")
+    return "i" if kind == "u" or is_narrow else kind if kind in "bic" else "f"
 
 
 def _logical(name: str, of_integers: str, neutral: bool) -> Callable[[RaisedOp], EmittedTensor]:

@@ -183,7 +183,10 @@ class RaisedOp:
         Raises:
             ConversionError: They have different numbers of dimensions (`shape-mismatch`).
         """
-        declared = types.shape_of(self.op.results[result].type)
+        kind = self.op.results[result].type
+        if tensor.value.type is kind:
+            return
+        declared = types.shape_of(kind)
         own = tensor.shape
         if own is not None and declared is not None and len(own) != len(declared):
             what = f"its result has {len(declared)} dimensions, but what it computes has {len(own)}"
@@ -390,6 +393,8 @@ class RaisedOp:
         squeezed = self._squeezed(found)
         result = compute(*found) if squeezed is None else self.reshaped(compute(*squeezed), self._joined(found) or ())
         own = self.sizes(result)
+        if own == whole:
+            return result
         if len(own) < len(whole) or any(one == 1 != other for one, other in zip(own, whole, strict=True)):
             repeated = [old for old, new in zip(operands, found, strict=True) if old is not new]
             return self.broadcast(result, self._shape_of_repeated(repeated), whole)
@@ -420,7 +425,7 @@ class RaisedOp:
         found = list(operands)
         for index, operand in enumerate(operands):
             found[index] = self._unrepeated(operand)
-            if self._joined(found) != whole:
+            if found[index] is not operand and self._joined(found) != whole:
                 found[index] = operand
         return found
 
@@ -446,7 +451,9 @@ class RaisedOp:
     def _joined(self, operands: Sequence[EmittedTensor]) -> Shape | None:
         shape: Shape | None = ()
         for operand in operands:
-            shape = dims.broadcast(shape, self.sizes(operand))
+            own = self.sizes(operand)
+            # Most have one shape, or are scalars.
+            shape = own if not shape else dims.broadcast(shape, own) if own and own != shape else shape
         return shape
 
     def _whole(self, operands: Sequence[EmittedTensor]) -> Shape:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.control_flow.calls import inline_call
 from tfconvert.converter.from_stablehlo import backwards, composites, control_flow, rows, shaping
+from tfconvert.converter.from_stablehlo.constant_ops import CONSTANT_OPS, turn_into_constant
 from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -18,12 +19,16 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 PREFIXES = ("stablehlo.", "chlo.")
 
 
 # How many further places of one kind of op a message names.
 _NAMED = 3
+
+# Ops that others may stand for.
+_INLINED = frozenset({composites.COMPOSITE, *control_flow.CONDITIONALS})
 
 # Ops on sizes, of which JAX repeats the same ones wherever a shape is needed.
 _OF_SIZES = frozenset(
@@ -101,7 +106,7 @@ class Raising:
         self._functions: Mapping[str, FuncOp] = {}
         self._known = Known()
         # What ops on sizes were replaced by.
-        self._of_sizes: dict[tuple[object, ...], EmittedTensor] = {}
+        self._of_sizes: dict[tuple[object, ...], Value] = {}
         self.applied: Counter[str] = Counter()
         self.left: dict[Operation, str] = {}
 
@@ -128,7 +133,7 @@ class Raising:
                 op = op.next_op
                 continue
             before = op.prev_op
-            if self._inlined(op):
+            if op.name in _INLINED and self._inlined(op):
                 op = block.first_op if before is None else before.next_op
                 continue
             following = op.next_op
@@ -179,8 +184,14 @@ class Raising:
 
     def _replace(self, op: Operation) -> Sequence[Block]:
         """Replaces an op, or notes why it stays; returns the blocks of new regions."""
-        key = _size_key(op) if op.name in _OF_SIZES else None
+        name = op.name
+        key = _size_key(op) if name in _OF_SIZES else None
         same = self._of_sizes.get(key) if key else None
+        if same is None and name in CONSTANT_OPS and turn_into_constant(op):
+            self.applied[name] += 1
+            if key:
+                self._of_sizes[key] = op.results[0]
+            return ()
         raised = attempt(self._raised, op) if same is None else ((same,), ())
         if isinstance(raised, Failure):
             self.left[op] = raised.reason
@@ -190,16 +201,17 @@ class Raising:
         if key:
             self._of_sizes[key] = found[0]
         for old, new in zip(op.results, found, strict=True):
-            old.replace_all_uses_with(new.value)
-        self.applied[op.name] += 1
+            old.replace_all_uses_with(new)
+        self.applied[name] += 1
         op.erase()
         return blocks
 
-    def _raised(self, op: Operation) -> tuple[Sequence[EmittedTensor], Sequence[Block]]:
+    def _raised(self, op: Operation) -> tuple[Sequence[Value], Sequence[Block]]:
         view = RaisedOp(op, self._known)
         name = composites.row_name(op)
         if name in control_flow.HANDLED:
-            return control_flow.raised(view)
+            found, blocks = control_flow.raised(view)
+            return [each.value for each in found], blocks
         row = rows.row_of(name)
         if row is None:
             what = f"there is no {name[1:]!r} in TensorFlow" if name.startswith("@") else "TensorFlow has no such op"
@@ -208,7 +220,7 @@ class Raising:
         results = (found,) if isinstance(found, EmittedTensor) else tuple(found)
         for index, result in enumerate(results):
             view.specialize(result, index)
-        return results, ()
+        return [each.value for each in results], ()
 
 
 def _size_key(op: Operation) -> tuple[object, ...]:
@@ -222,5 +234,9 @@ def _size_key(op: Operation) -> tuple[object, ...]:
 def _erase_dead(region: Region) -> None:
     """Erases what nothing uses: repeated tensors, operands of ops that were replaced by other forms."""
     for op in reversed(list(region.walk())):
-        if op.results and all(result.is_unused for result in op.results) and tf_effects.is_pure(op):
+        results = op.results
+        # Most ops have one result, which is used.
+        if not results or results[0].first_use is not None:
+            continue
+        if all(result.is_unused for result in results) and tf_effects.is_pure(op):
             op.erase()

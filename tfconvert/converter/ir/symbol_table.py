@@ -46,6 +46,8 @@ def named(op: Operation, attribute: str) -> str:
 def names(op: Operation) -> list[str]:
     """Returns the names that an op's attributes refer to."""
     # Most ops have none, which is seen at a glance.
+    if not op.properties and not op.attributes:
+        return []
     attributes = [*op.properties.values(), *op.attributes.values()] if op.attributes else op.properties.values()
     if REFERRING.isdisjoint(map(type, attributes)):
         return []
@@ -138,7 +140,8 @@ def erase_unreferenced(functions: Mapping[str, FuncOp], outside: Iterable[str] =
     kept = set(outside)
     needed = [name for name, function in functions.items() if name in kept or not is_private(function)]
     reached = set(needed)
-    while needed:
+    # Once all are reached, the ops of the others don't matter.
+    while needed and len(reached) < len(functions):
         for op in list(functions[needed.pop()].walk()):
             for name in names(op):
                 if name in functions and name not in reached:

@@ -127,6 +127,11 @@ class Sweep:
 
     def visit(self, op: Operation) -> None:
         """Infers an op's results, and records them or updates the IR."""
+        if not op.name.startswith(tf.PREFIX):
+            # Only `tf` ops are declared, folded and inferred; those of a StableHLO program have all types already.
+            for result in op.results:
+                self._known.note(result, types.shape_of(result.type))
+            return
         key = self._determinants(op)
         known = self._inferred.get(key)
         if known is not None and None in map(self._constant_of, op.operands):

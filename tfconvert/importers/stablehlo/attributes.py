@@ -120,6 +120,11 @@ class Attributes:
             self._types[index] = found
         return found
 
+    def types(self, indices: Sequence[int]) -> list[Attribute]:
+        """Returns several types."""
+        known = self._types
+        return [(known[index] if index < len(known) else None) or self.type(index) for index in indices]
+
     def part(self, cursor: Cursor) -> Attribute:
         """Returns the attribute that an attribute refers to next."""
         return self._count(self.attribute(cursor.varint()))

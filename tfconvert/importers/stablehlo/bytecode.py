@@ -6,8 +6,8 @@ All versions are read, 0 to `NEWEST`, and later ones as far as they are the same
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from tfconvert.importers.stablehlo.cursor import Cursor, malformed, truncated
 
@@ -32,8 +32,7 @@ _LAST_SECTION = 8
 _PAGE = 4096
 
 
-@dataclass(slots=True)
-class OpName:
+class OpName(NamedTuple):
     """An op's name.
 
     Attributes:
@@ -47,8 +46,7 @@ class OpName:
     has_blobs: bool
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(NamedTuple):
     """An attribute or a type.
 
     Attributes:

@@ -58,6 +58,9 @@ class Cursor:
         if first & 1:
             self.position = position + 1
             return first >> 1
+        if first & 2 and position + 1 < self.end:
+            self.position = position + 2
+            return (first | data[position + 1] << 8) >> 2
         length = (first & -first).bit_length() if first else 9
         end = position + length
         if end > self.end:
@@ -95,7 +98,7 @@ class Cursor:
         return [self.varint()] if count == 1 else self.numbers(count)
 
     def numbers(self, count: int) -> list[int]:
-        """Returns a number of unsigned numbers; most are one byte."""
+        """Returns a number of unsigned numbers; most are one byte or two."""
         data, position, end = self.data, self.position, self.end
         found = []
         for _ in range(count):
@@ -103,6 +106,9 @@ class Cursor:
             if first & 1:
                 found.append(first >> 1)
                 position += 1
+            elif first & 2 and position + 1 < end:
+                found.append((first | data[position + 1] << 8) >> 2)
+                position += 2
             else:
                 self.position = position
                 found.append(self.varint())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from tfconvert.importers.stablehlo.attributes import Attributes, text_of
 from tfconvert.importers.stablehlo.bytecode import Bytecode
@@ -74,8 +75,7 @@ class _Scope:
         self.values += [None] * count
 
 
-@dataclass(slots=True)
-class _StoredOp:
+class _StoredOp(NamedTuple):
     """An op as it is stored.
 
     Attributes:
@@ -123,6 +123,8 @@ class OpReader:
         self._known = Attributes(file, version, place)
         self._locations = Locations(file)
         self._builders: list[_Builder | None] = [None] * len(file.op_names)
+        # The names that are ops of StableHLO without a form of their own here: most ops.
+        self._plain: list[VHLOOp | None] = [None] * len(file.op_names)
         self._special: Mapping[str, _Builder] = {
             "vhlo.call_v1": self._call,
             "vhlo.constant_v1": self._constant,
@@ -159,7 +161,7 @@ class OpReader:
         properties = cursor.varint() if mask & _PROPERTIES else None
         if properties is not None and not self._file.op_names[name].has_blobs:
             attributes, properties = {**attributes, **self._dictionary(properties)}, None
-        results = [known.type(index) for index in cursor.varints()] if mask & _RESULTS else ()
+        results = known.types(cursor.varints()) if mask & _RESULTS else ()
         operands = self._operands(cursor, scope) if mask & _OPERANDS else ()
         if mask & _SUCCESSORS and cursor.varint():
             raise malformed("an op has successors, which no op of VHLO has")
@@ -169,9 +171,14 @@ class OpReader:
         if results:
             scope.reserve(len(results))
         regions = self._regions(cursor, scope, build) if mask & _REGIONS else ()
-        op = build(_StoredOp(attributes, properties, results, operands, regions, location))
+        kind = self._plain[name]
+        if kind is not None and (properties is not None or not kind.properties):
+            own = self._own(name, kind, properties)
+            op = kind.cls(kind.cls.NAME, operands, results, own, attributes, regions, location)
+        else:
+            op = build(_StoredOp(attributes, properties, results, operands, regions, location))
         if results:
-            scope.values[first : first + len(results)] = op.results
+            scope.values[first:] = op.results
         add(op)
 
     def _dictionary(self, index: int) -> Mapping[str, Attribute]:
@@ -253,21 +260,25 @@ class OpReader:
             op = vhlo_op(found.name) if found.dialect == "vhlo" else None
             if op is None:
                 raise self._known.unknown(f"the operation {name}")
-            build = partial(self._stablehlo, index, op)
+            self._plain[index] = op
+            build = partial(self._stablehlo, op)
         self._builders[index] = build
         return build
 
-    def _stablehlo(self, index: int, op: VHLOOp, stored: _StoredOp) -> Operation:
-        if not op.properties:
-            return stored.build(op.cls)
-        if stored.properties is None:
-            found, others = self._separated(op.properties, stored.attributes)
-            return stored.build(op.cls, stablehlo_properties(op, found), others)
-        key = (index, stored.properties)
+    def _own(self, index: int, op: VHLOOp, properties: int | None) -> Mapping[str, Attribute]:
+        """Returns the properties of an op of StableHLO."""
+        if properties is None or not op.properties:
+            return NO_ATTRIBUTES
+        key = (index, properties)
         own = self._properties.get(key)
         if own is None:
-            own = self._properties[key] = stablehlo_properties(op, self._blob(op.properties, stored.properties))
-        return stored.build(op.cls, own)
+            own = self._properties[key] = stablehlo_properties(op, self._blob(op.properties, properties))
+        return own
+
+    def _stablehlo(self, op: VHLOOp, stored: _StoredOp) -> Operation:
+        """Returns an op of an old version, which has its properties among its attributes."""
+        found, others = self._separated(op.properties, stored.attributes)
+        return stored.build(op.cls, stablehlo_properties(op, found), others)
 
     def _found(
         self, names: Sequence[str], stored: _StoredOp

@@ -7,9 +7,9 @@ numbers: VHLO has each by itself. So the table of StableHLO's ops determines VHL
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from tfconvert.importers.stablehlo.attributes import text_of
 from tfconvert.importers.stablehlo.cursor import malformed
@@ -48,8 +48,7 @@ _GROUPS: Mapping[str, type[DimensionNumbersAttr]] = {"dot": DotAttr, "gather": G
 Properties = Mapping[str, Attribute]
 
 
-@dataclass(slots=True, frozen=True)
-class _Step:
+class _Step(NamedTuple):
     """How to make a property of StableHLO's op.
 
     Attributes:
@@ -65,8 +64,7 @@ class _Step:
     is_default: Callable[[Attribute], bool] | None
 
 
-@dataclass(slots=True, frozen=True)
-class VHLOOp:
+class VHLOOp(NamedTuple):
     """A version of an op.
 
     Attributes:

@@ -267,6 +267,8 @@ def defer(
         moved = to_array(arguments[0]).transpose(parameter)
         budget().take_bytes(moved.nbytes, "computing a constant")
         return of_array(moved, arguments[0].type.element_type)
+    if function == "reshape" and (kept := _reshaped(arguments[0], shape)) is not None:
+        return kept
     handles = tuple(map(as_handle, arguments))
     tensor_type = types.tensor(element or handles[0].type.element_type, shape)
     assert isinstance(tensor_type, TensorType)
@@ -278,3 +280,14 @@ def defer(
         return result
     budget().take_bytes(result.nbytes, "computing a constant")
     return of_array(np.asarray(result.array()), tensor_type.element_type)
+
+
+def _reshaped(constant: Constant, shape: types.Shape) -> Constant | None:
+    """Returns a constant in memory in another shape, which shares its elements; `None` for others."""
+    tensor_type = types.tensor(constant.type.element_type, shape)
+    assert isinstance(tensor_type, TensorType)
+    if isinstance(constant, DenseElementsAttr):
+        return DenseElementsAttr.get(tensor_type, constant.data)
+    if isinstance(constant.source, BufferSource) and constant.dtype.kind != "O":
+        return TensorData.get(tensor_type, BufferSource(constant.source.value.reshape(shape)))
+    return None
