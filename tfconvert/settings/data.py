@@ -31,7 +31,7 @@ _PAIRS = ("io", "default_range")
 _PLACES: Mapping[str, Iterable[str]] = {
     "quantize=tfconvert.Quantize(..., {}=...)": settings_of(Quantize),
     "verify=tfconvert.Verify({}=...)": settings_of(Verify),
-    **{f"target=tfconvert.{cls.__name__}({{}}=...)": settings_of(cls) for cls in CLASSES.values()},
+    **{f"target=tfconvert.{cls.__name__}({{}}=...)": settings_of(cls) for cls in (LiteRT, StableHLO, Iree)},
     "tfconvert.Source(model, {}=...)": settings_of(Selection),
     "limits=tfconvert.Limits({}=...)": Limits._fields,
 }
