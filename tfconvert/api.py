@@ -7,8 +7,9 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, ParamSpec
 
 from tfconvert.converter.process.guard import diagnosed
 from tfconvert.converter.process.interpreter import with_room
@@ -165,6 +166,25 @@ class Model:
         return self.report._repr_html_()
 
 
+_Arguments = ParamSpec("_Arguments")
+
+
+def _with_hints(function: Callable[_Arguments, Model]) -> Callable[_Arguments, Model]:
+    """Decorates `convert`: an argument that is a setting in another argument raises an error that names its place."""
+    known = {"model", *(function.__kwdefaults__ or {})}
+
+    @wraps(function)
+    def checked(*args: _Arguments.args, **named: _Arguments.kwargs) -> Model:
+        if not known.issuperset(named):
+            from tfconvert.settings.data import check_arguments
+
+            check_arguments(name for name in named if name not in known)
+        return function(*args, **named)
+
+    return checked
+
+
+@_with_hints
 def convert(
     model: object,
     *,

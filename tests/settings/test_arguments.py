@@ -45,6 +45,8 @@ FITTING: Mapping[str, set[str]] = {
 }
 """The settings for which a value is of the right kind, though it may be wrong for the model."""
 
+# With any arguments.
+CONVERT: Any = tfconvert.convert
 PARAMETERS = sorted(set(inspect.signature(tfconvert.convert).parameters) - {"model"})
 ROWS: Mapping[str, Setting] = {**settings_of(Selection), **settings_of(Options)}
 HOLDERS: tuple[Any, ...] = (tfconvert.Source, LiteRT, StableHLO, Iree, tfconvert.Verify)
@@ -94,6 +96,19 @@ def test_no_value_raises_anything_else(graph: pb.GraphDef, name: str, kind: str)
     else:
         fits = name not in ROWS or name == "verify" or ROWS[name].fits(value)
         assert fits or value is None or (name, kind) == ("signatures", "text")
+
+
+@pytest.mark.parametrize(("cls", "name"), FIELDS)
+def test_a_field_as_an_argument_raises_an_error_that_names_its_place(cls: Any, name: str) -> None:
+    with pytest.raises(ConversionError) as refused:
+        CONVERT("model.pb", **{name: 1})
+    assert refused.value.code == "wrong-option"
+    assert f"{name}=...)" in refused.value.diagnostics[0].hint
+
+
+def test_an_argument_that_is_no_setting_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        CONVERT("model.pb", colour=1)
 
 
 @pytest.mark.parametrize("kind", VALUES)

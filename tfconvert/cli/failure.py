@@ -29,6 +29,7 @@ INTERRUPTED = 130
 _OF_THE_COMMAND_LINE = frozenset(
     {
         "bad-config",
+        "bad-tuning-table",
         "malformed-pipeline",
         "model-not-found",
         "unknown-option",

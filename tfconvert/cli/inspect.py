@@ -53,6 +53,7 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
 
     MODEL is anything that can be converted, a .tflite file, or - for a file on standard input. The command runs a
     conversion without reading and writing the weights, so the sizes and operators of the result are exact.
+    `tfconvert view MODEL` shows a model as a page.
 
     Exit status: 0 if the model will convert (or is a .tflite file), 1 if it won't or is damaged, 2 if the command line
     is wrong or MODEL can't be opened.

@@ -130,8 +130,8 @@ _KIND = "KERAS_MODEL"
 
 _PIP = "pip install 'tfconvert[tensorflow]'"
 _LOAD = (
-    "name files that define custom layers: --import FILE.py; or load the model in Python with its custom objects, and "
-    "pass it to tfconvert.convert"
+    "load the model in Python with its custom objects, and pass it to tfconvert.convert; or on the command line, name "
+    "the files that define custom layers: --import FILE.py"
 )
 # The part of Keras' message about a class or function that it doesn't know.
 _MISSING = re.compile(r"(?:Could not locate|Unknown) [a-z :]+'[^']*'")
@@ -405,7 +405,7 @@ def _keras_for(path: Path, is_old: bool) -> Any:
 
 
 def _needs(path: Path, what: str, pip: str) -> ConversionError:
-    return error("no-tensorflow", f"{path} can only be read by {what}, which isn't installed", hint=pip)
+    return error("no-tensorflow", f"{path} can only be read with {what} installed", hint=pip)
 
 
 def _no_model(path: Path, because: str) -> ConversionError:

@@ -27,6 +27,15 @@ _IREE = Iree.name
 # Settings of a quantization that may be pairs.
 _PAIRS = ("io", "default_range")
 
+# The settings in arguments of `convert`, by the expression that sets one.
+_PLACES: Mapping[str, Iterable[str]] = {
+    "quantize=tfconvert.Quantize(..., {}=...)": settings_of(Quantize),
+    "verify=tfconvert.Verify({}=...)": settings_of(Verify),
+    **{f"target=tfconvert.{cls.__name__}({{}}=...)": settings_of(cls) for cls in (LiteRT, StableHLO, Iree)},
+    "tfconvert.Source(model, {}=...)": settings_of(Selection),
+    "limits=tfconvert.Limits({}=...)": Limits._fields,
+}
+
 # Settings that have fields of their own.
 NESTED: Mapping[str, Any] = {"quantize": Quantize, "verify": Verify, _IREE: Iree}
 
@@ -125,6 +134,22 @@ def _shown(value: Any) -> str:
         return str(value)
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def check_arguments(names: Iterable[str]) -> None:
+    """Checks that none of the arguments that a function lacks is a setting of one of its arguments.
+
+    Args:
+        names: The names of the arguments.
+
+    Raises:
+        ConversionError: One is a setting that has another place (`wrong-option`).
+    """
+    for name in names:
+        for place, known in _PLACES.items():
+            if name in known:
+                hint = f"use {place.format(name)}"
+                raise error("wrong-option", f"{name} is not an argument, but a setting in one", hint=hint)
 
 
 def _wrong(message: str, where: str, hint: str = "") -> ConversionError:

@@ -95,4 +95,5 @@ def to_verify(verify: object) -> Verify | None:
         return verify
     if verify is None or is_flag(verify):
         return Verify() if verify else None
-    raise error("wrong-option", f"verify can't be {shown(verify)}", hint="use True, False or a Verify")
+    hint = 'use True, False or a Verify, as in tfconvert.Verify(on=["gpu"])'
+    raise error("wrong-option", f"verify can't be {shown(verify)}", hint=hint)

@@ -465,7 +465,7 @@ def _table(title: str, rows: Iterable[tuple[str, str]], total: int, most: int | 
     width = max((len(name) for name, _ in shown), default=0)
     lines = [f"  {title}: {total}", *(f"    {name:<{width}}  {value}" for name, value in shown)]
     if len(shown) < len(rows):
-        lines.append(f"    ... and {len(rows) - len(shown)} more kinds (-v shows all)")
+        lines.append(f"    ... and {len(rows) - len(shown)} more (-v shows all)")
     return lines
 
 

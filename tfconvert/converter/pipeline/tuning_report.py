@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -119,9 +120,10 @@ class TuningReport(NamedTuple):
         if not self.forms:
             return "tuning: the model has no operators with several forms to choose from"
         if self.directory:
+            table = Path(self.directory, "table.tsv")
             return (
                 f"tuning: forms were written to {self.directory}; measure_forms.py there measures them on the device, "
-                "and --tune table.tsv chooses by the table that it writes"
+                f"and --tune {table} chooses by the table that it writes"
             )
         measured = [each for each in self.forms if each.is_measured]
         missing = len(self.forms) - len(measured)

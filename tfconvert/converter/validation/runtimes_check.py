@@ -194,8 +194,10 @@ def notes_of(found: Sequence[Outcome], *, silent: bool = False) -> Iterator[Diag
 
 _HINTS: Mapping[str, str] = {
     "compiled": "the interpreter runs it",
-    "gpu": "tfconvert inspect FILE --accelerator gpu lists the operators that the GPU does not compute",
-    "micro": "tfconvert inspect FILE --accelerator micro lists the operators that it does not have",
+    "gpu": 'target=tfconvert.LiteRT(accelerator=["gpu"]) (--accelerator gpu) writes forms that the GPU computes, and '
+    "the report then names the operators that stay on the CPU",
+    "micro": 'target=tfconvert.LiteRT(accelerator=["micro"]) (--accelerator micro) writes forms that it has, and '
+    "the report then names the operators that it does not have",
 }
 _GETTING: Mapping[str, str] = {
     "compiled": "pip install 'tfconvert[verify]'",

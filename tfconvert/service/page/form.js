@@ -10,7 +10,7 @@ const HELP = {
   dynamic: "Weights take a quarter of their size; no samples are needed.",
   float16: "Weights take half their size; best on GPUs.",
   weights: "Weights are stored as integers and used as floats.",
-  int8: "All operators compute with integers.",
+  int8: "Integers, and floats where CPUs are faster with them.",
   int16: "8-bit weights and 16-bit activations.",
 };
 

@@ -45,7 +45,7 @@ _ALL_OR_NONE = ("micro",)
 
 _VERBS: Mapping[str, str] = {
     REFUSED: "is not supported",
-    WRONG: "is computed wrongly",
+    WRONG: "may be computed wrongly",
     CRASHES: "crashes",
     LOAD_FAILS: "keeps the file from loading",
     UNKNOWN: "was never tried",

@@ -91,7 +91,7 @@ DIFFERENCES: Mapping[str, Difference] = {
     ),
     "tfl.pseudo_const": Difference(
         lambda op: True,  # The pass has checked the condition.
-        "the model computes with numbers that are infinite, or none; some of LiteRT's kernels, such as those that "
+        "the model computes with infinite numbers or NaNs; some of LiteRT's kernels, such as those that "
         "choose the largest number or convolve, treat them otherwise than TensorFlow's",
     ),
 }

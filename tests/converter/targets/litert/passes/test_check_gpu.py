@@ -31,7 +31,7 @@ def _notes(graph: Graph, accelerators: Sequence[str] = ()) -> list[str]:
 
 def test_what_the_gpu_computes_wrongly_is_noted() -> None:
     (message,) = _notes(_classes(10))
-    assert "ARG_MAX at arg_max is computed wrongly" in message
+    assert "ARG_MAX at arg_max may be computed wrongly" in message
     assert "no multiple of 4" in message
 
 

@@ -134,6 +134,16 @@ def test_a_file_that_is_fast_with_integers_has_no_note(tmp_path: Path) -> None:
     assert "slow-integers" not in {note.code for note in model.report.notes}
 
 
+def test_a_few_microseconds_are_not_worth_a_note(tmp_path: Path) -> None:
+    graph = Graph((1, 8))
+    path = tmp_path / "source.tflite"
+    path.write_bytes(graph.returns(graph.op("softmax", graph.op("add", *graph.inputs * 2), beta=1.0)).content)
+    quantize = tfconvert.Quantize("int8", samples=[[random(1, 8, seed=1)]], io="int8")
+    model = tfconvert.convert(path, quantize=quantize)
+    assert not _floats(model)
+    assert "slow-integers" not in {note.code for note in model.report.notes}
+
+
 def _attention(graph: Graph) -> Value:
     left, right = (_dense(graph, graph.inputs[0], seed) for seed in (1, 2))
     return graph.op("batch_matmul", left, right, shape=(ROWS, ROWS), adj_x=False, adj_y=True)

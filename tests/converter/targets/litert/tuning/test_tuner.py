@@ -115,6 +115,18 @@ def test_other_files_are_refused(name: str, tmp_path: Path) -> None:
     assert "measure_forms.py" in caught.value.diagnostics[0].hint
 
 
+def test_a_directory_is_not_made_for_a_model_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(tfconvert.ConversionError):
+        tfconvert.convert(tmp_path / "none.pb", target=tfconvert.LiteRT(tune=f"{tmp_path / 'forms'}/"))
+    assert not (tmp_path / "forms").exists()
+
+
+def test_a_misspelled_host_is_suggested() -> None:
+    with pytest.raises(tfconvert.ConversionError) as caught:
+        _tuned("hots")
+    assert caught.value.diagnostics[0].hint == "did you mean host?"
+
+
 def test_missing_files_and_places_are_reported(tmp_path: Path) -> None:
     with pytest.raises(tfconvert.ConversionError, match="can't be read: No such file") as caught:
         _tuned(tmp_path / "none.tsv")

@@ -55,7 +55,9 @@ class CheckGpu:
             return NOTHING_DONE  # An accelerator that doesn't load a file says so itself.
         named = "; ".join(each.text for each in spoilt[:_MAX_NAMED])
         more = f"; and {len(spoilt) - _MAX_NAMED} more" if len(spoilt) > _MAX_NAMED else ""
-        hint = "for GPUs convert with accelerator=['gpu'] (--accelerator gpu); the CPU is right"
+        hint = (
+            'for GPUs convert with target=tfconvert.LiteRT(accelerator=["gpu"]) (--accelerator gpu); the CPU is right'
+        )
         message = f"on LiteRT's GPU accelerator, {named}{more}"
         return PassResult.of({}, [Diagnostic(CODE, message, hint=hint, severity=NOTE)])
 

@@ -124,7 +124,8 @@ def _coarse(plan: Plan) -> list[Diagnostic]:
             "probabilities below 1/512 become 0, and there are many classes",
             "tfl.softmax",
             node_of(op.location),
-            hint='exclude the op, which costs no speed: exclude=["SOFTMAX"] (--exclude SOFTMAX)',
+            hint='exclude the op, which costs no speed: quantize=tfconvert.Quantize(..., exclude=["SOFTMAX"]) '
+            "(--exclude SOFTMAX)",
             severity=WARNING,
         )
         for op in ops
@@ -139,15 +140,17 @@ def _fast_floats(count: int) -> Diagnostic:
     return Diagnostic("fast-floats", f"{which} because processors are faster so", hint=hint, severity=NOTE)
 
 
-# How many times as long as floats the slowest operators of integers take, together, to be worth a note.
+# How many times as long as floats the slowest operators of integers take, together, to be worth a note, and how many
+# microseconds more.
 _SLOWNESS = 2.0
+_MIN_LOSS = 5.0
 
 
 def _slow_integers(plan: Plan) -> list[Diagnostic]:
     """Returns a note on ops that are integers although LiteRT is much faster with floats."""
     slow = plan.slower_with_integers()
     integers, floats = (sum(times[form] for times in slow.values()) for form in (0, 1))
-    if integers <= _SLOWNESS * floats:
+    if integers <= max(_SLOWNESS * floats, floats + _MIN_LOSS):
         return []
     names = ", ".join(dict.fromkeys(op.name.removeprefix(tfl.PREFIX).upper() for op in slow))
     message = f"LiteRT takes about {integers:.3g} us with integers, and {floats:.3g} us with floats for: {names}"

@@ -144,4 +144,4 @@ def _reason(operator: str, call: Call, outcome: Outcome) -> str:
 
 def _hint(op: tfl.TFLOp) -> str:
     pattern = node_of(op.location) or op.op_name.upper()
-    return f"let it stay float, with Quantize(..., exclude=[{pattern!r}]), or choose another mode"
+    return f"let it stay float, with tfconvert.Quantize(..., exclude=[{pattern!r}]), or choose another mode"

@@ -435,7 +435,7 @@ def _finite(values: list[Array], entry: Entry, number: int) -> list[Array]:
     for value, each in zip(values, entry.inputs, strict=True):
         if value.dtype.kind == "f" and not np.isfinite(value).all():
             raise _sample_error(
-                f"sample {number} of {each.name!r} has elements that are not finite", "leave it out, or mend it"
+                f"sample {number} of {each.name!r} has elements that are not finite", "leave it out, or correct it"
             )
     return values
 

@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(*rows[-1], sep="\t", flush=True)
     output = given.output or given.directory / "table.tsv"
     output.write_text(table(given.benchmark_model or device(), rows), "utf-8")
-    print(f"-> {output}: tfconvert MODEL -o FILE --tune {output.name}")
+    print(f"-> {output}: tfconvert MODEL -o FILE --tune {output}")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import math
 import os
@@ -27,7 +28,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.limits import budget
-from tfconvert.settings.targets import is_host
+from tfconvert.settings.targets import HOST, is_host
 
 SCRIPT = "measure_forms.py"
 """The name of the script that measures pairs of files on a device."""
@@ -210,9 +211,11 @@ class _Directory:
 def _source(tune: AnyPath) -> TimesSource:
     if is_host(tune):
         return _Here()
-    if is_folder(tune) or os.fspath(tune).endswith(("/", os.sep)):
-        return _Directory(tune)
-    return _Table(tune)
+    return _Directory(tune) if _is_directory(tune) else _Table(tune)
+
+
+def _is_directory(tune: AnyPath) -> bool:
+    return not is_host(tune) and (is_folder(tune) or os.fspath(tune).endswith(("/", os.sep)))
 
 
 def check(tune: AnyPath) -> None:
@@ -221,11 +224,13 @@ def check(tune: AnyPath) -> None:
     Args:
         tune: `host`, the path of a table, or of a directory for files.
 
+    A directory is only made when forms are written.
+
     Raises:
-        ConversionError: LiteRT is missing (`litert-missing`), the table is missing or wrong (`bad-tuning-table`),
-            or the directory can't be written (`output-not-writable`).
+        ConversionError: LiteRT is missing (`litert-missing`), or the table is missing or wrong (`bad-tuning-table`).
     """
-    _source(tune).close()
+    if not _is_directory(tune):
+        _source(tune).close()
 
 
 def read_table(path: AnyPath) -> tuple[str, Mapping[str, PairTimes]]:
@@ -238,7 +243,8 @@ def read_table(path: AnyPath) -> tuple[str, Mapping[str, PairTimes]]:
     try:
         text = read_file(path, _MAX_TABLE).decode("utf-8")
     except OSError as problem:
-        raise _bad(name, f"can't be read: {problem.strerror}") from None
+        hint = f"did you mean {HOST}?" if difflib.get_close_matches(name.lower(), [HOST]) else ""
+        raise _bad(name, f"can't be read: {problem.strerror}", hint) from None
     except UnicodeDecodeError:
         raise _bad(name, "is not UTF-8 text") from None
     device, rows = name, {}
@@ -261,9 +267,9 @@ def read_table(path: AnyPath) -> tuple[str, Mapping[str, PairTimes]]:
     return device, rows
 
 
-def _bad(name: str, what: str) -> ConversionError:
-    hint = f"--tune DIR/ writes the forms of a model into a directory, and {SCRIPT} there measures them on a device"
-    return error("bad-tuning-table", f"the table of forms {name} {what}", hint=hint)
+def _bad(name: str, what: str, hint: str = "") -> ConversionError:
+    usual = f"--tune DIR/ writes the forms of a model into a directory, and {SCRIPT} there measures them on a device"
+    return error("bad-tuning-table", f"the table of forms {name} {what}", hint=hint or usual)
 
 
 class Tuner:
