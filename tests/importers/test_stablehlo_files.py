@@ -140,6 +140,15 @@ def test_a_cut_has_the_sizes_of_its_new_input(settings: dict[str, Any], tmp_path
     np.testing.assert_allclose(model(values), np.exp(values), rtol=1e-6)
 
 
+def test_a_new_input_has_the_shape_that_is_wanted(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"inputs": ["jit(f)/square"], "rename": {"jit(f)/square": "squares"}}
+    model = tfconvert.convert(text_file(tmp_path, CUTTABLE), input_shapes={"squares": [2, -1]}, **settings)
+    assert [(each.name, each.shape) for each in (*model.inputs, *model.outputs)] == [
+        ("squares", (2, 3)),
+        ("scores", (2, 3)),
+    ]
+
+
 def test_a_size_that_no_new_input_has_must_be_fixed(tmp_path: Path) -> None:
     path = text_file(tmp_path, CUTTABLE)
     with pytest.raises(ConversionError) as caught:

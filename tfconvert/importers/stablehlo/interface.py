@@ -109,7 +109,7 @@ def export_main(
     rename = selection.rename or {}
     # What a cut replaces keeps the names by which it is looked up.
     check_rename([(selection.inputs or inputs, selection.outputs or outputs)], rename)
-    _mark_cut(main, selection)
+    _mark_cut(main, inputs, selection)
     if selection.inputs is None:
         inputs = [rename.get(name, name) for name in inputs]
     if selection.outputs is None:
@@ -226,16 +226,21 @@ def _chosen(keys: Sequence[str], selection: Selection) -> list[str]:
     return list(dict.fromkeys(wanted))
 
 
-def _mark_cut(main: FuncOp, selection: Selection) -> None:
+def _mark_cut(main: FuncOp, names: Sequence[str], selection: Selection) -> None:
     """Marks the tensors that become inputs and outputs: inputs and outputs of the function, or nodes inside of it."""
     if selection.inputs is None and selection.outputs is None:
         return
     if selection.outputs is not None and not selection.outputs:
         raise error("wrong-option", "outputs is empty", hint="name the tensors to fetch, or leave it out")
     rename = selection.rename or {}
+    shapes = {
+        name: override_shape(name, None, shape)
+        for name, shape in (selection.input_shapes or {}).items()
+        if name not in names
+    }
 
     def ends(given: Sequence[str] | None) -> tuple[End, ...] | None:
-        return None if given is None else tuple([End(name, rename.get(name, name)) for name in given])
+        return None if given is None else tuple([End(name, rename.get(name, name), shapes.get(name)) for name in given])
 
     # The batch is that of the function's inputs, from which the sizes inside of it follow.
     cut = Cut(ends(selection.inputs), ends(selection.outputs))
@@ -248,7 +253,8 @@ def _mark_cut(main: FuncOp, selection: Selection) -> None:
 def _pin(main: FuncOp, names: Sequence[str], selection: Selection) -> None:
     """Gives inputs the shapes that the user wants; the function's ops still see the types that they were made for."""
     wanted = dict(selection.input_shapes or {})
-    if unknown := sorted(wanted.keys() - set(names)):
+    # Those of other new inputs are set when the function is cut.
+    if unknown := sorted(wanted.keys() - {*names, *(selection.inputs or ())}):
         raise error(
             "unknown-input",
             f"input_shapes names {unknown}, which the function doesn't have",
