@@ -107,7 +107,7 @@ def export_main(
     inputs, outputs = list(names[0] or inputs), list(names[1] or outputs)
     _pin(main, inputs, selection)
     rename = selection.rename or {}
-    # What a cut replaces keeps the names by which it is looked up.
+    # The cut finds what it replaces by the old names.
     check_rename([(selection.inputs or inputs, selection.outputs or outputs)], rename)
     _mark_cut(main, inputs, selection)
     if selection.inputs is None:
