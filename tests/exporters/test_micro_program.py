@@ -51,3 +51,14 @@ def test_memory_is_that_of_tensors_which_live_together_and_more() -> None:
 def test_tensors_are_aligned() -> None:
     assert bytes_of((3,), "INT8") == ALIGNMENT
     assert bytes_of((3, -1, 6), "INT8", 16) == 32
+
+
+def test_dynamic_sizes_are_those_of_the_estimate() -> None:
+    graph = Graph((-1, -1, 3))
+    graph.returns(graph.op("relu", graph.inputs[0]))
+    lines = list(micro_program(graph.content).lines("net"))
+    assert [line for line in lines if "[?,?,3] as [1,1,3]" in line], lines
+    assert any(line.startswith("// WARNING: the model has dynamic sizes") for line in lines)
+    fixed = Graph((2, 2, 3))
+    fixed.returns(fixed.op("relu", fixed.inputs[0]))
+    assert not any("WARNING" in line for line in micro_program(fixed.content).lines("net"))

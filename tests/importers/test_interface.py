@@ -348,7 +348,7 @@ def test_open_sizes_are_noted(tf: ModuleType, tmp_path: Path) -> None:
     without, sizes = model.report.input_notes
     assert without.message.endswith("have no batch: scale f32[], any f32[...]")
     assert sizes.message.endswith("these are dynamic: image f32[2,?,3], any f32[...]")
-    assert "--input-shape image=2,N,3" in sizes.hint
+    assert sizes.hint == "input_shapes (--input-shape image=2,N,3 --input-shape any=N,N) fixes them"
     assert {without.severity, sizes.severity} == {"note"}
     shown = model.report.to_text()
     assert f"note: {sizes.message}" in shown
@@ -361,9 +361,7 @@ def test_a_first_dimension_is_not_taken_for_a_batch(tf: ModuleType) -> None:
         return image * 2.0
 
     (note,) = tfconvert.convert(brighter).report.input_notes
-    assert (
-        note.hint == "input_shapes (--input-shape image=N,N,3) fixes them; batch=1 (--batch 1) only the first dimension"
-    )
+    assert note.hint == "input_shapes (--input-shape image=N,N,3) fixes them"
 
 
 def test_a_batch_that_contradicts_the_model_is_the_batch_s_fault(tf: ModuleType) -> None:
@@ -380,3 +378,18 @@ def test_only_a_batch_is_fixed_by_a_word(digits_model: Path) -> None:
     (note,) = tfconvert.convert(digits_model).report.input_notes
     assert (note.code, note.hint) == ("open-sizes", "batch=1 (--batch 1) fixes them")
     assert not tfconvert.convert(digits_model, batch=1).report.input_notes
+
+
+@pytest.mark.parametrize("name", ["image", "pixels"])
+def test_shapes_are_by_old_or_new_names(tf: ModuleType, name: str) -> None:
+    @traced(tf, tf.TensorSpec([None, None, 3], name="image"))
+    def brighter(image: Any) -> Any:
+        return image * 2.0
+
+    rename = {"image": "pixels"}
+    (note,) = tfconvert.convert(brighter, rename=rename).report.input_notes
+    assert note.hint == "input_shapes (--input-shape pixels=N,N,3) fixes them"
+    model = tfconvert.convert(brighter, rename=rename, input_shapes={name: (4, 5, 3)})
+    assert [(each.name, each.shape) for each in model.inputs] == [("pixels", (4, 5, 3))]
+    with pytest.raises(ConversionError, match="two shapes of the input 'image'"):
+        tfconvert.convert(brighter, rename=rename, input_shapes={"image": (4, 5, 3), "pixels": (4, 5, 3)})

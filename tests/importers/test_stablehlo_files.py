@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import flatbuffers
+import numpy as np
 import pytest
 
+import tfconvert
 from tfconvert.importers.source import Source
 from tfconvert.importers.stablehlo.jax_export import is_export, read_export
 from tfconvert.importers.stablehlo.model_file import is_stablehlo_file
@@ -102,6 +104,74 @@ def test_what_the_function_does_not_have_is_refused(selection: dict[str, Any], c
 def test_texts_of_other_origin_stay_as_they_are(tmp_path: Path) -> None:
     text = STATIC.replace("jax.uses_shape_polymorphism = false", "").replace("jax.result_info", "my.info")
     assert not main_of(text_file(tmp_path, text)).attributes
+
+
+CUTTABLE = """
+module @jit_f attributes {jax.uses_shape_polymorphism = true} {
+  func.func public @main(%arg0: tensor<?x3xf32>) -> (tensor<?x3xf32> {jax.result_info = "result['scores']"}) {
+    %0 = stablehlo.get_dimension_size %arg0, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
+    %1 = call @_wrapped_jax_export_main(%0, %arg0) : (tensor<i32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+    return %1 : tensor<?x3xf32>
+  }
+  func.func private @_wrapped_jax_export_main(%arg0: tensor<i32>, %arg1: tensor<?x3xf32> loc("x"))
+      -> tensor<?x3xf32> {
+    %0 = stablehlo.multiply %arg1, %arg1 : tensor<?x3xf32> loc("jit(f)/square")
+    %c = stablehlo.constant dense<3> : tensor<1xi32>
+    %1 = stablehlo.reshape %arg0 : (tensor<i32>) -> tensor<1xi32>
+    %2 = stablehlo.multiply %1, %c : tensor<1xi32>
+    %3 = stablehlo.dynamic_reshape %0, %2 : (tensor<?x3xf32>, tensor<1xi32>) -> tensor<?xf32> loc("jit(f)/flat")
+    %4 = stablehlo.exponential %3 : tensor<?xf32>
+    %5 = stablehlo.concatenate %1, %c, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %6 = stablehlo.dynamic_reshape %4, %5 : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x3xf32>
+    return %6 : tensor<?x3xf32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("settings", [{}, {"batch": 2}, {"input_shapes": {"x": [2, 3]}}])
+def test_a_cut_has_the_sizes_of_its_new_input(settings: dict[str, Any], tmp_path: Path) -> None:
+    path = text_file(tmp_path, CUTTABLE)
+    rename = {"jit(f)/square": "squares", "scores": "powers"}
+    model = tfconvert.convert(path, inputs=["jit(f)/square"], rename=rename, **settings)
+    assert [(each.name, each.shape) for each in model.inputs] == [("squares", (2 if settings else None, 3))]
+    assert [each.name for each in model.outputs] == ["powers"]
+    values = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+    np.testing.assert_allclose(model(values), np.exp(values), rtol=1e-6)
+
+
+def test_a_new_input_has_the_shape_that_is_wanted(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"inputs": ["jit(f)/square"], "rename": {"jit(f)/square": "squares"}}
+    model = tfconvert.convert(text_file(tmp_path, CUTTABLE), input_shapes={"squares": [2, -1]}, **settings)
+    assert [(each.name, each.shape) for each in (*model.inputs, *model.outputs)] == [
+        ("squares", (2, 3)),
+        ("scores", (2, 3)),
+    ]
+
+
+def test_a_size_that_no_new_input_has_must_be_fixed(tmp_path: Path) -> None:
+    path = text_file(tmp_path, CUTTABLE)
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.convert(path, inputs=["jit(f)/flat"])
+    assert [(each.code, each.hint) for each in caught.value.diagnostics] == [
+        ("unfed-input", "fix it: batch=1 (--batch 1)")
+    ]
+    model = tfconvert.convert(path, inputs=["jit(f)/flat"], batch=2)
+    assert model.inputs[0].shape == (6,)
+    np.testing.assert_allclose(model(np.zeros(6, np.float32)), np.ones((2, 3)))
+
+
+def test_an_input_that_a_cut_needs_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match="needs the input 'x'"):
+        tfconvert.convert(text_file(tmp_path, CUTTABLE), inputs=["jit(f)/flat"], outputs=["jit(f)/square"])
+
+
+def test_names_of_a_cut_are_replaced(tmp_path: Path) -> None:
+    path, names = text_file(tmp_path, CUTTABLE), {"x": "image", "jit(f)/square": "squares"}
+    model = tfconvert.convert(path, outputs=["jit(f)/square"], rename=names)
+    assert (model.inputs[0].name, model.outputs[0].name) == ("image", "squares")
+    with pytest.raises(ConversionError, match=r"rename: there is no input or output scores"):
+        tfconvert.convert(path, outputs=["jit(f)/square"], rename={"scores": "squares"})
 
 
 class Tree:

@@ -95,3 +95,18 @@ def test_unrelated_files_are_rejected(
     assert run.exit_code == status, run.output
     assert message in run.output
     assert not isinstance(run.exception, ConversionError)
+
+
+def test_a_file_of_another_model_is_named(tf: ModuleType, tmp_path: Path) -> None:
+    def build(size: int, factor: float) -> Any:
+        return lambda tf: (lambda x: x * factor, [tf.TensorSpec([None, size], tf.float32, "x")])
+
+    models = [save(tf, build(*each), tmp_path / f"model_{each}") for each in ((3, 2.0), (4, 2.0), (3, 5.0))]
+    tfconvert.convert(models[0]).save(tmp_path / "x.tflite")
+    run = _verify(tmp_path / "x.tflite", "--against", models[1])
+    assert run.exit_code == 2, run.output
+    assert "the model's input x f32[?,4] is x float32[?,3] in the file [unlike-interface]" in run.stderr
+    assert "name the model that the file was made from" in run.stderr
+    run = _verify(tmp_path / "x.tflite", "--against", models[2])
+    assert run.exit_code == 1
+    assert "if the file was made from this model, this is a defect of the converter" in run.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from tfconvert.schema.diagnostics import printable
 from tfconvert.schema.tflite.arena import Schedule, Step, bytes_of, schedule_of
 from tfconvert.schema.tflite.compiled_model import Table
 from tfconvert.schema.tflite.reader import View, read_model
@@ -63,11 +64,13 @@ class MicroProgram(NamedTuple):
         operators: Its operators, each once.
         custom: Its custom operators.
         arena: The bytes of memory for tensors, and for what the interpreter keeps; an estimate.
+        dynamic: The inputs with dynamic sizes, each with its sizes in the file and those of the estimate.
     """
 
     operators: tuple[str, ...]
     custom: tuple[str, ...]
     arena: int
+    dynamic: tuple[str, ...] = ()
 
     @property
     def operator_count(self) -> int:
@@ -88,6 +91,10 @@ class MicroProgram(NamedTuple):
         yield f"//   tflite::MicroInterpreter interpreter({model}, resolver, arena, {name}_arena_size);"
         yield f"constexpr unsigned int {name}_operator_count = {self.operator_count};"
         yield ""
+        if self.dynamic:
+            yield "// WARNING: the model has dynamic sizes, and tflite-micro can't resize inputs. The estimate is for:"
+            yield from (f"//   {each}" for each in self.dynamic)
+            yield "// Convert the model with fixed sizes (--batch, --input-shape) to run it with others."
         yield "// An estimate, for reference kernels; `arena_used_bytes()` of an interpreter tells what it needs."
         yield f"constexpr unsigned int {name}_arena_size = {self.arena};"
         yield ""
@@ -133,7 +140,18 @@ def micro_program(content: bytes | memoryview) -> MicroProgram:
         tuple(sorted({name for name, custom in codes if not custom})),
         tuple(sorted({custom for _, custom in codes if custom})),
         -(-(arena + arena // _MARGIN) // _ALIGNMENT) * _ALIGNMENT,
+        tuple(_dynamic(subgraphs[0])) if subgraphs else (),
     )
+
+
+def _dynamic(subgraph: View) -> Iterator[str]:
+    """Yields the inputs with dynamic sizes."""
+    for index in () if subgraph["inputs"] is None else subgraph["inputs"]:
+        tensor = _tensor(subgraph, index)
+        signature, shape = tensor["shape_signature"], tensor["shape"]
+        if signature is not None and any(size < 0 for size in signature):
+            sizes = ",".join("?" if size < 0 else str(size) for size in signature)
+            yield f"{printable(tensor['name'] or '')} [{sizes}] as [{','.join(map(str, shape))}]"
 
 
 def _length(data: Sequence[int] | None) -> int:

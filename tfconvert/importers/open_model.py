@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfconvert.importers.containment import SAVED_MODEL_FILES
+from tfconvert.importers.renaming import with_models_names
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_file, is_folder, is_missing, open_file
 from tfconvert.settings.selection import Selection
@@ -144,6 +145,7 @@ def import_model(model: object, selection: Selection) -> ModuleOp:
         selection: The part to import.
     """
     check_fields(selection, cls=Selection)
+    selection = with_models_names(selection)
     if not isinstance(model, str | os.PathLike):
         return _import_message(model, selection)
     _refuse(selection, ("checkpoint",), "is for messages in memory; a model's directory has its own checkpoint")

@@ -1,10 +1,12 @@
-"""The check of the names that the user gives inputs and outputs (`rename`)."""
+"""The names that the user gives inputs and outputs (`rename`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.settings.selection import Selection
 
 
 def check_rename(interfaces: Sequence[tuple[Sequence[str], Sequence[str]]], rename: Mapping[str, str]) -> None:
@@ -31,6 +33,25 @@ def check_rename(interfaces: Sequence[tuple[Sequence[str], Sequence[str]]], rena
         shared = set(after[0]) & set(after[1]) - {rename.get(name, name) for name in {*inputs} & {*outputs}}
         if taken := sorted((twice | shared) & set(rename.values())):
             raise _wrong(f"two tensors would have the name {', '.join(taken)}", "choose another name")
+
+
+def with_models_names(selection: Selection) -> Selection:
+    """Returns a selection whose shapes are by the model's names, where the user gave them by new names.
+
+    Raises:
+        ConversionError: One input has two shapes (`wrong-option`).
+    """
+    shapes, rename = selection.input_shapes, selection.rename
+    if not shapes or not rename:
+        return selection
+    old = {new: name for name, new in rename.items()}
+    by_name = {}
+    for given, shape in shapes.items():
+        name = given if given in rename else old.get(given, given)
+        if name in by_name:
+            raise error("wrong-option", f"input_shapes has two shapes of the input {name!r}", hint="leave one out")
+        by_name[name] = shape
+    return replace(selection, input_shapes=by_name)
 
 
 def _wrong(message: str, hint: str) -> ConversionError:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.ir.interface import Interface
+from tfconvert.converter.ir.interface import Tensor as Port
 from tfconvert.converter.targets.litert.quantize.figures import stored_range
 from tfconvert.converter.validation import result_check
 from tfconvert.converter.validation.result_check import Quantized, Verification, Wires
@@ -55,6 +56,8 @@ class Matching:
         signature = self.signature(interface)
         inputs = _places([tensor.name for tensor in interface.inputs], signature.inputs, "inputs")
         outputs = _places([tensor.name for tensor in interface.outputs], signature.outputs, "outputs")
+        for tensor, place in zip(interface.inputs, inputs, strict=True):
+            _check_sizes(tensor, signature.inputs[place])
         return Wires(
             signature.key,
             [signature.inputs[place].name for place in inputs],
@@ -62,6 +65,20 @@ class Matching:
             [inputs.index(place) for place in range(len(inputs))],
             outputs,
         )
+
+
+def _check_sizes(wanted: Port, found: Tensor) -> None:
+    """Checks that an input of a file may have the sizes of the model's, except for the batch, which LiteRT resizes."""
+    if wanted.shape is None or not found.shape:
+        return
+    pairs = zip(wanted.shape[1:], found.shape[1:], strict=False)
+    if len(wanted.shape) == len(found.shape) and all(one is None or two in (one, -1) for one, two in pairs):
+        return
+    raise error(
+        "unlike-interface",
+        f"the model's input {wanted} is {found} in the file",
+        hint="name the model that the file was made from",
+    )
 
 
 def _places(names: Sequence[str], tensors: Sequence[Tensor], what: str) -> list[int]:

@@ -13,6 +13,9 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 
+# Maximum number of inputs that a hint names.
+_SHOWN = 4
+
 
 class Tensor(NamedTuple):
     """A named input or output.
@@ -156,10 +159,14 @@ def _pinned(inputs: Sequence[Tensor]) -> str:
     """Returns how to pin the sizes of inputs."""
     if all("[?" in each.type and each.type.count("?") == 1 for each in inputs):
         return "batch=1 (--batch 1) fixes them"
-    first = next(each for each in inputs if "..." in each.type or each.type.count("?") != each.type.count("[?"))
-    dims = first.type.partition("[")[2].partition("]")[0].replace("...", "N,N").split(",")
-    sizes = ",".join("N" if dim == "?" else dim for dim in dims)
-    return f"input_shapes (--input-shape {first.name}={sizes}) fixes them; batch=1 (--batch 1) only the first dimension"
+    flags = " ".join(f"--input-shape {each.name}={_with_letters(each.type)}" for each in inputs[:_SHOWN])
+    return f"input_shapes ({flags}{' ...' if len(inputs) > _SHOWN else ''}) fixes them"
+
+
+def _with_letters(kind: str) -> str:
+    """Returns the sizes of a type with letters for those that are unknown."""
+    dims = kind.partition("[")[2].partition("]")[0].replace("...", "N,N").split(",")
+    return ",".join("N" if dim == "?" else dim for dim in dims)
 
 
 def interfaces(module: ModuleOp) -> Iterator[Interface]:

@@ -33,13 +33,17 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from tfconvert.converter.control_flow.calls import inline_call
 from tfconvert.converter.cutting.spots import Spot, TensorNames, chosen
-from tfconvert.converter.ir.edit import erase, erase_dead, update_function_type
+from tfconvert.converter.ir.edit import erase, erase_dead, replace_op, update_function_type
 from tfconvert.converter.ir.symbol_table import erase_unreferenced, names, names_outside
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.passes.inline import Inline
 from tfconvert.converter.passes.merge_functions import MergeFunctions
 from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.converter.passes.stablehlo_to_tf import StablehloToTf
 from tfconvert.converter.passes.unique_callees import UniqueCallees
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.importers.pinned_shapes import override_shape, with_batch
@@ -51,6 +55,7 @@ from tfconvert.schema.dialects.cut import CUT, End, cut_of
 from tfconvert.schema.dialects.cut import Cut as Wanted
 from tfconvert.schema.dialects.func import FuncOp, defined_functions, functions_of
 from tfconvert.schema.dialects.locations import found_at
+from tfconvert.schema.dialects.stablehlo_properties import integer_of
 from tfconvert.schema.dialects.tf_effects import ModuleEffects
 from tfconvert.schema.dialects.tf_saved_model import (
     BOUND_INPUT,
@@ -70,6 +75,11 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 from tfconvert.schema.limits import budget
+
+_SIZE = "stablehlo.get_dimension_size"
+
+# Sizes that an old input is given to see which dimensions of new ones follow it.
+_TRIED = (3, 10007)
 
 
 class Needed:
@@ -369,7 +379,10 @@ class _Cutting:
         ends = self._wanted.inputs or ()
         if not ends:
             return
-        inferred = _inferred(self._module, self._function)
+        inferred = self._inferred()
+        # Programs of StableHLO first compute the sizes of their inputs, and pass them on to where they are used.
+        sizes = self._sizes()
+        places = self._places(sizes.values(), inferred)
         values = [self._terminator.operands[self._at[number]] for number in range(len(ends))]
         _check_distinct(ends, values)
         for number, (end, value) in enumerate(zip(ends, values, strict=True)):
@@ -377,6 +390,60 @@ class _Cutting:
             argument = self._block.add_arg(self._type(end, kind, value))
             argument.name_hint = value.name_hint
             value.replace_all_uses_with(argument)
+        for op, (old, axis) in sizes.items():
+            if _size(old, axis) >= 0:
+                replace_op(op, TFBuilder(op).constant(np.array(_size(old, axis), np.int32)))
+            elif (old, axis) in places:
+                number, place = places[old, axis]
+                op.set_operand(0, self._block.args[len(self._old) + number])
+                op.properties["dimension"] = attrs.integer(place)
+
+    def _sizes(self) -> dict[Operation, tuple[BlockArgument, int]]:
+        """Returns the ops that are sizes of inputs, with the input and its axis."""
+        found = {}
+        for op in self._block.ops:
+            argument = _measured(op.operands[0]) if op.name == _SIZE else None
+            if argument is not None and types.shape_of(argument.type) is not None and not op.results[0].is_unused:
+                found[op] = argument, integer_of(op.properties["dimension"])
+        return found
+
+    def _places(
+        self, sizes: Iterable[tuple[BlockArgument, int]], inferred: Sequence[Attribute]
+    ) -> dict[tuple[BlockArgument, int], tuple[int, int]]:
+        """Returns the number and the axis of the new inputs that have the dynamic sizes of old ones, where any has."""
+        found = {}
+        for argument, axis in dict.fromkeys(sizes):
+            if _size(argument, axis) >= 0:
+                continue
+            trials = [self._inferred((argument.index, axis, size)) for size in _TRIED]
+            for number in reversed(range(self._inputs)):
+                shapes = [types.shape_of(kinds[self._at[number]]) or () for kinds in (inferred, *trials)]
+                for place, tried in enumerate(zip(*shapes, strict=False)):
+                    if tried == (-1, *_TRIED):
+                        found[argument, axis] = number, place
+        return found
+
+    def _inferred(self, trial: tuple[int, int, int] | None = None) -> list[Attribute]:
+        """Returns the function's inferred result types with all calls inlined; works on a copy.
+
+        Args:
+            trial: The number of an input, one of its axes, and the size to infer with.
+        """
+        function = self._function
+        update_function_type(function)
+        copy = self._module.clone()
+        if trial is not None:
+            argument, axis, size = trial
+            block = defined_functions(copy)[function.sym_name].body.block
+            kind = block.args[argument].type
+            shape = list(types.shape_of(kind) or ())
+            shape[axis] = size
+            block.args[argument].type = types.tensor(types.element_of(kind), shape)
+        has_programs = any(op.name.startswith("stablehlo.") for op in copy.walk())
+        programs = (StablehloToTf("iree"), ShapeInference()) if has_programs else ()
+        for run in (Inline(), UniqueCallees(), ShapeInference(), *programs):
+            run.apply(copy)
+        return list(defined_functions(copy)[function.sym_name].function_type.results)
 
     def _type(self, end: End, kind: Attribute, value: Value) -> Attribute:
         """Returns the type of a new input."""
@@ -406,16 +473,13 @@ class _Cutting:
         """Checks that the outputs need no input that isn't among the new ones."""
         if self._wanted.inputs is None:
             return
-        missing = [name for name, argument in zip(input_names, self._old, strict=True) if argument in needed.arguments]
+        missing = [
+            _unfed(name, argument, needed)
+            for name, argument in zip(input_names, self._old, strict=True)
+            if argument in needed.arguments
+        ]
         if missing:
-            raise ConversionError(
-                Diagnostic(
-                    "unfed-input",
-                    f"an output needs the input {name!r}, which is not among the inputs",
-                    hint=f"add it to the inputs (--input {name}), or choose only outputs that don't need it",
-                )
-                for name in missing
-            )
+            raise ConversionError(missing)
 
     def _keep(self, argument: BlockArgument, needed: Needed) -> bool:
         """Erases an old argument unless it is still needed; returns whether it was kept."""
@@ -440,13 +504,15 @@ class _Cutting:
             function.res_attrs = ArrayAttr.get([DictionaryAttr.get(path_attributes(each)) for each in output_names])
 
 
-def _inferred(module: ModuleOp, function: FuncOp) -> list[Attribute]:
-    """Returns a function's inferred result types with all calls inlined; works on a copy."""
-    update_function_type(function)
-    copy = module.clone()
-    for run in (Inline(), UniqueCallees(), ShapeInference()):
-        run.apply(copy)
-    return list(defined_functions(copy)[function.sym_name].function_type.results)
+def _measured(value: Value) -> BlockArgument | None:
+    """Returns the argument that a value is, maybe cast to a type with fewer sizes."""
+    while isinstance(value, OpResult) and value.op.name == "tf.Cast":
+        value = value.op.operands[0]
+    return value if isinstance(value, BlockArgument) else None
+
+
+def _size(value: Value, axis: int) -> int:
+    return (types.shape_of(value.type) or ())[axis]
 
 
 def _check_distinct(ends: Sequence[End], values: Sequence[Value]) -> None:
@@ -459,6 +525,26 @@ def _check_distinct(ends: Sequence[End], values: Sequence[Value]) -> None:
                 hint="name each tensor once",
             )
         seen[value] = end.name
+
+
+def _unfed(name: str, argument: BlockArgument, needed: Needed) -> Diagnostic:
+    """Returns the error about an old input that is needed."""
+    users = [use.operation for use in argument.uses if use.operation in needed.ops]
+    casts = [op for op in users if op.name == "tf.Cast"]
+    users += [use.operation for op in casts for use in op.results[0].uses if use.operation in needed.ops]
+    sizes = [op for op in users if op.name == _SIZE]
+    if len(sizes) + len(casts) < len(users):
+        return Diagnostic(
+            "unfed-input",
+            f"an output needs the input {name!r}, which is not among the inputs",
+            hint=f"add it to the inputs (--input {name}), or choose only outputs that don't need it",
+        )
+    is_batch = all(integer_of(op.properties["dimension"]) == 0 for op in sizes)
+    return Diagnostic(
+        "unfed-input",
+        f"an output needs a size of the input {name!r}, which no input has",
+        hint="fix it: batch=1 (--batch 1)" if is_batch else f"fix it: input_shapes (--input-shape {name}=...)",
+    )
 
 
 def _left_alone(op: Operation) -> Diagnostic:

@@ -538,7 +538,9 @@ class _FidelityCheck(_Check):
         return [each for each in found if each is not None]
 
 
-_REPORT_IT = "this is a defect of the converter that made the file; if it is ours, please report it"
+_REPORT_IT = (
+    "if the file was made from this model, this is a defect of the converter; if that is tfconvert, please report it"
+)
 _HINT = f"`compare_layers` (--compare-layers) finds the layer; {_REPORT_IT}"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -106,10 +106,14 @@ def export_main(
     outputs = _unique([path or results[index] for index, path in enumerate(found)])
     inputs, outputs = list(names[0] or inputs), list(names[1] or outputs)
     _pin(main, inputs, selection)
-    _mark_cut(main, {*inputs, *outputs}, selection)
     rename = selection.rename or {}
-    check_rename([(inputs, outputs)], rename)
-    inputs, outputs = ([rename.get(name, name) for name in names] for names in (inputs, outputs))
+    # The cut finds what it replaces by the old names.
+    check_rename([(selection.inputs or inputs, selection.outputs or outputs)], rename)
+    _mark_cut(main, inputs, selection)
+    if selection.inputs is None:
+        inputs = [rename.get(name, name) for name in inputs]
+    if selection.outputs is None:
+        outputs = [rename.get(name, name) for name in outputs]
     main.attributes[ENTRY_FUNCTION] = entry_attribute(inputs, outputs)
     main.attributes[EXPORTED_NAMES] = attrs.of(_chosen(keys, selection))
     main.arg_attrs = ArrayAttr.get([DictionaryAttr.get(path_attributes(name)) for name in inputs])
@@ -222,21 +226,24 @@ def _chosen(keys: Sequence[str], selection: Selection) -> list[str]:
     return list(dict.fromkeys(wanted))
 
 
-def _mark_cut(main: FuncOp, ports: Collection[str], selection: Selection) -> None:
+def _mark_cut(main: FuncOp, names: Sequence[str], selection: Selection) -> None:
     """Marks the tensors that become inputs and outputs: inputs and outputs of the function, or nodes inside of it."""
     if selection.inputs is None and selection.outputs is None:
         return
     if selection.outputs is not None and not selection.outputs:
         raise error("wrong-option", "outputs is empty", hint="name the tensors to fetch, or leave it out")
-    names = selection.rename or {}
+    rename = selection.rename or {}
+    shapes = {
+        name: override_shape(name, None, shape)
+        for name, shape in (selection.input_shapes or {}).items()
+        if name not in names
+    }
 
     def ends(given: Sequence[str] | None) -> tuple[End, ...] | None:
-        if given is None:
-            return None
-        found = [(name, names.get(name, name)) for name in given]
-        return tuple([End(new if name in ports else name, new) for name, new in found])
+        return None if given is None else tuple([End(name, rename.get(name, name), shapes.get(name)) for name in given])
 
-    cut = Cut(ends(selection.inputs), ends(selection.outputs), selection.batch)
+    # The batch is that of the function's inputs, from which the sizes inside of it follow.
+    cut = Cut(ends(selection.inputs), ends(selection.outputs))
     main.attributes[CUT] = cut.to_attribute()
 
 
@@ -246,7 +253,8 @@ def _mark_cut(main: FuncOp, ports: Collection[str], selection: Selection) -> Non
 def _pin(main: FuncOp, names: Sequence[str], selection: Selection) -> None:
     """Gives inputs the shapes that the user wants; the function's ops still see the types that they were made for."""
     wanted = dict(selection.input_shapes or {})
-    if unknown := sorted(wanted.keys() - set(names)):
+    # Those of other new inputs are set when the function is cut.
+    if unknown := sorted(wanted.keys() - {*names, *(selection.inputs or ())}):
         raise error(
             "unknown-input",
             f"input_shapes names {unknown}, which the function doesn't have",
