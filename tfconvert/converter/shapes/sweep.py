@@ -34,6 +34,9 @@ Inferred = dict[Hashable, Sequence[tuple[Shape | None, Attribute]]]
 
 _TYPE = attrgetter("type")
 
+# What the names of ops begin with that have their types from the start, and are not folded.
+_TYPED = ("stablehlo.", "chlo.")
+
 
 class Sweep:
     """The sweep of one block.
@@ -127,8 +130,7 @@ class Sweep:
 
     def visit(self, op: Operation) -> None:
         """Infers an op's results, and records them or updates the IR."""
-        if not op.name.startswith(tf.PREFIX):
-            # Only `tf` ops are declared, folded and inferred; those of a StableHLO program have all types already.
+        if op.name.startswith(_TYPED):
             for result in op.results:
                 self._known.note(result, types.shape_of(result.type))
             return
