@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +23,7 @@ from tfconvert.converter.targets.litert.passes.calibrate import Calibrate
 from tfconvert.converter.targets.litert.passes.quantize import QuantizeOps
 from tfconvert.converter.targets.litert.passes.quantize_io import QuantizeIo
 from tfconvert.converter.targets.litert.passes.separate_state import SeparateState
+from tfconvert.converter.targets.litert.tuning.form_timing import microseconds_of
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.ir.types import I8
@@ -37,7 +37,6 @@ COPIES = (16, 16, 3, 3)
 
 # How long each set of files runs, and how long one of them before it is the next one's turn.
 SECONDS = 1.0
-TURN = 0.002
 
 _USUAL = Uniform(I8, (0.03,), (3,))
 _CENTERED = Uniform(I8, (0.03,), (0,))
@@ -275,19 +274,6 @@ def _interpreter(content: bytes) -> Any:
     return interpreter
 
 
-def _minima(interpreters: Sequence[Any]) -> list[float]:
-    """Returns the minimum microseconds of each, run in turns."""
-    least = [math.inf] * len(interpreters)
-    end = time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        for index, interpreter in enumerate(interpreters):
-            until = time.perf_counter() + TURN
-            while (start := time.perf_counter()) < until:
-                interpreter.invoke()
-                least[index] = min(least[index], time.perf_counter() - start)
-    return [each * 1e6 for each in least]
-
-
 def measured(case: Case, index: int) -> list[float]:
     """Returns the microseconds of one operator with integers and with floats."""
     contents = [
@@ -295,7 +281,7 @@ def measured(case: Case, index: int) -> list[float]:
         for with_integers in (True, False)
         for copies in (1, COPIES[index])
     ]
-    one, several, one_float, several_float = _minima([_interpreter(content) for content in contents])
+    one, several, one_float, several_float = microseconds_of([_interpreter(content) for content in contents], SECONDS)
     pairs = ((one, several), (one_float, several_float))
     return [max(after - before, 0.0) / (COPIES[index] - 1) for before, after in pairs]
 
