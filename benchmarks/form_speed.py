@@ -1,6 +1,6 @@
 """Times the fast forms of operators in LiteRT, and prints the table that says what each gains.
 
-    python -m benchmarks.form_speed > tfconvert/converter/targets/litert/fast/speed.tsv
+    python -m benchmarks.form_speed > tfconvert/converter/targets/litert/forms/speed.tsv
 
 A row is a graph with the microseconds of its usual form and of its fast one: one thread, minima of runs in turns. The
 graphs are those of the tests.
@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from tests.converter.targets.litert.fast.cases import FAST_CASES, FastCase
+from tests.converter.targets.litert.forms.cases import FAST_CASES, FastCase
 from tests.converter.targets.litert.optimize.graph import Graph
 from tfconvert.converter.targets.litert.passes.fast_forms import FastForms
 from tfconvert.converter.targets.litert.tuning.form_timing import microseconds_of_files

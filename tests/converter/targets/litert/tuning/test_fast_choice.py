@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.targets.litert.fast.cases import FAST_CASES, FastCase
+from tests.converter.targets.litert.forms.cases import FAST_CASES, FastCase
 from tests.converter.targets.litert.optimize.graph import Graph, i32, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.pipeline.tuning_report import TunedForm

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -61,19 +61,25 @@ class LiteRTBuilder(TFLBuilder):
             value = self.binary("Maximum", self.binary("Minimum", value, INT32[1]), INT32[0])
         return self.i32(value)
 
+    def emit(
+        self, name: str, operands: Sequence[Value], kind: Attribute, options: Mapping[str, Any] | None = None
+    ) -> Value:
+        """Inserts an op of the dialect that the methods below name ops of: `tf`."""
+        return self.tf(name, operands, kind, options)
+
     def unary(self, name: str, x: Value) -> Value:
-        """Inserts an elementwise `tf` op of one operand."""
-        return self.tf(name, (x,), x.type)
+        """Inserts an elementwise op of one operand."""
+        return self.emit(name, (x,), x.type)
 
     def binary(self, name: str, x: Operand, y: Operand) -> Value:
-        """Inserts an elementwise `tf` op of two operands that has their element type."""
+        """Inserts an elementwise op of two operands that has their element type."""
         left, right = self._pair(x, y)
-        return self.tf(name, (left, right), broadcast_type(left, right, types.element_of(left.type)))
+        return self.emit(name, (left, right), broadcast_type(left, right, types.element_of(left.type)))
 
     def compare(self, name: str, x: Operand, y: Operand) -> Value:
-        """Inserts an elementwise `tf` op of two operands that has booleans as a result."""
+        """Inserts an elementwise op of two operands that has booleans as a result."""
         left, right = self._pair(x, y)
-        return self.tf(name, (left, right), broadcast_type(left, right, types.I1))
+        return self.emit(name, (left, right), broadcast_type(left, right, types.I1))
 
     def select(self, condition: Value, x: Operand, y: Operand) -> Value:
         """Inserts a choice between two values for every element."""
@@ -116,7 +122,7 @@ class LiteRTBuilder(TFLBuilder):
             kept = ((axis, dim) for axis, dim in enumerate(shape) if keep_dims or axis not in axes)
             reduced = tuple(1 if axis in axes else dim for axis, dim in kept)
         result_type = types.tensor(types.element_of(value.type), reduced)
-        return self.tf(name, (value, self.ints(axes)), result_type, {"keep_dims": keep_dims})
+        return self.emit(name, (value, self.ints(axes)), result_type, {"keep_dims": keep_dims})
 
     def shape(self, value: Value, rank: int | None = None) -> Value:
         shape = types.shape_of(value.type)

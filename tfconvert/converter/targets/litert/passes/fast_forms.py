@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tfconvert.converter.pipeline.greedy_pass import GreedyPass
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.converter.targets.litert.fast import fast_patterns
+from tfconvert.converter.targets.litert.forms.tables import fast_forms
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.quantization import Quantize
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class FastForms(GreedyPass):
-    """Applies every pattern of `tfconvert.converter.targets.litert.fast` until none matches.
+    """Applies the faster ones of `tfconvert.converter.targets.litert.forms` until none matches.
 
     Args:
         quantize: How to quantize later on; operators that will be of integers stay as they are.
@@ -71,7 +71,7 @@ class FastForms(GreedyPass):
         names.update(op.name for op in module.walk())
         only_floats = not self._is_static and "tfl.fake_quant" not in names
         has_int16 = self.quantize is not None and self.quantize.mode == "int16"
-        found = fast_patterns.patterns_for(names, only_floats=only_floats, has_int16=has_int16)
+        found = fast_forms(names, only_floats=only_floats, has_int16=has_int16)
         return found if self._choice is None else self._choice.patterns(found)
 
     def apply(self, module: ModuleOp) -> PassResult:

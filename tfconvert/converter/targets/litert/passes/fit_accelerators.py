@@ -34,9 +34,10 @@ from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.litert.accelerator_check import verdict_of
-from tfconvert.converter.targets.litert.accelerators.builder import MAX_RANK, PREPARES, Rewrite
-from tfconvert.converter.targets.litert.accelerators.driver import Candidate, rewrite
-from tfconvert.converter.targets.litert.accelerators.rewrites import rewrites_of
+from tfconvert.converter.targets.litert.forms.driver import Candidate, rewrite
+from tfconvert.converter.targets.litert.forms.form import PREPARES, Rewrite
+from tfconvert.converter.targets.litert.forms.questions import MAX_RANK
+from tfconvert.converter.targets.litert.forms.tables import rewrites_of
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -28,15 +28,15 @@ from typing import ClassVar
 
 from tfconvert.converter.ir.edit import update_function_types
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.litert.accelerators.driver import Candidate, rewrite
-from tfconvert.converter.targets.litert.accelerators.rewrites import made_by_default
+from tfconvert.converter.targets.litert.forms.driver import Candidate, rewrite
+from tfconvert.converter.targets.litert.forms.tables import made_by_default
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.quantization import Quantize
 
 
 class PortableForms:
-    """Makes the rewrites of `tfconvert.converter.targets.litert.accelerators` that are made by default.
+    """Makes the rewrites of `tfconvert.converter.targets.litert.forms` that are made by default.
 
     Args:
         quantize: How to quantize later on; some forms would add numbers to what becomes integers.

@@ -9,7 +9,7 @@ from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.fast.fast_form import measured
+from tfconvert.converter.targets.litert.forms.form import measured
 from tfconvert.converter.targets.litert.optimize import reshapes
 from tfconvert.converter.targets.litert.tuning.tuner import FormPair, Tuner, operators_of
 from tfconvert.schema.dialects import tfl, types
@@ -25,7 +25,7 @@ MARGIN = 0.97
 _BEFORE, _BEHIND = 96, 32
 
 _RESHAPES = frozenset({"tfl.reshape"})
-_FAST = "tfconvert.converter.targets.litert.fast."
+_FORMS = "tfconvert.converter.targets.litert.forms."
 
 
 class FastChoice:
@@ -85,7 +85,7 @@ class FastChoice:
 
 
 def _is_fast(pattern: Pattern[Any]) -> bool:
-    return pattern.rewrite.__module__.startswith(_FAST)
+    return pattern.rewrite.__module__.startswith(_FORMS)
 
 
 def both_forms(module: ModuleOp, pattern: Pattern[Any], op: Operation) -> FormPair | None:

@@ -10,19 +10,19 @@ import pytest
 from tests.converter.targets.litert.optimize.graph import Graph, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.accelerator_check import check
-from tfconvert.converter.targets.litert.accelerators import rewrites
-from tfconvert.converter.targets.litert.accelerators.builder import Rewrite
+from tfconvert.converter.targets.litert.forms import tables
+from tfconvert.converter.targets.litert.forms.form import Rewrite
 from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.converter.targets.litert.passes.portable_forms import PortableForms
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
 
-_TABLE = {name: (default, roots) for name, default, roots in rewrites._MODULES}
+_TABLE = {name: (default, roots) for name, default, roots in tables._REWRITES}
 
 
 def _rows(name: str) -> tuple[Rewrite, ...]:
-    rows = import_module(f"{rewrites.__package__}.{name}").REWRITES
+    rows = import_module(f"{tables.__package__}.{name}").REWRITES
     assert isinstance(rows, tuple)
     return rows
 

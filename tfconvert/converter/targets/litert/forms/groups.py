@@ -18,19 +18,18 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.accelerators.builder import ints_of, shape_of
-from tfconvert.converter.targets.litert.fast.fast_form import (
-    Emit,
-    FastBuilder,
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Emit, fast, worth
+from tfconvert.converter.targets.litert.forms.questions import (
     elements,
-    fast,
+    ints_of,
     is_float,
     joint,
     large,
+    option,
+    shape_of,
     sized,
-    worth,
 )
-from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -48,7 +47,7 @@ def _reduced_in_steps(op: Operation) -> Emit:
     shape = large(x)
     axes = sorted({axis % len(shape) for axis in ints_of(op.operands[1])})
     name = op.name.removeprefix("tfl.")
-    need(is_float(x) and bool(tfl.attribute(op, "keep_dims")), "it drops dimensions, or isn't of 32-bit floats")
+    need(is_float(x) and bool(option(op, "keep_dims")), "it drops dimensions, or isn't of 32-bit floats")
     kept = [axis for axis in axes if shape[axis] != 1]
     last = len(shape) - 1
     has_ones, is_short = len(kept) < len(axes), shape[last] <= _MAX_SHORT
@@ -57,13 +56,9 @@ def _reduced_in_steps(op: Operation) -> Emit:
     need(bool(kept) and (is_split or has_ones), "it is along whole rows")
     worth(is_short or not is_split, "the last dimension isn't short")
 
-    def emit_steps(emit: LiteRTBuilder) -> Value:
-        build = FastBuilder(emit)
-        if not is_split:
-            return build.reduce(name, x, kept)
-        return build.reduce(name, build.reduce(name, x, kept[:-1]), (last,))
-
-    return emit_steps
+    if not is_split:
+        return lambda build: build.reduce(name, x, kept, keep_dims=True)
+    return lambda build: build.along_rows(name, build.reduce(name, x, kept[:-1], keep_dims=True))
 
 
 def _in_full(op: Operation) -> Emit:
@@ -76,12 +71,10 @@ def _in_full(op: Operation) -> Emit:
     assert index is not None
     need(shape_of(op.operands[1 - index]) == shape, "the other operand is broadcast, too")
 
-    def emit_ones(emit: LiteRTBuilder) -> Value:
-        build, small = FastBuilder(emit), op.operands[index]
-        ones = emit.constant(np.ones(shape[-1], np.float32), types.F32)
+    def emit_ones(build: FormBuilder) -> Value:
         operands = list(op.operands)
-        operands[index] = build.binary("mul", small, ones, (*shape_of(small)[:-1], shape[-1]))
-        return emit.insert(tfl.TFLOp(op.name, operands, [result.type], op.properties, op.attributes)).results[0]
+        operands[index] = build.binary("mul", operands[index], build.constant(np.ones(shape[-1], np.float32)))
+        return build.insert(tfl.TFLOp(op.name, operands, [result.type], op.properties, op.attributes)).results[0]
 
     return emit_ones
 
@@ -101,24 +94,21 @@ def _joined_factors(op: Operation) -> Emit:
         inner = product.owner
         if not isinstance(inner, tfl.TFLOp) or inner.name != op.name or not product.has_one_use():
             continue
-        need(tfl.attribute(inner, "fused_activation_function") == "NONE", "an activation is between")
+        need(option(inner, "fused_activation_function") == "NONE", "an activation is between")
         for x, factor in (inner.operands, inner.operands[::-1]):
             both = joint(sized(factor), sized(last))
             if shape_of(x) == shape and elements(both) * _SMALL <= elements(shape) and len(both) <= len(shape):
-                return _times(op, x, factor, last, both)
+                return _times(op, x, (factor, last))
     need(False, "it isn't a product with two small factors")
     raise AssertionError
 
 
-def _times(op: Operation, x: Value, factor: Value, last: Value, both: tuple[int, ...]) -> Emit:
-    def emit_product(emit: LiteRTBuilder) -> Value:
-        joint = FastBuilder(emit).binary("mul", factor, last, both)
-        return emit.tfl("mul", (x, joint), op.results[0].type, dict(op.properties))
-
-    return emit_product
+def _times(op: Operation, x: Value, factors: tuple[Value, Value]) -> Emit:
+    options = dict(op.properties)
+    return lambda build: build.tfl("mul", (x, build.binary("mul", *factors)), op.results[0].type, options)
 
 
-PATTERNS: tuple[Pattern[Any], ...] = (
+FAST: tuple[Pattern[Any], ...] = (
     fast("reduce-in-steps-mean", "mean", _reduced_in_steps),
     fast("reduce-in-steps-sum", "sum", _reduced_in_steps),
     fast("join-factors", "mul", _joined_factors, benefit=2, depth=2),

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from tfconvert.converter.ir import edit
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.rewrite.rewriter import is_unused
-from tfconvert.converter.targets.litert.accelerators.builder import RESHAPES, AcceleratorBuilder, Rewrite, source_of
-from tfconvert.converter.targets.litert.accelerators.trial import Trial
+from tfconvert.converter.rewrite.rewriter import Rewriter, is_unused
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Rewrite
+from tfconvert.converter.targets.litert.forms.questions import RESHAPES, source_of
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block, Region
@@ -93,6 +94,61 @@ def _erase_unused(owner: object) -> None:
         owner = before
 
 
+class Trial(Rewriter):
+    """A rewriter that keeps the changes to what was there until they are accepted."""
+
+    __slots__ = ("_changes", "_results")
+
+    def __init__(self, root: Operation) -> None:
+        super().__init__()
+        self.root = root
+        self._changes: list[Callable[[], None]] | None = []
+        self._results: list[Value] = []
+
+    def replace(self, values: Operation | Value | Sequence[Value]) -> None:
+        self._results += (
+            values.results if isinstance(values, Operation) else [values] if isinstance(values, Value) else values
+        )
+        self.later(lambda: Rewriter.replace(self, values))
+
+    def replace_value(self, old: Value, new: Value) -> None:
+        self._results.append(new)
+        self.later(lambda: Rewriter.replace_value(self, old, new))
+
+    def erase(self, op: Operation) -> None:
+        self.later(lambda: Rewriter.erase(self, op))
+
+    def accept(self) -> None:
+        """Makes the changes; erases what replaces a result that is not used."""
+        changes, self._changes = self._changes or [], None
+        for change in changes:
+            change()
+        for op in reversed(self._changed):
+            if op.parent is not None and is_unused(op):
+                op.erase()
+        self._changed = [op for op in self._changed if op.parent is not None]
+
+    def made(self) -> list[tfl.TFLOp]:
+        """Returns the operators that were inserted and are of use; erases the others."""
+        for op in reversed(self._changed):
+            if all(result.first_use is None and result not in self._results for result in op.results):
+                op.erase()
+        self._changed = [op for op in self._changed if op.parent is not None]
+        return [op for op in self._changed if isinstance(op, tfl.TFLOp) and tfl.is_node(op)]
+
+    def reject(self) -> None:
+        """Erases what was inserted."""
+        for op in reversed(self._changed):
+            op.erase()
+
+    def later(self, change: Callable[[], None]) -> None:
+        """Makes a change once the rewrite is accepted."""
+        if self._changes is None:
+            change()
+        else:
+            self._changes.append(change)
+
+
 class Candidate:
     """An operator that is rewritten by default, if that adds no operator.
 
@@ -113,7 +169,7 @@ class Candidate:
             if not self.is_due(row) or not _is_fed(self.op, row.producers):
                 continue
             trial = Trial(self.op)
-            build = AcceleratorBuilder(trial, is_default=self.is_default, as_integers=self.as_integers)
+            build = FormBuilder(trial, is_default=self.is_default, as_integers=self.as_integers)
             try:
                 trial.replace(row.emit(self.op, build))
             except Declined:

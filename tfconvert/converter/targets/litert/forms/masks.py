@@ -15,18 +15,9 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.accelerators.builder import like, shape_of
-from tfconvert.converter.targets.litert.fast.fast_form import (
-    Emit,
-    FastBuilder,
-    elements,
-    fast,
-    is_float,
-    joint,
-    large,
-    sized,
-)
-from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Emit, fast
+from tfconvert.converter.targets.litert.forms.questions import elements, is_float, joint, large, shape_of, sized
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.dialects.types import Shape
@@ -62,15 +53,14 @@ def _masked(op: Operation) -> Emit:
     size = elements(joint(*(part.shape if isinstance(part, np.ndarray) else part[1] for part in parts)))
     need(not parts or size * 2 <= elements(shape), "the mask is as large as the scores")
 
-    def emit_minimum(emit: LiteRTBuilder) -> Value:
+    def emit_minimum(build: FormBuilder) -> Value:
         if not parts:
             return x
-        limits = [_limits(emit, part, number, is_kept=is_kept) for part in parts]
+        limits = [_limits(build, part, number, is_kept=is_kept) for part in parts]
         result = limits[0]
         for each in limits[1:]:
-            both = joint(shape_of(result), shape_of(each))
-            result = emit.tfl("minimum", (result, each), like(result, both))
-        return FastBuilder(emit).binary("minimum", x, result, shape)
+            result = build.binary("minimum", result, each)
+        return build.binary("minimum", x, result)
 
     return emit_minimum
 
@@ -116,14 +106,14 @@ def _narrowed(array: Array) -> Array:
     return array
 
 
-def _limits(emit: LiteRTBuilder, part: _Part, number: float, *, is_kept: bool) -> Value:
+def _limits(build: FormBuilder, part: _Part, number: float, *, is_kept: bool) -> Value:
     """Inserts the largest numbers that may stay: huge ones, and the number where something is masked."""
     if isinstance(part, np.ndarray) and part.size <= _MAX_STORED:
-        return emit.constant(np.where(part == is_kept, np.float32(_HUGE), np.float32(number)), types.F32)
-    value, shape = (emit.constant(part), part.shape) if isinstance(part, np.ndarray) else part
-    huge, low = (emit.scalar(each, types.F32) for each in (_HUGE, number))
+        return build.constant(np.where(part == is_kept, np.float32(_HUGE), np.float32(number)), types.F32)
+    value, shape = (build.constant(part), part.shape) if isinstance(part, np.ndarray) else part
+    huge, low = (build.scalar(each, types.F32) for each in (_HUGE, number))
     operands = (value, huge, low) if is_kept else (value, low, huge)
-    return emit.tfl("select_v2", operands, types.tensor(types.F32, shape))
+    return build.tfl("select_v2", operands, types.tensor(types.F32, shape))
 
 
-PATTERNS: tuple[Pattern[Any], ...] = (fast("mask-by-minimum", "select_v2", _masked),)
+FAST_FLOATS: tuple[Pattern[Any], ...] = (fast("mask-by-minimum", "select_v2", _masked),)

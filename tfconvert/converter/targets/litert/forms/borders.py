@@ -4,7 +4,11 @@
     padv2(x, p, -inf)                ->  padv2(x, p, the smallest number)
     mirror_pad(x, p)                 ->  gather(gather(x, rows), columns)
 
-By default; the rest is for accelerators.
+By default; on a processor also
+
+    mirror_pad(x, p)                 ->  concatenation(slices of x), for each dimension       of few channels
+
+The rest is for accelerators.
 """
 
 from __future__ import annotations
@@ -12,32 +16,37 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.targets.litert.accelerators.builder import (
+from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, fast
+from tfconvert.converter.targets.litert.forms.questions import (
     MAX_RANK,
-    AcceleratorBuilder,
-    Rewrite,
     around,
     array_of,
+    elements,
     ints_of,
+    is_float,
+    large,
     need_element,
+    need_floats,
     option,
     static_shape,
 )
-from tfconvert.converter.targets.litert.accelerators.pieces import gather, need_floats, padded, part, parted
 from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _pairs(op: tfl.TFLOp) -> list[tuple[int, int]]:
+def _pairs(op: Operation) -> list[tuple[int, int]]:
     found = ints_of(op.operands[1])
     return list(zip(found[::2], found[1::2], strict=True))
 
 
-def _pad_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _pad_in_rank_4(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A border of a tensor of a lower rank: with the axes after a batch of one."""
     shape = static_shape(op.operands[0])
     need(len(shape) < 4, "its rank is 4 already")
@@ -46,7 +55,7 @@ def _pad_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return _bordered(op, build, op.operands[0], (1, *shape, *(1 for _ in missing)), pairs, static_shape(op.results[0]))
 
 
-def _pad_by_axis(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _pad_by_axis(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A border of a batch, or of many axes: of each axis for itself, as that of the width."""
     value = op.operands[0]
     for axis, pair in enumerate(_pairs(op)):
@@ -61,7 +70,7 @@ def _pad_by_axis(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 def _bordered(
     op: tfl.TFLOp,
-    build: AcceleratorBuilder,
+    build: FormBuilder,
     value: Value,
     shape: Sequence[int],
     pairs: Sequence[tuple[int, int]],
@@ -80,7 +89,7 @@ def _finite(number: float) -> float:
     return min(max(number, -largest), largest)
 
 
-def _pad_with_finite(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _pad_with_finite(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A border of infinity: of the largest number."""
     need_floats(op.operands[0])
     fill = float(array_of(op.operands[2]))
@@ -88,7 +97,7 @@ def _pad_with_finite(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.again(op, (*op.operands[:2], build.array(np.array(_finite(fill)), op.operands[2]))).results[0]
 
 
-def _joined(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _joined(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A border of elements that are no integers with scales: constants that are joined to it."""
     value, pairs = op.operands[0], _pairs(op)
     need_element(value, types.I32, types.I1, types.F32)
@@ -105,35 +114,40 @@ def _joined(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return value
 
 
-def _bordered_by(build: AcceleratorBuilder, pair: tuple[int, int], fill: float, value: Value, axis: int) -> Value:
-    return padded(build, value, axis, *pair, fill)
+def _bordered_by(build: FormBuilder, pair: tuple[int, int], fill: float, value: Value, axis: int) -> Value:
+    return build.border(value, axis, *pair, fill)
 
 
-def _along(build: AcceleratorBuilder, value: Value, axis: int, function: Callable[[Value, int], Value]) -> Value:
+def _along(build: FormBuilder, value: Value, axis: int, function: Callable[[Value, int], Value]) -> Value:
     """Emits what a function does along an axis, in rank 4 if the value's rank is higher."""
     shape = static_shape(value)
     if len(shape) <= MAX_RANK:
         return function(value, axis)
-    new = function(parted(build, value, axis), 2)
+    new = function(build.parted(value, axis), 2)
     return build.reshape(new, (*shape[:axis], static_shape(new)[2], *shape[axis + 1 :]))
 
 
-def _mirror(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _mirror(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A mirrored border: constant places of each axis."""
-    value, mode = op.operands[0], option(op, "mode").lower()
+    value = op.operands[0]
     for axis, pair in enumerate(_pairs(op)):
         if any(pair):
-            places = np.pad(np.arange(static_shape(value)[axis]), pair, mode).tolist()
+            places = _mirrored_places(op, static_shape(value)[axis], pair)
             value = _along(build, value, axis, partial(_chosen, build, places))
     need(value is not op.operands[0], "it has no border")
     return value
 
 
-def _chosen(build: AcceleratorBuilder, places: Sequence[int], value: Value, axis: int) -> Value:
-    return gather(build, value, places, axis)
+def _mirrored_places(op: Operation, size: int, pair: tuple[int, int]) -> list[int]:
+    places: list[int] = np.pad(np.arange(size), pair, option(op, "mode").lower()).tolist()
+    return places
 
 
-def _blocks_to_batch(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _chosen(build: FormBuilder, places: Sequence[int], value: Value, axis: int) -> Value:
+    return build.gather(value, places, axis)
+
+
+def _blocks_to_batch(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """`tfl.space_to_batch_nd`: a border, and two transposes of rank 4."""
     value, sizes = op.operands[0], ints_of(op.operands[1])
     pads = ints_of(op.operands[2])
@@ -149,7 +163,7 @@ def _blocks_to_batch(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(build.transpose(value, (0, 2, 1, 3)), static_shape(op.results[0]))
 
 
-def _batch_to_blocks(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _batch_to_blocks(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """`tfl.batch_to_space_nd`: two transposes of rank 4, and a slice."""
     value, sizes, crops = op.operands[0], ints_of(op.operands[1]), ints_of(op.operands[2])
     shape = static_shape(value)
@@ -162,7 +176,7 @@ def _batch_to_blocks(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     value = build.reshape(value, (batch, *spatial, *shape[len(sizes) + 1 :]))
     for index in range(len(sizes)):
         result = static_shape(op.results[0])[index + 1]
-        value = part(build, value, index + 1, crops[2 * index], result)
+        value = build.cut(value, index + 1, crops[2 * index], result)
     return value
 
 
@@ -174,7 +188,7 @@ def _blocks(shape: tuple[int, ...], sizes: list[int]) -> tuple[int, int, int, in
     return (shape[0], *spatial, math.prod(shape[len(sizes) + 1 :]), *blocks)  # type: ignore[return-value]
 
 
-def _depth_of_batch(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _depth_of_batch(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A rearrangement of depth and space with a batch: which is a part of the height."""
     (batch, height, *rest), result = static_shape(op.operands[0]), static_shape(op.results[0])
     need(batch > 1, "it has no batch")
@@ -183,7 +197,7 @@ def _depth_of_batch(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(new.results[0], result)
 
 
-def _depth_by_transpose(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _depth_by_transpose(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A rearrangement of depth and space: a transpose of rank 4."""
     block, is_from_depth = option(op, "block_size"), op.op_name == "depth_to_space"
     batch, height, width, depth = static_shape(op.results[0] if is_from_depth else op.operands[0])
@@ -195,6 +209,42 @@ def _depth_by_transpose(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
 
 
 _JOINED = (types.F32, types.I32, types.I1)
+
+
+# From so many elements behind a padded dimension on, gathering rows is as fast as joining slices.
+_MIN_GATHERED = 24
+# The maximum number of slices at a border.
+_MAX_SLICES = 4
+
+
+def _mirrored(op: Operation) -> Emit:
+    x = op.operands[0]
+    shape, pads = large(x), _pairs(op)
+    offset = 1 if option(op, "mode") == "REFLECT" else 0
+    padded = [axis for axis, pad in enumerate(pads) if pad != (0, 0)]
+    need(all(0 <= count <= shape[axis] - offset for axis in padded for count in pads[axis]), "it pads too much")
+    is_gathered = elements(shape[padded[-1] + 1 :]) >= _MIN_GATHERED if padded else False
+    need(is_gathered or (is_float(x) and max(map(max, pads)) <= _MAX_SLICES), "many short rows would be copied")
+
+    def emit_rows(build: FormBuilder) -> Value:
+        value = x
+        for axis in reversed(padded):
+            places = _mirrored_places(op, shape[axis], pads[axis])
+            if is_gathered:
+                value = build.gather(value, places, axis)
+            else:
+                before, after = pads[axis]
+                ends = [
+                    [build.cut(value, axis, at, 1) for at in side]
+                    for side in (places[:before], places[len(places) - after :])
+                ]
+                value = build.concatenation([*ends[0], value, *ends[1]], axis)
+        return value
+
+    return emit_rows
+
+
+FAST: tuple[Pattern[Any], ...] = (fast("mirror-by-rows", "mirror_pad", _mirrored),)
 
 REWRITES = (
     Rewrite("pad-with-finite-numbers", "padv2", _pad_with_finite, 4, (types.F32,)),

@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.targets.litert.fast.cases import FAST_CASES, FastCase
+from tests.converter.targets.litert.forms.cases import FAST_CASES, FastCase
 from tests.converter.targets.litert.optimize.graph import Graph, f32, i32, random
 from tests.support.litert import RunTFLite
-from tfconvert.converter.targets.litert.fast import fast_patterns
+from tfconvert.converter.targets.litert.forms import tables
 from tfconvert.converter.targets.litert.passes.fast_forms import FastForms
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import Quantize
 
-TABLE = Path(fast_patterns.__file__).with_name("speed.tsv")
+TABLE = Path(tables.__file__).with_name("speed.tsv")
 
 
 def _patterns() -> set[str]:
-    found = fast_patterns.patterns_for(fast_patterns.ROOTS, only_floats=True)
-    return {pattern.name for pattern in found if "fast" in pattern.rewrite.__module__}
+    found = tables.fast_forms(tables.FAST_ROOTS, only_floats=True)
+    return {pattern.name for pattern in found if "forms" in pattern.rewrite.__module__}
 
 
 @pytest.mark.parametrize("case", FAST_CASES, ids=[case.name for case in FAST_CASES])

@@ -20,7 +20,7 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.accelerators.builder import like, shape_of
+from tfconvert.converter.targets.litert.forms.questions import like, option, ranges_of, shape_of
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -61,38 +61,15 @@ class _Narrowing:
 
 def _cut_of(op: Operation) -> _Cut | None:
     """Returns the part that a slice takes, if it cuts one dimension."""
-    shape = types.shape_of(op.operands[0].type)
-    bounds = [constant_ints(operand) for operand in op.operands[1:]]
-    if shape is None or any(each is None or len(each) != len(shape) for each in bounds):
+    ranges, shape = attempt(ranges_of, op), types.shape_of(op.operands[0].type) or ()
+    if isinstance(ranges, Failure) or any(each is not None and each.step != 1 for each in ranges):
         return None
-    parts = []
-    masks = dict.fromkeys(("begin", "end", "shrink_axis", "ellipsis", "new_axis"), 0)
-    if op.name == "tfl.strided_slice":
-        masks = {mask: tfl.attribute(op, f"{mask}_mask") for mask in masks}
-        if set(bounds[2] or ()) - {1} or masks["ellipsis"] or masks["new_axis"]:
-            return None
-    for axis, dim in enumerate(shape):
-        begin, end = ((each or ())[axis] for each in bounds[:2])
-        if op.name == "tfl.slice":
-            count = end if end >= 0 else dim - begin
-            parts.append((begin, count) if dim >= 0 or (begin, end) != (0, -1) else (0, -1))
-            continue
-        if dim < 0:
-            is_whole = masks["begin"] & masks["end"] & 1 << axis
-            parts.append((0, -1) if is_whole else (0, 0))
-            continue
-        if masks["shrink_axis"] & 1 << axis:
-            parts.append((begin % dim, 1))
-            continue
-        first, last = (None if masks[name] & 1 << axis else each for name, each in (("begin", begin), ("end", end)))
-        taken = range(*slice(first, last).indices(dim))
-        parts.append((taken.start, len(taken)))
-    cut = [axis for axis, part in enumerate(parts) if part != (0, shape[axis])]
-    if len(cut) != 1 or shape[cut[0]] < 0:
+    cut = [(axis, each) for axis, each in enumerate(ranges) if each is not None and each != range(shape[axis])]
+    if len(cut) != 1 or shape[cut[0][0]] < 0:
         return None
-    (axis,) = cut
-    begin, count = parts[axis]
-    return _Cut(axis, begin, count) if 0 < count <= shape[axis] // _SHARE and begin + count <= shape[axis] else None
+    ((axis, part),) = cut
+    is_small = 0 < len(part) <= shape[axis] // _SHARE and part.stop <= shape[axis]
+    return _Cut(axis, part.start, len(part)) if is_small else None
 
 
 def _elementwise(op: Operation, axis: int) -> _Axes:
@@ -114,7 +91,7 @@ def _reduction(op: Operation, axis: int) -> _Axes:
     found = constant_ints(op.operands[1])
     need(found is not None, "the axes are computed")
     axes = {each % rank for each in found or ()}
-    kept = range(rank) if tfl.attribute(op, "keep_dims") else [each for each in range(rank) if each not in axes]
+    kept = range(rank) if option(op, "keep_dims") else [each for each in range(rank) if each not in axes]
     need(kept[axis] not in axes, "the dimension is reduced")
     return [kept[axis], None]
 
@@ -130,9 +107,9 @@ def _product(op: Operation, axis: int) -> _Axes:
     rank = len(shape_of(op.results[0]))
     need(all(len(shape_of(operand)) == rank for operand in op.operands), "an operand is broadcast")
     if axis == rank - 2:
-        return [rank - 1 if tfl.attribute(op, "adj_x") else rank - 2, None]
+        return [rank - 1 if option(op, "adj_x") else rank - 2, None]
     if axis == rank - 1:
-        return [None, rank - 2 if tfl.attribute(op, "adj_y") else rank - 1]
+        return [None, rank - 2 if option(op, "adj_y") else rank - 1]
     return _elementwise(op, axis)
 
 
@@ -152,7 +129,7 @@ def _reshape(op: Operation, axis: int) -> _Axes:
 
 def _joined(op: Operation, axis: int) -> _Axes:
     rank = len(shape_of(op.results[0]))
-    need(tfl.attribute(op, "axis") % rank != axis, "parts are joined along the dimension")
+    need(option(op, "axis") % rank != axis, "parts are joined along the dimension")
     return [axis] * len(op.operands)
 
 
@@ -286,6 +263,6 @@ def _ints(rewriter: Rewriter, values: Sequence[int], before: Operation) -> Value
     return rewriter.insert(tfl.constant(constant), before=before).results[0]
 
 
-PATTERNS: tuple[Pattern[Any], ...] = tuple(
+FAST: tuple[Pattern[Any], ...] = tuple(
     Pattern(f"narrow-{root[4:]}", root, _match, _rewrite, benefit=9, depth=1) for root in _SLICES
 )

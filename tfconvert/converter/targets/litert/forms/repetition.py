@@ -3,7 +3,12 @@
     reshape(tile(reshape(x)))           ->  resize_nearest_neighbor(x)             where rows and columns are repeated
     reshape(tile(reshape(x)))           ->  reshape(tile(reshape(x)))              of rank 3
 
-By default; the rest is for accelerators.
+By default; on a processor also
+
+    resize_nearest_neighbor(x)          ->  reshape(concatenation(r, r)), r = reshape(x), for each dimension
+    tile(x)                             ->  the same
+
+The rest is for accelerators.
 """
 
 from __future__ import annotations
@@ -14,22 +19,27 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.targets.litert.accelerators.builder import (
+from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, fast, worth
+from tfconvert.converter.targets.litert.forms.questions import (
     MAX_RANK,
     MOVED,
-    AcceleratorBuilder,
-    Rewrite,
     ints_of,
+    is_float,
+    large,
     like,
     option,
     producer,
     shape_of,
+    sized,
     static_shape,
     target_of,
 )
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 # The maximum number of parts that all runtimes join at once, and that a repetition may be joined of.
@@ -40,7 +50,7 @@ _MAX_COPIES = 100
 _MIN_FLOATS = 64
 
 
-def _joined(parts: list[Value], axis: int, build: AcceleratorBuilder) -> Value:
+def _joined(parts: list[Value], axis: int, build: FormBuilder) -> Value:
     """Joins parts along an axis, at most `_MAX_PARTS` at once."""
     while len(parts) > 1:
         groups = [parts[start : start + _MAX_PARTS] for start in range(0, len(parts), _MAX_PARTS)]
@@ -48,13 +58,13 @@ def _joined(parts: list[Value], axis: int, build: AcceleratorBuilder) -> Value:
     return parts[0]
 
 
-def _concatenation(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _concatenation(op: tfl.TFLOp, build: FormBuilder) -> Value:
     need(len(op.operands) > _MAX_PARTS, "it has few parts")
     need(option(op, "fused_activation_function") == "NONE", "an activation is fused")
     return _joined(list(op.operands), int(option(op, "axis")), build)
 
 
-def _tile(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _tile(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A repetition along axes as a concatenation along each."""
     value = op.operands[0]
     multiples = ints_of(op.operands[1])
@@ -66,7 +76,7 @@ def _tile(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return value
 
 
-def _by_resizing(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _by_resizing(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """Pixels that are repeated along an inner axis of 1 as an image of nearest neighbours.
 
     `[1, h, 1, w, c]` or `[1, h, w, 1, c]`, repeated along the 1, is an image that is higher or wider.
@@ -83,7 +93,7 @@ def _by_resizing(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(larger, static_shape(op.results[0]))
 
 
-def _resized(build: AcceleratorBuilder, image: Value, shape: Shape, *, is_exact: bool) -> Value:
+def _resized(build: FormBuilder, image: Value, shape: Shape, *, is_exact: bool) -> Value:
     options: dict[str, Any] = {"align_corners": False, "half_pixel_centers": not is_exact}
     return build.tfl("resize_nearest_neighbor", (image, build.ints(shape[1:3])), like(image, shape), options)
 
@@ -108,7 +118,7 @@ def _repetition_before(value: Value) -> tuple[Value, Shape, int, int]:
     return before.operands[0], shape[:axis] + shape[axis + 1 :], axis - 1, times
 
 
-def _pixels(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _pixels(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """Repeated rows of repeated columns, or the other way round: an image of nearest neighbours."""
     middle, _, axis, times = _repetition_before(op.operands[0])
     first, shape, other, often = _repetition_before(middle)
@@ -121,7 +131,7 @@ def _pixels(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return _resized(build, first, large, is_exact=all(each & (each - 1) == 0 for each in (times, often)))
 
 
-def _in_rank_3(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _in_rank_3(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """Elements that are repeated: in three dimensions, what is before the repeated one, that, and what is after it."""
     source, short, axis, times = _repetition_before(op.operands[0])
     need(
@@ -140,13 +150,13 @@ def _is_repeated(value: Value) -> bool:
     return users == ["tfl.tile"] and len(shape_of(value)) > MAX_RANK
 
 
-def _tile_in_fewer_dimensions(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _tile_in_fewer_dimensions(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A repetition: a dimension that is repeated takes those that follow and are not along."""
     shape, multiples = static_shape(op.operands[0]), ints_of(op.operands[1])
     return _repeated(build, op.operands[0], shape, multiples, static_shape(op.results[0]))
 
 
-def _broadcast(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _broadcast(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A broadcast: a repetition."""
     shape, result = static_shape(op.operands[0]), static_shape(op.results[0])
     shape = (*[1] * (len(result) - len(shape)), *shape)
@@ -154,7 +164,7 @@ def _broadcast(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return _repeated(build, op.operands[0], shape, multiples, result)
 
 
-def _repeated(build: AcceleratorBuilder, value: Value, shape: Shape, multiples: Sequence[int], result: Shape) -> Value:
+def _repeated(build: FormBuilder, value: Value, shape: Shape, multiples: Sequence[int], result: Shape) -> Value:
     sizes: list[int] = []
     counts: list[int] = []
     for size, count in zip(shape, multiples, strict=True):
@@ -169,6 +179,64 @@ def _repeated(build: AcceleratorBuilder, value: Value, shape: Shape, multiples: 
     tiled = build.tile(build.reshape(value, (*[1] * missing, *sizes)), (*[1] * missing, *counts))
     return build.reshape(tiled, result)
 
+
+# The maximum number of copies that are joined faster, and of channels.
+_MAX_JOINED = 5
+_MAX_CHANNELS = 128
+# The kernel of tile copies longer rows as fast.
+_MAX_COPIED = 256
+
+
+def _copied(build: FormBuilder, x: Value, copies: Sequence[int], block: Sequence[int]) -> Value:
+    """Inserts copies along dimensions.
+
+    Args:
+        build: The builder.
+        x: The value.
+        copies: How often each dimension is there.
+        block: How many neighbours of a dimension stay together.
+    """
+    value, shape = x, list(shape_of(x))
+    is_open = -1 in shape
+    for axis in reversed(range(len(shape))):
+        if copies[axis] > 1:
+            inner = block[axis] * math.prod(shape[axis + 1 :])
+            rows = build.reshape(value, (-1 if is_open else math.prod(shape) // inner, 1, inner))
+            value = build.concatenation([rows] * copies[axis], 1)
+            shape[axis] *= copies[axis]
+    return build.reshape(value, shape)
+
+
+def _nearest(op: Operation) -> Emit:
+    x = op.operands[0]
+    shape, target = large(x), sized(op.results[0])
+    worth(shape[-1] <= _MAX_CHANNELS, "the kernel copies many channels fast")
+    need(is_float(x) and len(shape) == 4 and min(shape[1:]) > 0, "it isn't an image of 32-bit floats")
+    need(constant_ints(op.operands[1]) is not None and not option(op, "align_corners"), "the corners are aligned")
+    copies = [new // old if old > 0 else 1 for new, old in zip(target, shape, strict=True)]
+    exact = all(old * count == new for new, old, count in zip(target, shape, copies, strict=True))
+    need(exact and 1 < max(copies) <= _MAX_JOINED, "it doesn't repeat each pixel a few times")
+    return lambda build: _copied(build, x, copies, (1, 1, 1, 1))
+
+
+def _tiled(op: Operation) -> Emit:
+    x, copies = op.operands[0], constant_ints(op.operands[1])
+    shape = sized(x)
+    large(op.results[0])
+    need(is_float(x) and copies is not None and len(copies) == len(shape), "it isn't of 32-bit floats")
+    assert copies is not None
+    repeated = [axis for axis, count in enumerate(copies) if count > 1]
+    need(bool(repeated) and min(copies) > 0 and max(copies) <= _MAX_JOINED, "there are many copies, or none")
+    need(min(shape[repeated[0] :]) > 0, "a size is unknown")
+    need(all(shape[axis] == 1 for axis in repeated), "it doesn't repeat single rows")
+    worth(math.prod(shape[repeated[-1] + 1 :]) <= _MAX_COPIED, "the kernel copies long rows fast")
+    return lambda build: _copied(build, x, copies, shape)
+
+
+FAST: tuple[Pattern[Any], ...] = (
+    fast("enlarge-by-copies", "resize_nearest_neighbor", _nearest),
+    fast("tile-by-copies", "tile", _tiled),
+)
 
 REWRITES = (
     Rewrite("repetition-of-pixels", "reshape", _pixels, 14, MOVED[:3]),

@@ -7,21 +7,15 @@ import math
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.targets.litert.accelerators.builder import (
-    MAX_RANK,
-    AcceleratorBuilder,
-    Rewrite,
-    array_of,
-    option,
-    static_shape,
-)
-from tfconvert.converter.targets.litert.accelerators.pieces import of_copies
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Rewrite, of_copies
+from tfconvert.converter.targets.litert.forms.questions import MAX_RANK, array_of, option, static_shape
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.values import Value
 
 
-def _constant_in_order(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _constant_in_order(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A product with a transposed constant: with the constant as it is multiplied."""
     need(option(op, "adj_x") or option(op, "adj_y"), "no operand is transposed")
     x, y = op.operands
@@ -34,12 +28,12 @@ def _constant_in_order(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.again(op, [x, y], options=options).results[0]
 
 
-def _swapped(build: AcceleratorBuilder, value: Value) -> Value:
+def _swapped(build: FormBuilder, value: Value) -> Value:
     rank = len(static_shape(value))
     return build.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
 
 
-def _as_rows(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _as_rows(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A product with one matrix for all batches: all rows of all batches in one product."""
     x, y = op.operands
     shape, other, result = static_shape(x), static_shape(y), static_shape(op.results[0])
@@ -54,7 +48,7 @@ def _as_rows(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(new.results[0], result)
 
 
-def _as_dense(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _as_dense(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A product with one constant matrix on the right: a `tfl.fully_connected`."""
     x, y = op.operands
     shape, other, result = static_shape(x), static_shape(y), static_shape(op.results[0])
@@ -70,14 +64,14 @@ def _as_dense(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(value, result)
 
 
-def _dense(build: AcceleratorBuilder, value: Value, weights: Value, shape: Shape) -> Value:
+def _dense(build: FormBuilder, value: Value, weights: Value, shape: Shape) -> Value:
     element = types.element_of(value.type)
     need(element == types.F32, "it has integers")
     bias = build.constant(np.zeros(shape[-1], np.float32))
     return build.tfl("fully_connected", (value, weights, bias), types.tensor(element, shape), {"keep_num_dims": False})
 
 
-def _constant_on_the_left(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _constant_on_the_left(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A product with one constant matrix on the left: a `tfl.fully_connected` of the columns, transposed."""
     x, y = op.operands
     shape, result = static_shape(x), static_shape(op.results[0])
@@ -95,7 +89,7 @@ def _constant_on_the_left(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(_swapped(build, value), result)
 
 
-def _repeated(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _repeated(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A product whose batches broadcast: with operands that are repeated."""
     result = static_shape(op.results[0])
     batch = result[:-2]
@@ -108,7 +102,7 @@ def _repeated(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.again(op, operands).results[0]
 
 
-def _bias_after(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _bias_after(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """`tfl.fully_connected` with a bias: the sum after the product."""
     need(tfl.has_operand(op, 2), "it has no bias")
     (value,) = build.again(op, op.operands[:2], options={"fused_activation_function": "NONE"}).results
@@ -121,7 +115,7 @@ def _bias_after(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(total, result)
 
 
-def _flattened(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _flattened(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """`tfl.fully_connected` that joins dimensions: of a matrix."""
     value, weights, *bias = op.operands
     columns = static_shape(weights)[1]
@@ -132,7 +126,7 @@ def _flattened(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.reshape(new.results[0], result)
 
 
-def _of_constants(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _of_constants(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """`tfl.fully_connected` of constants, which the GPU refuses: a constant."""
     value, weights, *bias = (each for each in op.operands if not tfl.is_absent(each))
     need(all(types.element_of(each.type) == types.F32 for each in op.operands[:2]), "it is quantized")
@@ -143,7 +137,7 @@ def _of_constants(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.constant(total.reshape(static_shape(op.results[0])))
 
 
-def _constants_on_the_left(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _constants_on_the_left(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A product with constant matrices on the left: all is transposed, and the operands are exchanged."""
     x, y = op.operands
     need(tfl.is_constant(x), "the left side is computed")

@@ -1,33 +1,36 @@
-"""Choices of elements: places in tables, and parts that are replaced."""
+"""Choices of elements: places in tables, parts that are replaced, and elements that are put at constant places."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.targets.litert.accelerators.builder import (
+from tfconvert.converter.targets.litert.forms.builder import NOT_FUSED, FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Rewrite
+from tfconvert.converter.targets.litert.forms.questions import (
     MAX_RANK,
-    AcceleratorBuilder,
-    Rewrite,
     array_of,
     dequantized,
     ints_of,
     like,
+    need_floats,
     option,
     shape_of,
+    small,
     static_shape,
     stored_constant,
     target_of,
 )
-from tfconvert.converter.targets.litert.accelerators.pieces import gather, part, parted
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
+from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.values import Value
 
 
-def _gather_slices(max_runs: int, op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _gather_slices(max_runs: int, op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A choice of constant places that are neighbours, or are in a few runs: slices that are joined."""
     value, places = op.operands[0], ints_of(op.operands[1])
     axis = option(op, "axis") % len(shape_of(value))
@@ -36,20 +39,20 @@ def _gather_slices(max_runs: int, op: tfl.TFLOp, build: AcceleratorBuilder) -> V
     starts = [at for at, place in enumerate(places) if not at or place != places[at - 1] + 1]
     need(0 < len(starts) <= max_runs, "places are apart")
     ends = [*starts[1:], len(places)]
-    parts = [part(build, value, axis, places[start], end - start) for start, end in zip(starts, ends, strict=True)]
+    parts = [build.cut(value, axis, places[start], end - start) for start, end in zip(starts, ends, strict=True)]
     return build.reshape(build.concatenation(parts, axis), target_of(op.results[0]))
 
 
-def _gather(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _gather(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A choice by places of rank 0 or of a rank above 1, or with batch dimensions: by a vector of places."""
     table, places = op.operands
     shape, rank = shape_of(table), len(shape_of(places))
     batch, axis = option(op, "batch_dims") % (rank + 1), option(op, "axis") % len(shape)
     result, dims = target_of(op.results[0]), shape_of(places)
-    places = _of_i32(build, places)
+    places = build.i32(places)
     if batch == 0 or math.prod(shape[:batch]) == 1:
         count = -1 if -1 in dims else math.prod(dims)
-        return build.reshape(gather(build, table, build.reshape(places, (count,)), axis), result)
+        return build.reshape(build.gather(table, build.reshape(places, (count,)), axis), result)
     shape, each = static_shape(table), math.prod(static_shape(places)[batch:])
     rows, between = math.prod(shape[:batch]), math.prod(shape[batch:axis])
     behind = math.prod(shape[axis + 1 :])
@@ -57,30 +60,22 @@ def _gather(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     whole = build.transpose(whole, (0, 2, 1, 3)) if between > 1 else whole
     whole = build.reshape(whole, (rows * shape[axis], between * behind))
     offsets = np.repeat(np.arange(rows, dtype=np.int32) * shape[axis], each)
-    chosen = gather(build, whole, _moved(build, places, offsets), 0)
+    chosen = build.gather(whole, _moved(build, places, offsets), 0)
     chosen = build.reshape(chosen, (rows, each, between, behind))
     chosen = build.transpose(chosen, (0, 2, 1, 3)) if between > 1 else chosen
     return build.reshape(chosen, result)
 
 
-def _gather_in_fewer_dimensions(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _gather_in_fewer_dimensions(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A choice from a table of a high rank: merges the dimensions around the axis."""
     need(option(op, "batch_dims") == 0, "it has batch dimensions")
     table, places = op.operands
-    table = parted(build, table, option(op, "axis"))
+    table = build.parted(table, option(op, "axis"))
     places = build.reshape(places, (math.prod(static_shape(places)),))
-    return build.reshape(gather(build, table, places, 2), static_shape(op.results[0]))
+    return build.reshape(build.gather(table, places, 2), static_shape(op.results[0]))
 
 
-def _of_i32(build: AcceleratorBuilder, places: Value) -> Value:
-    """Returns places as 32-bit integers: constants at once."""
-    constant = tensor_data.constant_of(places)
-    if constant is None:
-        return build.to(places, types.I32)
-    return build.constant(array_of(places).astype(np.int32))
-
-
-def _moved(build: AcceleratorBuilder, places: Value, offsets: tensor_data.Array) -> Value:
+def _moved(build: FormBuilder, places: Value, offsets: tensor_data.Array) -> Value:
     """Returns places with offsets added, as a vector."""
     count = offsets.size
     if tfl.is_constant(places):
@@ -91,7 +86,7 @@ def _moved(build: AcceleratorBuilder, places: Value, offsets: tensor_data.Array)
     )
 
 
-def _gather_nd(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _gather_nd(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A choice by several coordinates: by one, in a table whose first dimensions are merged."""
     table, places = op.operands
     shape, *_, depth = static_shape(table), *static_shape(places)
@@ -101,17 +96,17 @@ def _gather_nd(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     if tfl.is_constant(places):
         flat = build.constant((array_of(places).reshape(count, depth) @ strides).astype(np.int32))
     else:
-        flat = build.to(places, types.I32)
+        flat = build.cast(places, types.I32)
         if depth > 1:
             flat = build.reshape(flat, (1, 1, count, depth))
             factors = build.constant(np.ascontiguousarray(np.broadcast_to(strides, (1, 1, count, depth))))
             flat = build.binary("mul", flat, factors)
             flat = build.tfl("sum", (flat, build.ints((3,))), like(flat, (1, 1, count)), {"keep_dims": False})
         flat = build.reshape(flat, (count,))
-    return build.reshape(gather(build, merged, flat, 0), static_shape(op.results[0]))
+    return build.reshape(build.gather(merged, flat, 0), static_shape(op.results[0]))
 
 
-def _whole_table(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _whole_table(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """An op that takes rows of a table of 16-bit floats: of a table of 32-bit floats."""
     at = 0 if op.op_name == "gather" else 1
     table = op.operands[at]
@@ -124,7 +119,7 @@ def _whole_table(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.again(op, operands).results[0]
 
 
-def _scale_for_each_row(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _scale_for_each_row(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A lookup in a table of integers with one scale: with one for each row, as the GPU reads it."""
     table = op.operands[1]
     element, stored = types.element_of(table.type), stored_constant(table)
@@ -138,17 +133,17 @@ def _scale_for_each_row(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.again(op, (op.operands[0], whole)).results[0]
 
 
-def _flat_lookup(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _flat_lookup(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A lookup in a constant table of a higher rank, or in a computed one: a choice of rows."""
     places, table = op.operands
     need(types.element_of(table.type) == types.element_of(op.results[0].type), "the table is quantized")
     shape = static_shape(table)
     merged = build.reshape(table, (shape[0], math.prod(shape[1:])))
-    chosen = gather(build, merged, build.reshape(places, (math.prod(static_shape(places)),)), 0)
+    chosen = build.gather(merged, build.reshape(places, (math.prod(static_shape(places)),)), 0)
     return build.reshape(chosen, static_shape(op.results[0]))
 
 
-def _update(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _update(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A replaced part that begins at constants: what is around it is joined to it."""
     whole, new, start = op.operands
     shape, size = static_shape(whole), static_shape(new)
@@ -158,9 +153,9 @@ def _update(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
         if axis == len(shape):
             return new
         begin, end = begins[axis], begins[axis] + size[axis]
-        middle = joined(part(build, value, axis, begin, size[axis]), axis + 1)
-        before = [part(build, value, axis, 0, begin)] if begin else []
-        behind = [part(build, value, axis, end, shape[axis] - end)] if end < shape[axis] else []
+        middle = joined(build.cut(value, axis, begin, size[axis]), axis + 1)
+        before = [build.cut(value, axis, 0, begin)] if begin else []
+        behind = [build.cut(value, axis, end, shape[axis] - end)] if end < shape[axis] else []
         return build.concatenation([*before, middle, *behind], axis)
 
     if size == shape:
@@ -168,7 +163,7 @@ def _update(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return joined(whole, 0)
 
 
-def _update_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _update_in_rank_4(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A replaced part: in rank 4, with dimensions of 1 in front."""
     whole, new, start = op.operands
     shape, small = static_shape(whole), static_shape(new)
@@ -178,6 +173,86 @@ def _update_in_rank_4(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     start = build.concatenation([build.array(np.zeros(missing, np.int32), start), start], 0)
     operands = [build.reshape(whole, (*front, *shape)), build.reshape(new, (*front, *small)), start]
     return build.reshape(build.again(op, operands, [(*front, *shape)]).results[0], shape)
+
+
+def _scatter(op: tfl.TFLOp, build: FormBuilder) -> Value:
+    """Rows at constant places: they are chosen from the rows and one of zeros; rows that meet are summed."""
+    indices, updates = op.operands[:2]
+    shape = static_shape(op.results[0])
+    places = array_of(indices)
+    depth = places.shape[-1]
+    places = places.reshape(-1, depth)
+    inside = np.all((places >= 0) & (places < np.array(shape[:depth])), axis=1)
+    need(bool(inside.all()), "a place is outside")
+    strides = np.array([math.prod(shape[axis + 1 : depth]) for axis in range(depth)])
+    rows = build.reshape(updates, (len(places), math.prod(shape[depth:])))
+    return build.reshape(_summed(build, rows, places @ strides, math.prod(shape[:depth])), shape)
+
+
+def _segments(op: tfl.TFLOp, build: FormBuilder) -> Value:
+    """Sums of rows by constant numbers of segments."""
+    value, shape = op.operands[0], static_shape(op.results[0])
+    rank = len(static_shape(op.operands[1]))
+    numbers = array_of(op.operands[1]).reshape(-1)
+    need(bool((numbers < shape[0]).all() and (numbers >= 0).all()), "a segment is outside")
+    rows = build.reshape(value, (len(numbers), math.prod(static_shape(value)[rank:])))
+    return build.reshape(_summed(build, rows, numbers, shape[0]), shape)
+
+
+def _summed(build: FormBuilder, rows: Value, places: Array, count: int) -> Value:
+    """Returns the sums of the rows at each place."""
+    number, width = static_shape(rows)
+    if len(np.unique(places)) == len(places):
+        chosen = np.full(count, number, np.int32)
+        chosen[places] = np.arange(number)
+        return build.gather(build.border(rows, 0, 0, 1), build.constant(chosen), 0)
+    need_floats(rows)
+    matrix = np.zeros((count, number), np.float32)
+    matrix[places, np.arange(number)] = 1
+    small(matrix.size)
+    operands = (build.transpose(rows, (1, 0)), build.constant(matrix), build.constant(np.zeros(count, np.float32)))
+    return build.transpose(build.tfl("fully_connected", operands, like(rows, (width, count)), _DENSE), (1, 0))
+
+
+_DENSE = {"keep_num_dims": False, **NOT_FUSED}
+
+
+def _diagonal(op: tfl.TFLOp, build: FormBuilder) -> Value:
+    """A diagonal matrix: columns, multiplied by a matrix of ones and zeros."""
+    need_floats(op.operands[0])
+    *batch, size = static_shape(op.operands[0])
+    eye = np.ascontiguousarray(np.broadcast_to(np.eye(size, dtype=np.float32), (1, math.prod(batch), size, size)))
+    small(eye.size)
+    columns = build.reshape(op.operands[0], (1, math.prod(batch), size, 1))
+    return build.reshape(build.binary("mul", columns, build.constant(eye)), static_shape(op.results[0]))
+
+
+def _fill(op: tfl.TFLOp, build: FormBuilder) -> Value:
+    """One number everywhere: a repetition of it."""
+    shape = static_shape(op.results[0])
+    ones = build.reshape(op.operands[1], (1, 1, 1, 1))
+    return build.reshape(build.tile(ones, (1, 1, 1, math.prod(shape))), shape)
+
+
+def _of_integers(op: tfl.TFLOp, build: FormBuilder) -> Sequence[Value]:
+    """A move of booleans: of integers."""
+    need(types.element_of(op.operands[0].type) == types.I1, "its elements are not booleans")
+    numbers = build.cast(op.operands[0], types.I32)
+    kinds = [types.tensor(types.I32, static_shape(result)) for result in op.results]
+    moved = build.insert(tfl.TFLOp(op.name, (numbers, *op.operands[1:]), kinds, op.properties, op.attributes))
+    return [build.cast(result, types.I1) for result in moved.results]
+
+
+def _zeros(op: tfl.TFLOp, build: FormBuilder) -> Value:
+    """Zeros in the shape of another tensor: a constant."""
+    element = types.element_of(op.results[0].type)
+    return build.constant(np.zeros(static_shape(op.results[0]), types.numpy_dtype(element)), element)
+
+
+def _shape(op: tfl.TFLOp, build: FormBuilder) -> Value:
+    """A shape, or a rank: a constant."""
+    shape = static_shape(op.operands[0])
+    return build.array(np.array(shape if op.op_name == "shape" else len(shape)), op.results[0])
 
 
 REWRITES = (
@@ -191,4 +266,11 @@ REWRITES = (
     Rewrite("lookup-as-gather", "embedding_lookup", _flat_lookup),
     Rewrite("update-as-concatenation", "dynamic_update_slice", _update, 2),
     Rewrite("update-in-rank-4", "dynamic_update_slice", _update_in_rank_4),
+    Rewrite("scatter-as-gather", "scatter_nd", _scatter),
+    *(Rewrite(f"{name}-as-product", name, _segments) for name in ("segment_sum", "unsorted_segment_sum")),
+    Rewrite("fill-as-tile", "fill", _fill),
+    Rewrite("diagonal-as-product", "matrix_diag", _diagonal),
+    *(Rewrite(f"{name}-as-constant", name, _shape) for name in ("rank", "shape")),
+    Rewrite("zeros-as-constant", "zeros_like", _zeros),
+    *(Rewrite(f"{name}-of-booleans", name, _of_integers, 0) for name in ("reverse_v2", "strided_slice")),
 )

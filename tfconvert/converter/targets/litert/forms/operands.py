@@ -17,18 +17,9 @@ import math
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.targets.litert.accelerators.builder import (
-    MAX_RANK,
-    NOT_FUSED,
-    AcceleratorBuilder,
-    Rewrite,
-    like,
-    option,
-    producer,
-    shape_of,
-    static_shape,
-)
-from tfconvert.converter.targets.litert.accelerators.pieces import in_full
+from tfconvert.converter.targets.litert.forms.builder import NOT_FUSED, FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Rewrite
+from tfconvert.converter.targets.litert.forms.questions import MAX_RANK, like, option, producer, shape_of, static_shape
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
 
@@ -41,7 +32,7 @@ _REDUCTIONS = frozenset(("tfl.mean", "tfl.sum", "tfl.reduce_max", "tfl.reduce_mi
 _MAX_FULL = 4096
 
 
-def _constant_of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _constant_of_integers(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A constant vector of integers: in rank 4, or in full."""
     found = [index for index, value in enumerate(op.operands) if tensor_data.constant_of(value) is not None]
     need(len(found) == 1, "not one operand is a constant")
@@ -52,11 +43,11 @@ def _constant_of_integers(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     if len(result) == MAX_RANK:
         read = build.reshape(constant, (1,) * (MAX_RANK - len(shape)) + shape)
     else:
-        read = in_full(build, constant, result, _MAX_FULL)
+        read = build.in_full(constant, result, _MAX_FULL)
     return build.again(op, [read if value is constant else value for value in op.operands]).results[0]
 
 
-def _constants_of_choice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _constants_of_choice(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A mask in the rank of the result, and constants to choose from in full."""
     mask, *choices = op.operands
     result, shape = shape_of(op.results[0]), shape_of(mask)
@@ -64,12 +55,12 @@ def _constants_of_choice(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
         mask = build.reshape(mask, (1,) * (len(result) - len(shape)) + shape)
     for index, value in enumerate(choices):
         if tensor_data.constant_of(value) is not None and shape_of(value) not in ((), result):
-            choices[index] = in_full(build, value, result, _MAX_FULL)
+            choices[index] = build.in_full(value, result, _MAX_FULL)
     need([mask, *choices] != list(op.operands), "no constant is broadcast")
     return build.again(op, [mask, *choices]).results[0]
 
 
-def _number_in_dimensions(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _number_in_dimensions(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A reduction to one number: with the dimensions of 1, in which accelerators take it."""
     rank = len(shape_of(op.results[0]))
     value = next((each for each in op.operands if shape_of(each) == ()), None)
@@ -84,7 +75,7 @@ def _number_in_dimensions(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.again(op, [kept if each is value else each for each in op.operands]).results[0]
 
 
-def _minus_itself(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _minus_itself(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A difference of equals: the product with zero, which has the same infinities."""
     value = op.operands[0]
     need(op.operands[1] is value, "the operands differ")
@@ -93,7 +84,7 @@ def _minus_itself(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.tfl("mul", (value, zero), op.results[0].type, options)
 
 
-def _broadcast(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _broadcast(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A broadcast: the product with ones."""
     value, result = op.operands[0], static_shape(op.results[0])
     shape = static_shape(value)
@@ -103,7 +94,7 @@ def _broadcast(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
     return build.tfl("mul", (value, build.constant(np.ones(ones, np.float32))), like(value, result), NOT_FUSED)
 
 
-def _rows_of_ones(op: tfl.TFLOp, build: AcceleratorBuilder) -> Value:
+def _rows_of_ones(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A product of rows that a reshape makes by dropping dimensions of 1: without the reshape.
 
     Of what becomes integers, for microcontrollers: tools that read files of floats don't expect it.

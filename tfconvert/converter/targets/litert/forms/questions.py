@@ -1,0 +1,216 @@
+"""Questions about values and operators, which decline, by `pattern.need`, where there is no answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tfconvert.converter.rewrite.pattern import need
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.dims import broadcast, can_broadcast, constant_target
+from tfconvert.schema.dialects.tensor_data import Array, Constant
+from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import IntegerType, Signedness
+from tfconvert.schema.ir.values import Value
+
+MOVED = (types.F32, types.I8, IntegerType.get(8, Signedness.UNSIGNED), types.I32, types.I1)
+"""The elements of which accelerators take operators that only move them."""
+
+MAX_RANK = 4
+"""The highest rank that GPUs take."""
+
+MAX_READ = 16384
+"""The maximum number of elements of a constant that a rewrite reads."""
+
+MIN_ELEMENTS = 512
+"""The size of a tensor from which a faster form is worth more operators: smaller ones take less than a microsecond."""
+
+RESHAPES = ("expand_dims", "reshape", "squeeze")
+"""Operators that only change the shape."""
+
+
+def shape_of(value: Value) -> Shape:
+    """Returns a value's shape, -1 where a size is unknown; declines if its rank is."""
+    shape = types.shape_of(value.type)
+    need(shape is not None, "a rank is unknown")
+    return shape or ()
+
+
+def static_shape(value: Value) -> Shape:
+    """Returns a value's shape; declines if a size is unknown."""
+    shape = shape_of(value)
+    need(types.is_static(shape), "a size is unknown")
+    return shape
+
+
+def sized(value: Value) -> Shape:
+    """Returns a value's shape, in which one dimension may be unknown, as -1: usually that of the batch."""
+    shape = shape_of(value)
+    need(shape.count(-1) <= 1, "several sizes are unknown")
+    return shape
+
+
+def large(value: Value) -> Shape:
+    """Returns a value's shape like `sized`; declines unless it is large enough."""
+    shape = sized(value)
+    need(elements(shape) >= MIN_ELEMENTS, "the tensor is small")
+    return shape
+
+
+def target_of(value: Value) -> Shape:
+    """Returns a value's shape as that of a reshape; declines if several sizes are unknown."""
+    target = constant_target(shape_of(value))
+    need(target is not None, "several sizes are unknown")
+    return target or ()
+
+
+def elements(shape: Sequence[int]) -> int:
+    """Returns the number of elements, of a batch of one where it is unknown."""
+    return math.prod(abs(dim) for dim in shape)
+
+
+def around(shape: Shape, axis: int) -> Shape:
+    """Returns a shape as the sizes before an axis, of the axis, and after it."""
+    axis %= len(shape)
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def joint(*shapes: Shape) -> Shape:
+    """Returns the shape that shapes broadcast to; declines if it isn't certain."""
+    result: Shape = ()
+    for shape in shapes:
+        need(can_broadcast(result, shape), "the shapes can't be broadcast")
+        result = broadcast(result, shape) or ()
+    return result
+
+
+def like(value: Value, shape: Sequence[int]) -> Attribute:
+    """Returns the type of a tensor of another shape with a value's elements."""
+    return types.tensor(types.element_of(value.type), shape)
+
+
+def is_float(value: Value) -> bool:
+    """Returns whether a value is a tensor of 32-bit floats, the type of XNNPACK's arithmetic."""
+    return types.element_of(value.type) == types.F32
+
+
+def need_floats(*values: Value) -> None:
+    """Declines unless the elements of all values are `f32`."""
+    need(all(map(is_float, values)), "it isn't of 32-bit floats")
+
+
+def need_element(value: Value, *elements: Attribute) -> None:
+    """Declines unless the elements of a value are of one of some types."""
+    need(types.element_of(value.type) in elements, "its elements have another type")
+
+
+def producer(value: Value, name: str) -> tfl.TFLOp:
+    """Returns the op of a name that makes a value for this use only; declines if another does."""
+    owner = value.owner
+    need(
+        isinstance(owner, tfl.TFLOp) and owner.op_name == name and value.has_one_use(),
+        f"no {name} comes before, or it has other users",
+    )
+    assert isinstance(owner, tfl.TFLOp)
+    return owner
+
+
+def source_of(value: Value) -> Value:
+    """Returns the value that a value was reshaped from; the value if it was not."""
+    owner = value.owner
+    while isinstance(owner, tfl.TFLOp) and owner.op_name in RESHAPES:
+        value = owner.operands[0]
+        owner = value.owner
+    return value
+
+
+def dequantized(value: Value) -> Value:
+    """Returns the constant that a value is dequantized from, the value if it is not."""
+    owner = value.owner
+    if isinstance(owner, tfl.TFLOp) and owner.op_name == "dequantize" and tfl.is_constant(owner.operands[0]):
+        return owner.operands[0]
+    return value
+
+
+def stored_constant(value: Value) -> Constant | None:
+    """Returns the stored elements of a constant, also of a quantized one; `None` of a computed value."""
+    if not tfl.is_constant(value):
+        return None
+    assert isinstance(value.owner, Operation)
+    stored = value.owner.properties.get("value")
+    return stored if isinstance(stored, Constant) else None
+
+
+def constant_of(value: Value) -> Constant:
+    """Returns the stored elements of a constant; declines if it is computed."""
+    constant = stored_constant(value)
+    need(constant is not None, "it is computed")
+    assert constant is not None
+    return constant
+
+
+def array_of(value: Value) -> Array:
+    """Returns the elements of a small constant; declines if it is computed or large."""
+    constant = constant_of(value)
+    small(math.prod(types.shape_of(constant.type) or ()))
+    return tensor_data.to_array(constant)
+
+
+def small(size: int) -> None:
+    """Declines a constant of many elements, which is read or made."""
+    need(size <= MAX_READ, "it needs a large constant")
+
+
+def ints_of(value: Value) -> list[int]:
+    """Returns the elements of a small constant of integers, such as axes or sizes; declines if it is computed."""
+    return [int(each) for each in array_of(value).reshape(-1)]
+
+
+def option(op: Operation, name: str) -> Any:
+    """Returns an option of an op, the schema's default if it is not set."""
+    return tfl.attribute(op, name)
+
+
+def ranges_of(op: Operation) -> list[range | None]:
+    """Returns the places that a slice, or a strided one, takes along each axis of its operand.
+
+    `None` is all of an axis whose size is unknown; the function declines if a part of one is taken, but the first ones
+    and a single one.
+    """
+    shape = shape_of(op.operands[0])
+    stated = list(zip(*map(ints_of, op.operands[1:]), strict=True))
+    found: list[range | None] = []
+    if op.name == "tfl.slice":
+        for dim, (begin, size) in zip(shape, stated, strict=True):
+            need(dim >= 0 or (begin, size) == (0, -1), "the dimension's size is unknown")
+            found.append(range(begin, begin + size if size >= 0 else dim) if dim >= 0 else None)
+        return found
+    masks = {name: option(op, f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
+
+    def all_of(dims: Sequence[int]) -> list[range | None]:
+        return [range(dim) if dim >= 0 else None for dim in dims]
+
+    for at, (begin, end, stride) in enumerate(stated):
+        if masks["ellipsis"] >> at & 1:
+            later = sum(1 for each in range(at + 1, len(stated)) if not masks["new_axis"] >> each & 1)
+            found += all_of(shape[len(found) : len(shape) - later])
+        elif not masks["new_axis"] >> at & 1:
+            dim = shape[len(found)]
+            start = None if masks["begin"] >> at & 1 else begin
+            stop = None if masks["end"] >> at & 1 else end
+            if masks["shrink_axis"] >> at & 1:
+                need(begin >= 0 or dim >= 0, "the dimension's size is unknown")
+                place = begin if begin >= 0 else begin + dim
+                need(place >= 0 and (dim < 0 or place < dim), "the index is outside")
+                found.append(range(place, place + 1))
+            elif dim >= 0:
+                found.append(range(dim)[start:stop:stride])
+            else:
+                need(not start and stop is None and stride == 1, "the dimension's size is unknown")
+                found.append(None)
+    found += all_of(shape[len(found) :])
+    need(all(each is None or len(each) for each in found), "it takes nothing")
+    return found

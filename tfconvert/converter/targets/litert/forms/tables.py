@@ -1,0 +1,167 @@
+"""The tables of all forms: which module has those of an operator. A module is imported with the first such op.
+
+A module has its rewrites in `REWRITES`. Each starts at one operator. Those that say so are made by default, whatever a
+file is for: they add no operator, and the CPU is at least as fast. The others are tried for the accelerators that are
+named, if one of these does not take the operator. `FAST` and the like are patterns of forms that are faster on a
+processor in the sizes for which they don't decline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+
+from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.targets.litert.forms.form import Rewrite
+from tfconvert.converter.targets.litert.optimize import reshapes
+from tfconvert.schema.dialects import tfl
+
+_PACKAGE = "tfconvert.converter.targets.litert.forms"
+
+NARROWED = (
+    "abs add arg_max arg_min cast concatenation cumsum div dynamic_update_slice embedding_lookup equal expand_dims "
+    "floor_div floor_mod gather gather_nd greater greater_equal less less_equal maximum minimum mul neg not_equal "
+    "one_hot pack pad padv2 reduce_max reduce_min reduce_prod reshape reverse_v2 scatter_nd select select_v2 sign "
+    "slice split split_v squeeze strided_slice sub sum tile topk_v2 transpose unpack"
+)
+"""The operators of integers of 64 bits that are computed in 32."""
+
+_WITH_CONSTANTS = (
+    "add broadcast_to div equal floor_div floor_mod fully_connected greater greater_equal less less_equal logical_and "
+    "logical_or maximum minimum mul not_equal select_v2 sub"
+)
+
+# A module, the operators with which there may be something to rewrite by default, and those at which its rewrites
+# start: in the order in which rewrites of one operator and one benefit are tried.
+_REWRITES = (
+    ("operands", _WITH_CONSTANTS, _WITH_CONSTANTS),
+    (
+        "slices",
+        "split split_v strided_slice",
+        "concatenation fully_connected pack reverse_v2 slice split split_v strided_slice unpack",
+    ),
+    ("repetition", "tile", "broadcast_to concatenation reshape tile"),
+    ("products", "", "batch_matmul fully_connected"),
+    (
+        "convolution",
+        "transpose_conv",
+        "add conv_2d conv_3d depthwise_conv_2d div fully_connected mul sub transpose_conv",
+    ),
+    (
+        "elementwise",
+        "bitcast",
+        f"{NARROWED} atan2 ceil cos dequantize elu exp gelu hard_swish leaky_relu floor log logical_and logical_not "
+        "logical_or logistic pow prelu quantize relu relu6 relu_n1_to_1 right_shift round rsqrt sin sqrt square "
+        "squared_difference tanh",
+    ),
+    (
+        "ranks",
+        "reduce_max reduce_min rsqrt sqrt transpose",
+        "batch_matmul concatenation cumsum expand_dims fully_connected log_softmax mean pad padv2 reduce_all "
+        "reduce_any reduce_max reduce_min reduce_prod reshape softmax split squeeze sum transpose",
+    ),
+    (
+        "indexing",
+        "",
+        "dynamic_update_slice embedding_lookup fill gather gather_nd matrix_diag rank reverse_v2 scatter_nd "
+        "segment_sum shape strided_slice unsorted_segment_sum zeros_like",
+    ),
+    (
+        "borders",
+        "mirror_pad pad padv2",
+        "batch_to_space_nd depth_to_space mirror_pad pad padv2 space_to_batch_nd space_to_depth",
+    ),
+    ("ranking", "", "arg_max arg_min bucketize cumsum one_hot topk_v2"),
+    (
+        "formulas",
+        "add_n neg prelu",
+        "add_n bitwise_xor ceil elu equal exp floor gelu greater greater_equal l2_normalization l2_pool_2d less "
+        "less_equal local_response_normalization log log_softmax mean neg not_equal pow prelu reduce_any reduce_min "
+        "reduce_prod relu6 relu_0_to_1 relu_n1_to_1 round rsqrt select select_v2 sign softmax sqrt square "
+        "squared_difference sub",
+    ),
+)
+
+# A module, the operators with which there may be a faster form, and the name of the patterns: of those for all numbers,
+# for floats and 8-bit integers, for floats, and for what becomes integers.
+_FAST = LazyTable(
+    _PACKAGE,
+    tfl.PREFIX,
+    (
+        LazyModule("narrowing", "slice strided_slice", "FAST"),
+        LazyModule("slices", "pack split_v strided_slice", "FAST"),
+        LazyModule("repetition", "resize_nearest_neighbor tile", "FAST"),
+        LazyModule("borders", "mirror_pad", "FAST"),
+        LazyModule("groups", "mean sum", "FAST"),
+        LazyModule("convolution", "transpose_conv", "FAST_BYTES"),
+        LazyModule("masks", "select_v2", "FAST_FLOATS"),
+        LazyModule("formulas", "log_softmax softmax", "FAST_FLOATS"),
+        LazyModule("formulas", "squared_difference", "FAST_INTEGERS"),
+    ),
+)
+_FLOATS = frozenset(("FAST", "FAST_BYTES", "FAST_FLOATS"))
+_INT8 = frozenset(("FAST", "FAST_BYTES", "FAST_INTEGERS"))
+_INT16 = frozenset(("FAST", "FAST_INTEGERS"))
+
+_DEFAULT = LazyTable(_PACKAGE, tfl.PREFIX, [LazyModule(name, ops) for name, ops, _ in _REWRITES if ops])
+_ALL = LazyTable(_PACKAGE, tfl.PREFIX, [LazyModule(name, ops) for name, _, ops in _REWRITES])
+
+FAST_ROOTS = tuple(_FAST.by_op)
+"""The ops without which no form is faster."""
+
+
+def fast_forms(names: Iterable[str], *, only_floats: bool, has_int16: bool = False) -> PatternSet:
+    """Returns the patterns of faster forms that a module with ops of some names needs, and those that merge reshapes.
+
+    `speed.tsv` has what each of them gains: the microseconds of the usual form and of the fast one for tensors of some
+    sizes, measured by `python -m benchmarks.form_speed` on an x86-64 processor with one thread.
+
+    Args:
+        names: The names.
+        only_floats: Whether no activations will become integers.
+        has_int16: Whether they may become 16-bit integers.
+    """
+    kinds = _FLOATS if only_floats else _INT16 if has_int16 else _INT8
+    return _fast_forms(frozenset(row for row in _FAST.needed(names) if row.title in kinds))
+
+
+@cache
+def _fast_forms(needed: frozenset[LazyModule]) -> PatternSet:
+    rows = [row for row in _FAST.modules if row in needed]
+    found = [getattr(file, row.title) for row, file in zip(rows, _FAST.load(needed), strict=True)]
+    return PatternSet(pattern for patterns in (*found, reshapes.PATTERNS if found else ()) for pattern in patterns)
+
+
+@cache
+def rewrites_of(name: str) -> Sequence[Rewrite]:
+    """Returns the rewrites that may start at an op, those with the highest benefit first.
+
+    Args:
+        name: The op's full name.
+    """
+    rows = [row for file in _ALL.load(_ALL.by_op.get(name, frozenset())) for row in file.REWRITES]
+    return _by_benefit([row for row in rows if tfl.PREFIX + row.root == name])
+
+
+def made_by_default(names: Iterable[str]) -> Mapping[str, Sequence[Rewrite]]:
+    """Returns the rewrites that are made by default, by the op's full name.
+
+    Args:
+        names: The names of the ops that there are.
+    """
+    return _made_by_default(_DEFAULT.needed(names))
+
+
+@cache
+def _made_by_default(modules: frozenset[LazyModule]) -> Mapping[str, Sequence[Rewrite]]:
+    found: dict[str, list[Rewrite]] = {}
+    for file in _DEFAULT.load(modules):
+        for row in file.REWRITES:
+            if row.default:
+                found.setdefault(tfl.PREFIX + row.root, []).append(row)
+    return {name: _by_benefit(rows) for name, rows in found.items()}
+
+
+def _by_benefit(rows: Iterable[Rewrite]) -> Sequence[Rewrite]:
+    return sorted(rows, key=lambda row: -row.benefit)
