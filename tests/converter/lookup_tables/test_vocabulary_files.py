@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfconvert.converter.lookup_tables.vocabulary_files import LINE_NUMBER, WHOLE_LINE, Format, column, read_lines
+from tfconvert.converter.lookup_tables.tables import LINE_NUMBER, WHOLE_LINE, Format, column, read_lines
 from tfconvert.schema.diagnostics import ConversionError
 
 

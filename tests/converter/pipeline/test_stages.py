@@ -22,7 +22,6 @@ from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
 from tfconvert.converter.pipelines import PIPELINES
 from tfconvert.converter.recurrence import unrolled
 from tfconvert.converter.shapes import list_ops
-from tfconvert.converter.targets.litert.forms import tables
 from tfconvert.converter.targets.litert.legalize.legalizations import TABLE
 from tfconvert.converter.targets.litert.passes import prepare_control_flow
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
@@ -239,7 +238,6 @@ def test_stages_name_what_is_there() -> None:
         ("mark-stateless", 0, set(call_interfaces.STATEFUL)),
         ("fuse-recurrent-loops", 0, {op for op, kind in KINDS.items() if kind is Kind.LOOP}),
         ("lower-tensor-lists", 0, set(list_ops.OPS)),
-        ("fast-forms", 0, set(tables.FAST_ROOTS)),
     ],
 )
 def test_what_a_pass_rewrites_is_what_its_stage_needs(name: str, group: int, ops: set[str]) -> None:

@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.converter.rewrite.ir import names, parse, rewrite
-from tfconvert.converter.rewrite.automaton import Automaton
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import Capture, Op, Term, check, constant, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.rewrite.pattern_set import Automaton, PatternSet
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value

@@ -1,22 +1,26 @@
 """LiteRT's operators: those that passes insert among TensorFlow's ops, and those of converted models.
 
 They compute floats like LiteRT. If LiteRT is installed, modules of only operators run there, many times faster. Most
-operators have a row in `litert_table.py`. Quantized operators are not supported, except for conversions from and to
+operators have a row in the table below. Quantized operators are not supported, except for conversions from and to
 floats.
+
+LiteRT's operators that numpy kernels of TensorFlow's ops compute, and those with kernels of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from tfconvert.converter.executor import litert_table, resources
+from tfconvert.converter.executor import resources
 from tfconvert.converter.executor.resources import Simple
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.ops import recurrent, registry
-from tfconvert.ops.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
+from tfconvert.ops.call import Array, Call, Function, Kernel, Results, boxed, highest, lowest, scalar, typed
+from tfconvert.ops.recurrent import ACTIVATIONS
 from tfconvert.ops.special_functions import erfc
 from tfconvert.ops.suppression import overlaps_of
 from tfconvert.schema.diagnostics import error
@@ -25,6 +29,322 @@ from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite import operators
+
+Attributes = dict[str, object]
+
+
+def convolution(call: Call) -> Call:
+    """Transposes a filter [outputs, height, width, inputs] to [height, width, inputs, outputs]."""
+    x, weights = call.inputs
+    return call._replace(inputs=(x, weights.transpose(1, 2, 3, 0)), attributes=_strided(call))
+
+
+def depthwise(call: Call) -> Call:
+    """Reshapes a filter [1, height, width, outputs] to [height, width, inputs, outputs per input]."""
+    x, weights = call.inputs
+    _, height, width, _ = weights.shape
+    return call._replace(inputs=(x, weights.reshape(height, width, x.shape[-1], -1)), attributes=_strided(call))
+
+
+def transposed_convolution(call: Call) -> Call:
+    """Transposes a filter [outputs, height, width, inputs] to [height, width, outputs, inputs]."""
+    shape, weights, x = call.inputs
+    return call._replace(inputs=(shape, weights.transpose(1, 2, 0, 3), x), attributes=_strided(call))
+
+
+def convolution_3d(call: Call) -> Call:
+    """Converts strides and dilations."""
+    strides = (call.integer(f"stride_{letter}", 1) for letter in "dhw")
+    dilations = (call.integer(f"dilation_{letter}_factor", 1) for letter in "dhw")
+    return _with(call, strides=(1, *strides, 1), dilations=(1, *dilations, 1))
+
+
+def pool(call: Call) -> Call:
+    """Converts sizes of windows and strides to lists."""
+    size = (1, call.integer("filter_height"), call.integer("filter_width"), 1)
+    return call._replace(attributes={**_strided(call), "ksize": size})
+
+
+def fully_connected(call: Call) -> Call:
+    """Flattens all dimensions but the last, unless the operator keeps them."""
+    x, weights = call.inputs
+    rows = x if call.flag("keep_num_dims") else x.reshape(-1, weights.shape[-1])
+    return call._replace(inputs=(rows, weights), attributes={"adj_y": True})
+
+
+def softmax(call: Call) -> Call:
+    """Multiplies the logits by `beta`."""
+    (x,) = call.inputs
+    return call._replace(inputs=(x * typed(call.number("beta", 1.0), x.dtype),))
+
+
+def reshape(call: Call) -> Call:
+    """The shape may be an option."""
+    if len(call.inputs) == 2:
+        return call
+    return call._replace(inputs=(*call.inputs, _integers(call.integers("new_shape"))))
+
+
+def axis_last(call: Call) -> Call:
+    """Appends the axis as an operand."""
+    return call._replace(inputs=(*call.inputs, _integers(call.integer("axis"))))
+
+
+def strided_slice(call: Call) -> Call:
+    """Ends may be relative to the begins."""
+    x, begin, end, strides = call.inputs
+    return call._replace(inputs=(x, begin, begin + end, strides)) if call.flag("offset") else call
+
+
+def split(call: Call) -> Call:
+    """The number of parts has another name."""
+    return _with(call, num_split=call.integer("num_splits"))
+
+
+def cast(call: Call) -> Call:
+    """The dtype is that of the result."""
+    return _with(call, DstT=call.attributes["result"])
+
+
+def indices(call: Call) -> Call:
+    """The dtype of indices and of shapes is that of the result."""
+    dtype = call.attributes["result"]
+    return _with(call, output_type=dtype, out_type=dtype)
+
+
+def unique(call: Call) -> Call:
+    """The dtype of the indices is an option."""
+    return _with(call, out_idx=np.int64 if call.text("idx_out_type") == "INT64" else np.int32)
+
+
+def bitcast(call: Call) -> Call:
+    """The dtype is that of the result."""
+    return _with(call, type=call.attributes["result"])
+
+
+def local_response(call: Call) -> Call:
+    """The radius has another name."""
+    return _with(call, depth_radius=call.integer("radius"))
+
+
+def _with(call: Call, **attributes: object) -> Call:
+    return call._replace(attributes={**call.attributes, **attributes})
+
+
+def _strided(call: Call) -> Attributes:
+    """Returns the attributes of an operator over images, with strides and dilations as lists."""
+    height, width = call.integer("stride_h", 1), call.integer("stride_w", 1)
+    down, across = call.integer("dilation_h_factor", 1), call.integer("dilation_w_factor", 1)
+    return {**call.attributes, "strides": (1, height, width, 1), "dilations": (1, down, across, 1)}
+
+
+def _integers(values: int | tuple[int, ...]) -> Array:
+    return np.array(values, np.int32)
+
+
+# The minimum norm that LiteRT divides by.
+_MIN_NORM = np.float32(1e-6)
+
+
+def _l2_normalization(call: Call) -> Results:
+    (x,) = call.inputs
+    norm = np.sqrt(np.sum(np.square(x), -1, keepdims=True))
+    return (x / np.maximum(norm, _MIN_NORM),)
+
+
+def _l2_pool(call: Call) -> Results:
+    """Runs `tfl.l2_pool_2d`: the root of the mean of squares."""
+    squares = call._replace(op="AvgPool", inputs=(np.square(call.inputs[0]),))
+    return (np.sqrt(registry.evaluate(pool(squares))[0]),)
+
+
+def _prelu(call: Call) -> Results:
+    x, alpha = call.inputs
+    return (np.where(x >= 0, x, x * alpha),)
+
+
+def _unary(function: Function) -> Kernel:
+    def kernel(call: Call) -> Results:
+        (x,) = call.inputs
+        return (typed(function(x), x.dtype),)
+
+    return kernel
+
+
+_OWN_KERNELS: Mapping[str, Kernel] = {
+    "hard_swish": _unary(lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    "l2_normalization": _l2_normalization,
+    "l2_pool_2d": _l2_pool,
+    "prelu": _prelu,
+    "relu_0_to_1": _unary(lambda x: np.clip(x, 0, 1)),
+    "relu_n1_to_1": _unary(ACTIVATIONS["RELU_N1_TO_1"]),
+}
+"""Operator -> kernel."""
+
+
+_ACTIVATION = "fused_activation_function"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """The computation of an operator by TensorFlow's op.
+
+    Attributes:
+        op: TensorFlow's op.
+        layout: Converts the operands and attributes of the operator's call to those of the op.
+        bias: The index of an optional operand that is added to the result.
+    """
+
+    op: str
+    layout: Callable[[Call], Call] = lambda call: call
+    bias: int | None = None
+
+
+# Operator -> op with the same order of operands and names of relevant options.
+_SAME: Mapping[str, str] = {
+    "abs": "Abs",
+    "add": "AddV2",
+    "add_n": "AddN",
+    "atan2": "Atan2",
+    "batch_matmul": "BatchMatMulV2",
+    "batch_to_space_nd": "BatchToSpaceND",
+    "bitwise_xor": "BitwiseXor",
+    "broadcast_args": "BroadcastArgs",
+    "broadcast_to": "BroadcastTo",
+    "bucketize": "Bucketize",
+    "ceil": "Ceil",
+    "complex_abs": "ComplexAbs",
+    "cos": "Cos",
+    "cumsum": "Cumsum",
+    "depth_to_space": "DepthToSpace",
+    "div": "Div",
+    "dynamic_update_slice": "XlaDynamicUpdateSlice",
+    "elu": "Elu",
+    "equal": "Equal",
+    "exp": "Exp",
+    "expand_dims": "ExpandDims",
+    "fake_quant": "FakeQuantWithMinMaxArgs",
+    "fill": "Fill",
+    "floor": "Floor",
+    "floor_div": "FloorDiv",
+    "floor_mod": "FloorMod",
+    "gather_nd": "GatherNd",
+    "greater": "Greater",
+    "greater_equal": "GreaterEqual",
+    "imag": "Imag",
+    "leaky_relu": "LeakyRelu",
+    "less": "Less",
+    "less_equal": "LessEqual",
+    "log": "Log",
+    "log_softmax": "LogSoftmax",
+    "logical_and": "LogicalAnd",
+    "logical_not": "LogicalNot",
+    "logical_or": "LogicalOr",
+    "logistic": "Sigmoid",
+    "matrix_diag": "MatrixDiag",
+    "matrix_set_diag": "MatrixSetDiag",
+    "maximum": "Maximum",
+    "mean": "Mean",
+    "minimum": "Minimum",
+    "mirror_pad": "MirrorPad",
+    "mul": "Mul",
+    "neg": "Neg",
+    "not_equal": "NotEqual",
+    "one_hot": "OneHot",
+    "pack": "Pack",
+    "pad": "Pad",
+    "padv2": "PadV2",
+    "pow": "Pow",
+    "range": "Range",
+    "rank": "Rank",
+    "real": "Real",
+    "reduce_all": "All",
+    "reduce_any": "Any",
+    "reduce_max": "Max",
+    "reduce_min": "Min",
+    "reduce_prod": "Prod",
+    "relu": "Relu",
+    "relu6": "Relu6",
+    "resize_bilinear": "ResizeBilinear",
+    "resize_nearest_neighbor": "ResizeNearestNeighbor",
+    "reverse_sequence": "ReverseSequence",
+    "reverse_v2": "ReverseV2",
+    "rfft2d": "RFFT2D",
+    "right_shift": "RightShift",
+    "round": "Round",
+    "rsqrt": "Rsqrt",
+    "scatter_nd": "ScatterNd",
+    "segment_sum": "SegmentSum",
+    "select": "Select",
+    "select_v2": "SelectV2",
+    "sign": "Sign",
+    "sin": "Sin",
+    "slice": "Slice",
+    "space_to_batch_nd": "SpaceToBatchND",
+    "space_to_depth": "SpaceToDepth",
+    "sparse_to_dense": "SparseToDense",
+    "split_v": "SplitV",
+    "sqrt": "Sqrt",
+    "square": "Square",
+    "squared_difference": "SquaredDifference",
+    "squeeze": "Squeeze",
+    "sub": "Sub",
+    "sum": "Sum",
+    "tanh": "Tanh",
+    "tile": "Tile",
+    "topk_v2": "TopKV2",
+    "transpose": "Transpose",
+    "unpack": "Unpack",
+    "unsorted_segment_max": "UnsortedSegmentMax",
+    "unsorted_segment_min": "UnsortedSegmentMin",
+    "unsorted_segment_prod": "UnsortedSegmentProd",
+    "unsorted_segment_sum": "UnsortedSegmentSum",
+    "where": "Where",
+    "zeros_like": "ZerosLike",
+}
+
+ROWS: Mapping[str, KernelRow] = {
+    **{name: KernelRow(op) for name, op in _SAME.items()},
+    "arg_max": KernelRow("ArgMax", indices),
+    "arg_min": KernelRow("ArgMin", indices),
+    "average_pool_2d": KernelRow("AvgPool", pool),
+    "bitcast": KernelRow("Bitcast", bitcast),
+    "cast": KernelRow("Cast", cast),
+    "concatenation": KernelRow("ConcatV2", axis_last),
+    "conv_2d": KernelRow("Conv2D", convolution, bias=2),
+    "conv_3d": KernelRow("Conv3D", convolution_3d, bias=2),
+    "conv_3d_transpose": KernelRow("Conv3DBackpropInputV2", convolution_3d, bias=3),
+    "depthwise_conv_2d": KernelRow("DepthwiseConv2dNative", depthwise, bias=2),
+    "fully_connected": KernelRow("BatchMatMulV2", fully_connected, bias=2),
+    "gather": KernelRow("GatherV2", axis_last),
+    "local_response_normalization": KernelRow("LRN", local_response),
+    "max_pool_2d": KernelRow("MaxPool", pool),
+    "reshape": KernelRow("Reshape", reshape),
+    "shape": KernelRow("Shape", indices),
+    "softmax": KernelRow("Softmax", softmax),
+    "split": KernelRow("Split", split),
+    "strided_slice": KernelRow("StridedSlice", strided_slice),
+    "transpose_conv": KernelRow("Conv2DBackpropInput", transposed_convolution, bias=3),
+    "unique": KernelRow("Unique", unique),
+}
+"""Operator -> its entry."""
+
+
+def _evaluate(row: KernelRow, call: Call) -> Results:
+    """Computes an operator: the op, the bias, the activation."""
+    operands = call.inputs[: row.bias]
+    first, *others = registry.evaluate(row.layout(call._replace(inputs=operands))._replace(op=row.op))
+    for bias in call.inputs[len(operands) :]:
+        if bias.dtype.kind != "O":  # Else it is absent.
+            first = first + bias
+    if _ACTIVATION in call.attributes:
+        first = recurrent.activation_of(call)(first)
+    return first, *others
+
+
+KERNELS: Mapping[str, Kernel] = {**{name: partial(_evaluate, row) for name, row in ROWS.items()}, **_OWN_KERNELS}
+"""Operator -> kernel for the operator's operands and options."""
+
 
 OUTSIDE = "outside-of-domain"
 """Code of the error of an operator that doesn't support operands of the function that it replaces."""
@@ -200,7 +520,7 @@ def stands_for_floats(op: Operation) -> bool:
 _CONVERSIONS = frozenset(("tfl.dequantize", "tfl.pseudo_qconst", "tfl.quantize"))
 
 _KERNELS: Mapping[str, Kernel] = {
-    **litert_table.KERNELS,
+    **KERNELS,
     "embedding_lookup": _embedding_lookup,
     "gelu": _gelu,
     "non_max_suppression_v4": _suppression,

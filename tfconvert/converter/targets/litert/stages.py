@@ -15,6 +15,7 @@ from tfconvert.converter.pipeline.stages import (
     TO_FUNCTIONS,
     USER_PATTERNS,
 )
+from tfconvert.converter.targets.litert.forms.tables import FAST_ROOTS
 
 _PRODUCTS = ("tf.MatMul",)
 # Ops that read single steps of a sequence.
@@ -25,29 +26,6 @@ _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "t
 
 # Reasons for integer activations: that they were requested, or that the model was trained for them.
 _STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
-
-# Operators that may have faster forms.
-_SLOW = tuple(
-    f"tfl.{name}"
-    for name in (
-        "average_pool_2d",
-        "log_softmax",
-        "max_pool_2d",
-        "mean",
-        "mirror_pad",
-        "pack",
-        "resize_nearest_neighbor",
-        "select_v2",
-        "slice",
-        "softmax",
-        "split_v",
-        "squared_difference",
-        "strided_slice",
-        "sum",
-        "tile",
-        "transpose_conv",
-    )
-)
 
 WRONG_ON_GPU = tuple(
     f"tfl.{name}"
@@ -130,7 +108,7 @@ STAGES: Sequence[Stage] = (
     Stage(
         "fast-forms",
         "fused operators are known, and integers follow, whose kernels are others",
-        (_SLOW,),
+        (FAST_ROOTS,),
         ("quantize", "tune"),
         "is_for_processors",
     ),
@@ -173,7 +151,11 @@ STAGES: Sequence[Stage] = (
         "quantize",
     ),
     Stage(
-        "fast-forms", "what is still floats will not become integers", (*_STATIC, _SLOW), ("tune",), "is_for_processors"
+        "fast-forms",
+        "what is still floats will not become integers",
+        (*_STATIC, FAST_ROOTS),
+        ("tune",),
+        "is_for_processors",
     ),
     Stage("separate-state", "states of integers are constants so far", (*_STATIC, _WITH_STATE)),
     Stage("quantize-io", "inputs and outputs have kept their types so far", _STATIC, ("quantize",), "quantize"),

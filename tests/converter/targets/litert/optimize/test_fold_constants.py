@@ -10,7 +10,7 @@ import pytest
 from tests.converter.targets.litert.optimize.graph import Graph, check, f32, i32, random
 from tests.support.litert import RunTFLite
 from tests.support.run_text import parse
-from tfconvert.converter.executor import litert_table
+from tfconvert.converter.executor import litert_ops
 from tfconvert.converter.targets.litert.optimize import fold_constants
 from tfconvert.converter.targets.litert.passes.optimize import Optimize
 from tfconvert.schema.dialects import tensor_data, types
@@ -108,7 +108,7 @@ def test_division_by_zero_stays() -> None:
 
 
 def test_every_folded_op_has_a_kernel() -> None:
-    assert set(fold_constants.FOLDED) <= litert_table.KERNELS.keys()
+    assert set(fold_constants.FOLDED) <= litert_ops.KERNELS.keys()
     assert len(set(fold_constants.FOLDED)) == len(fold_constants.FOLDED)
 
 

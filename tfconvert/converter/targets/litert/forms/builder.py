@@ -21,7 +21,7 @@ from tfconvert.converter.targets.litert.forms.questions import (
     static_shape,
     stored_constant,
 )
-from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder, Op
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.dialects.types import Shape
@@ -39,20 +39,31 @@ class FormBuilder(LiteRTBuilder):
     """Inserts LiteRT's operators by their names; those that would change nothing are left out.
 
     Attributes:
+        before: The op to insert before, `None` for the one that is rewritten.
         is_fast: Whether the form is a faster one for processors, whose operators leave default options out.
         is_default: Whether the rewrite is for any file, not for one of an accelerator.
         as_integers: Whether floats will be quantized.
     """
 
-    __slots__ = ("as_integers", "is_default", "is_fast")
+    __slots__ = ("as_integers", "before", "is_default", "is_fast")
 
     def __init__(
-        self, rewriter: Rewriter, *, is_fast: bool = False, is_default: bool = False, as_integers: bool = False
+        self,
+        rewriter: Rewriter,
+        before: Operation | None = None,
+        *,
+        is_fast: bool = False,
+        is_default: bool = False,
+        as_integers: bool = False,
     ) -> None:
         super().__init__(rewriter)
+        self.before = before
         self.is_fast = is_fast
         self.is_default = is_default
         self.as_integers = as_integers
+
+    def insert(self, op: Op) -> Op:
+        return self.rewriter.insert(op, before=self.before)
 
     def emit(
         self, name: str, operands: Sequence[Value], kind: Attribute, options: Mapping[str, Any] | None = None

@@ -145,10 +145,9 @@ def _squared_of(build: FormBuilder, x: Value, y: Value) -> Value:
     return build.binary("mul", difference, difference)
 
 
-def _sums_of_two(op: tfl.TFLOp, build: FormBuilder) -> Value:
+def sums_of_two(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A sum of many: sums of two."""
     total, *others = op.operands
-    need(bool(others), "it has one operand")
     for value in others:
         total = build.binary("add", total, value)
     return total
@@ -223,7 +222,7 @@ def _relu6(op: tfl.TFLOp, build: FormBuilder) -> Value:
     return build.binary("minimum", build.unary("relu", _float(op)), 6.0)
 
 
-def _neg(op: tfl.TFLOp, build: FormBuilder) -> Value:
+def negated(op: tfl.TFLOp, build: FormBuilder) -> Value:
     need(types.element_of(op.operands[0].type) in (types.F32, types.I32), "it is quantized")
     return build.binary("mul", op.operands[0], -1)
 
@@ -291,7 +290,7 @@ def _rsqrt(op: tfl.TFLOp, build: FormBuilder) -> Value:
     return build.binary("div", 1.0, build.unary("sqrt", _float(op)))
 
 
-def _square(op: tfl.TFLOp, build: FormBuilder) -> Value:
+def squared(op: tfl.TFLOp, build: FormBuilder) -> Value:
     return build.binary("mul", _float(op), op.operands[0])
 
 
@@ -432,14 +431,14 @@ REWRITES = (
     Rewrite("prelu-of-channels", "prelu", _prelu_of_channels, 4, (types.F32,)),
     Rewrite("prelu-by-formula", "prelu", _prelu, -1),
     Rewrite("squared-difference-as-product", "squared_difference", _squared_difference, 0),
-    Rewrite("add-n-as-sums", "add_n", _sums_of_two, 1, (types.F32,)),
+    Rewrite("add-n-as-sums", "add_n", sums_of_two, 1, (types.F32,)),
     Rewrite("mean-of-integers", "mean", _mean_of_integers),
     Rewrite("exclusive-or-by-logic", "bitwise_xor", _exclusive_or),
     *(Rewrite(f"{name}-of-booleans", name, _not_equal, 0) for name in ("equal", "not_equal")),
     *(Rewrite(f"{name}-exchanged", name, _constant_behind, 5) for name in ("sub", *_EXCHANGED)),
     Rewrite("gelu-by-logistic", "gelu", _gelu),
     Rewrite("relu6-as-minimum", "relu6", _relu6),
-    Rewrite("neg-as-product", "neg", _neg, 1, (types.F32,)),
+    Rewrite("neg-as-product", "neg", negated, 1, (types.F32,)),
     Rewrite("sign-by-comparison", "sign", _sign),
     Rewrite("elu-by-exp", "elu", _elu),
     Rewrite("floor-as-quotient", "floor", _floor),
@@ -447,7 +446,7 @@ REWRITES = (
     Rewrite("round-as-quotient", "round", _round),
     Rewrite("pow-as-products", "pow", _pow),
     Rewrite("rsqrt-as-quotient", "rsqrt", _rsqrt),
-    Rewrite("square-as-product", "square", _square),
+    Rewrite("square-as-product", "square", squared),
     Rewrite("select-that-broadcasts", "select", _select, 2),
     Rewrite("choice-by-rows-as-product", "select", _integer_choice),
     Rewrite("choice-as-product", "select_v2", _integer_choice),

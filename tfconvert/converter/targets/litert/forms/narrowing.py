@@ -20,7 +20,8 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.forms.questions import like, option, ranges_of, shape_of
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.questions import is_float, like, option, ranges_of, shape_of
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -211,56 +212,38 @@ def _rewrite(op: Operation, match: _Narrowing, rewriter: Rewriter) -> None:
     block = op.parent
     assert block is not None
     for each in [other for other in block.ops if other in match.ops]:
-        operands = list(each.operands)
+        operands, build = list(each.operands), FormBuilder(rewriter, each, is_fast=True)
         for index, axis in enumerate(match.ops[each]):
             value = operands[index]
             if axis is None:
                 continue
             if value not in parts:
-                parts[value] = _part(rewriter, value, match.cuts[value], each)
+                parts[value] = _part(build, value, match.cuts[value])
             operands[index] = parts[value]
-        parts[each.results[0]] = _copy(rewriter, each, operands, match.cuts[each.results[0]])
+        parts[each.results[0]] = _copy(build, each, operands, match.cuts[each.results[0]])
     for each in match.slices:
         result, part = each.results[0], parts[each.operands[0]]
         if result.type != part.type:
-            part = _reshaped(rewriter, part, shape_of(result), each)
+            part = FormBuilder(rewriter, each, is_fast=True).reshape(part, shape_of(result))
         rewriter.replace_value(result, part)
 
 
-def _part(rewriter: Rewriter, value: Value, cut: _Cut, before: Operation) -> Value:
-    shape = list(shape_of(value))
+def _part(build: FormBuilder, value: Value, cut: _Cut) -> Value:
     constant = tensor_data.constant_of(value)
-    is_float = types.element_of(value.type) == types.F32
-    if constant is not None and is_float and prod(shape) <= _MAX_READ:
+    if constant is not None and is_float(value) and prod(shape_of(value)) <= _MAX_READ:
         array = np.take(tensor_data.to_array(constant), range(cut.begin, cut.begin + cut.count), cut.axis)
-        part = tensor_data.of_array(np.ascontiguousarray(array), types.element_of(value.type))
-        return rewriter.insert(tfl.constant(part), before=before).results[0]
-    begin = [cut.begin if axis == cut.axis else 0 for axis in range(len(shape))]
-    shape[cut.axis] = cut.count
-    operands = [value, *(_ints(rewriter, each, before) for each in (begin, shape))]
-    return rewriter.insert(tfl.build("slice", operands, [like(value, shape)]), before=before).results[0]
+        return build.constant(np.ascontiguousarray(array), types.element_of(value.type))
+    return build.cut(value, cut.axis, cut.begin, cut.count)
 
 
-def _copy(rewriter: Rewriter, op: Operation, operands: list[Value], cut: _Cut) -> Value:
+def _copy(build: FormBuilder, op: Operation, operands: list[Value], cut: _Cut) -> Value:
     shape = list(shape_of(op.results[0]))
     shape[cut.axis] = cut.count
     if op.name == "tfl.reshape":
-        return _reshaped(rewriter, operands[0], shape, op)
-    kind = types.tensor(types.element_of(op.results[0].type), shape)
-    copy = tfl.TFLOp(op.name, operands, [kind], op.properties, op.attributes, location=op.location)
-    return rewriter.insert(copy, before=op).results[0]
-
-
-def _reshaped(rewriter: Rewriter, value: Value, shape: Sequence[int], before: Operation) -> Value:
-    target = _ints(rewriter, shape, before)
-    options: dict[str, Any] = {"new_shape": tuple(shape)}
-    reshape = tfl.build("reshape", [value, target], [like(value, shape)], options)
-    return rewriter.insert(reshape, before=before).results[0]
-
-
-def _ints(rewriter: Rewriter, values: Sequence[int], before: Operation) -> Value:
-    constant = tensor_data.of_array(np.array(values, np.int32))
-    return rewriter.insert(tfl.constant(constant), before=before).results[0]
+        return build.reshape(operands[0], shape)
+    kinds = [like(op.results[0], shape)]
+    copy = tfl.TFLOp(op.name, operands, kinds, op.properties, op.attributes, location=op.location)
+    return build.insert(copy).results[0]
 
 
 FAST: tuple[Pattern[Any], ...] = tuple(

@@ -26,39 +26,23 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import replace_op
-from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.formulas import negated, squared, sums_of_two
 from tfconvert.converter.targets.litert.quantize.candidates import is_float
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import INT8, Quantize
 
-
-def _square(op: Operation, builder: TFLBuilder) -> Value:
-    value = op.operands[0]
-    return builder.tfl("mul", (value, value), op.results[0].type)
-
-
-def _neg(op: Operation, builder: TFLBuilder) -> Value:
-    # The integer kernel ignores scales and zero points, and the lowest integer has no opposite.
-    return builder.tfl("mul", (op.operands[0], builder.scalar(-1.0, types.F32)), op.results[0].type)
-
-
-def _add_n(op: Operation, builder: TFLBuilder) -> Value:
-    total, *others = op.operands
-    for value in others:
-        total = builder.tfl("add", (total, value), op.results[0].type)
-    return total
-
-
-_REPLACEMENTS: Mapping[str, Callable[[Operation, TFLBuilder], Value]] = {
-    "tfl.square": _square,
-    "tfl.neg": _neg,
-    "tfl.add_n": _add_n,
+# The integer kernel of NEG ignores scales and zero points, and the lowest integer has no opposite.
+_REPLACEMENTS: Mapping[str, Callable[[tfl.TFLOp, FormBuilder], Value]] = {
+    "tfl.square": squared,
+    "tfl.neg": negated,
+    "tfl.add_n": sums_of_two,
 }
 
 
@@ -84,5 +68,8 @@ class PrepareQuantize:
                 make = _REPLACEMENTS.get(op.name)
                 if make is not None and is_float(op.results[0]) and not exclusion.excludes(op):
                     counts[op.name] += 1
-                    replace_op(op, make(op, TFLBuilder(op)))
+                    assert isinstance(op, tfl.TFLOp)
+                    rewriter = Rewriter()
+                    rewriter.root = op
+                    replace_op(op, make(op, FormBuilder(rewriter, is_fast=True)))
         return PassResult(counts)

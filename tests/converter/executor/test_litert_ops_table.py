@@ -13,7 +13,7 @@ from tests.converter.executor.litert_cases import CASES, Case
 from tests.ops.comparison import compare, operand
 from tests.support.litert import RunTFLite
 from tests.support.run_text import Array, parse
-from tfconvert.converter.executor import litert_table
+from tfconvert.converter.executor import litert_ops
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.exporters.tflite.model import export
 from tfconvert.ops.verification import verify
@@ -78,7 +78,7 @@ def test_the_executor_computes_what_litert_does(case: Case, run_tflite: RunTFLit
 
 
 def test_every_row_is_tried() -> None:
-    assert {case.name for case in CASES} == set(litert_table.KERNELS)
+    assert {case.name for case in CASES} == set(litert_ops.KERNELS)
 
 
 HANDLE = "tensor<!tf_type.resource<tensor<2xf32>>>"
