@@ -69,7 +69,7 @@ _MAX_SLICED = 5
 _MAX_JOINED = 5
 
 
-class _Span(NamedTuple):
+class Span(NamedTuple):
     """The part of a dimension that a slice takes."""
 
     begin: int
@@ -78,27 +78,27 @@ class _Span(NamedTuple):
     is_dropped: bool
 
 
-def _spans(op: Operation) -> list[_Span]:
-    """Returns what a strided slice takes of each dimension; declines one that reverses or adds dimensions."""
+def spans_of(op: Operation) -> list[Span]:
+    """Returns what a slice takes of each dimension; declines one that reverses or adds dimensions."""
     need(str(types.element_of(op.operands[0].type)) in _ELEMENTS, "no kernel slices these elements")
     need(not option(op, "ellipsis_mask") and not option(op, "new_axis_mask"), "it adds dimensions")
     shape, ranges, dropped = sized(op.operands[0]), ranges_of(op), option(op, "shrink_axis_mask")
     need(all(dim >= 0 or each is None for dim, each in zip(shape, ranges, strict=True)), "it cuts an unknown size")
     need(all(each is None or each.step > 0 for each in ranges), "it reverses")
     return [
-        _Span(0, -1, 1, is_dropped=False)
+        Span(0, -1, 1, is_dropped=False)
         if each is None
-        else _Span(each.start, len(each), each.step if len(each) > 1 else 1, is_dropped=bool(dropped >> axis & 1))
+        else Span(each.start, len(each), each.step if len(each) > 1 else 1, is_dropped=bool(dropped >> axis & 1))
         for axis, each in enumerate(ranges)
     ]
 
 
-def _is_whole(span: _Span, dim: int) -> bool:
+def _is_whole(span: Span, dim: int) -> bool:
     return span == (0, dim, 1, False)
 
 
 def _without_dropping(op: Operation) -> Emit:
-    spans, shape = _spans(op), sized(op.operands[0])
+    spans, shape = spans_of(op), sized(op.operands[0])
     target = large(op.results[0])
     need(any(span.is_dropped for span in spans) and all(span.stride == 1 for span in spans), "it is a plain slice")
     need(len(shape) <= _MAX_SLICED, "the rank is high")
@@ -112,7 +112,7 @@ def _without_dropping(op: Operation) -> Emit:
     return emit_slice
 
 
-def _dropped_axis(op: Operation, spans: Sequence[_Span]) -> int:
+def _dropped_axis(op: Operation, spans: Sequence[Span]) -> int:
     """Returns the only dimension that a slice drops, where it takes the others whole."""
     shape = sized(op.operands[0])
     cut = [axis for axis, span in enumerate(spans) if not _is_whole(span, shape[axis])]
@@ -129,14 +129,14 @@ class _Parts(NamedTuple):
 
 def _parts(op: Operation) -> _Parts:
     large(op.operands[0])
-    axis = _dropped_axis(op, _spans(op))
+    axis = _dropped_axis(op, spans_of(op))
     count = sized(op.operands[0])[axis]
     users: list[list[Operation]] = [[] for _ in range(count)]
     for use in op.operands[0].uses:
         user = use.operation
         if use.index or user.name != op.name or user.parent is not op.parent:
             continue
-        spans = attempt(_spans, user)
+        spans = attempt(spans_of, user)
         if not isinstance(spans, Failure) and attempt(_dropped_axis, user, spans) == axis:
             users[spans[axis].begin].append(user)
     need(count > 1 and all(users), "not all parts are used")
@@ -163,7 +163,7 @@ def _insert_unpack(op: Operation, parts: _Parts, rewriter: Rewriter) -> None:
 
 
 def _every_nth(op: Operation) -> Emit:
-    spans, shape = _spans(op), sized(op.operands[0])
+    spans, shape = spans_of(op), sized(op.operands[0])
     target = large(op.results[0])
     strided = [axis for axis, span in enumerate(spans) if span.stride > 1]
     need(bool(strided), "it leaves out nothing between its ends")
@@ -226,7 +226,7 @@ def _by_slices(op: Operation) -> Emit:
     return emit_slices
 
 
-def _every_nth_of_last(op: Operation, spans: Sequence[_Span]) -> Emit:
+def _every_nth_of_last(op: Operation, spans: Sequence[Span]) -> Emit:
     shape, target, last = sized(op.operands[0]), sized(op.results[0]), spans[-1]
     need(
         all(_is_whole(span, dim) for span, dim in zip(spans[:-1], shape[:-1], strict=True)), "other dimensions are cut"
@@ -255,7 +255,7 @@ def _phases(op: Operation) -> Emit:
     found = []
     for each in slices:
         assert isinstance(each, Operation)
-        spans = _spans(each)
+        spans = spans_of(each)
         need(_is_whole(spans[0], batch) and _is_whole(spans[3], channels), "more than the pixels is cut")
         need(not any(span.is_dropped for span in spans), "a dimension is dropped")
         need(all(span.stride == 2 and span.begin < 2 for span in spans[1:3]), "it isn't every second pixel")
