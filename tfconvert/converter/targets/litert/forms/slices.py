@@ -16,6 +16,7 @@ drops no dimension and leaves out nothing between its ends:
     concatenation(x[r::2, c::2] for all r, c)       ->  reshape(transpose(reshape(x))), or space_to_depth(x)
     split_v(x)                                      ->  slice(x), slice(x)
     pack(x, y){last axis}                           ->  reshape(transpose(concatenation(reshape(x), reshape(y))))
+    concatenation(mean(x), mean(y), ...){last axis} ->  reshape(transpose(concatenation(mean(x), mean(y), ...)))
 
 The rest is for accelerators. A split whose parts are joined in another order along the same axis is taken for the
 identity by the GPU.
@@ -42,6 +43,7 @@ from tfconvert.converter.targets.litert.forms.questions import (
     ints_of,
     is_float,
     large,
+    like,
     option,
     producer,
     ranges_of,
@@ -50,6 +52,7 @@ from tfconvert.converter.targets.litert.forms.questions import (
     static_shape,
     target_of,
 )
+from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -279,7 +282,7 @@ def _phases(op: Operation) -> Emit:
 def _interleaved(op: Operation) -> Emit:
     shape, count = large(op.results[0]), len(op.operands)
     axis = option(op, "axis")
-    need(axis in (-1, len(shape) - 1) and 1 < count <= _MAX_JOINED, "it doesn't interleave, or interleaves many values")
+    need(axis in (-1, len(shape) - 1) and count > 1, "it doesn't interleave")
     need(is_float(op.results[0]), "XNNPACK doesn't take these elements")
     rows = -1 if -1 in shape else math.prod(shape) // count
 
@@ -499,11 +502,43 @@ REWRITES = (
     Rewrite("pack-as-concatenation", "pack", _pack),
 )
 
+
+def _columns(op: Operation) -> Emit:
+    """Joins maps that reductions have made, as those of a correlation of two images."""
+    shape, count = large(op.results[0]), len(op.operands)
+    need(option(op, "axis") in (-1, len(shape) - 1) and shape[-1] == count, "it doesn't join single channels")
+    need(is_float(op.results[0]) and matching.is_plain(op) and shape[0] == 1, "it isn't of floats, or is of a batch")
+    need(count > _MAX_JOINED, "XNNPACK joins them")
+    reductions = [matching.sole_producer(value, _REDUCTIONS) for value in op.operands]
+    found = [
+        each
+        for each in reductions
+        if each is not None and [axis % len(shape) for axis in ints_of(each.operands[1])] == [len(shape) - 1]
+    ]
+    need(len(found) == count, "not all of them are made by reductions of channels")
+
+    def emit_rows(build: FormBuilder) -> Value:
+        rows = [
+            build.tfl(
+                each.name.removeprefix("tfl."), each.operands, like(op.results[0], shape[:-1]), {"keep_dims": False}
+            )
+            for each in found
+        ]
+        joined = build.concatenation(rows, 0)
+        return build.reshape(build.transpose(joined, (*range(1, len(shape) - 1), 0)), shape)
+
+    return emit_rows
+
+
+_REDUCTIONS = frozenset(("tfl.mean", "tfl.reduce_max", "tfl.sum"))
+
+
 FAST: tuple[Pattern[Any], ...] = (
     Pattern("unpack-slices", "tfl.strided_slice", _match_parts, _insert_unpack, benefit=5),
     fast("drop-by-reshape", "strided_slice", _without_dropping),
     fast("every-nth", "strided_slice", _every_nth),
     fast("phases", "concatenation", _phases, benefit=3),
     fast("interleave", "pack", _interleaved),
+    fast("join-maps", "concatenation", _columns),
     fast("split-by-slices", "split_v", _by_slices),
 )

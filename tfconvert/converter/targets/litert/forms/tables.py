@@ -84,23 +84,27 @@ _REWRITES = (
 )
 
 # A module, the operators with which there may be a faster form, and the name of the patterns: of those for all numbers,
-# for floats and 8-bit integers, for floats, and for what becomes integers.
+# for floats and 8-bit integers, for floats, for weights that stay floats, and for what becomes integers.
 _FAST = LazyTable(
     _PACKAGE,
     tfl.PREFIX,
     (
-        LazyModule("narrowing", "slice strided_slice", "FAST"),
-        LazyModule("slices", "pack split_v strided_slice", "FAST"),
+        LazyModule("narrowing", "gather gather_nd slice strided_slice", "FAST"),
+        LazyModule("slices", "concatenation pack split_v strided_slice", "FAST"),
         LazyModule("repetition", "resize_nearest_neighbor tile", "FAST"),
         LazyModule("borders", "mirror_pad", "FAST"),
         LazyModule("groups", "mean sum", "FAST"),
+        LazyModule("means", "mean", "FAST"),
         LazyModule("convolution", "transpose_conv", "FAST_BYTES"),
+        LazyModule("convolution_groups", "concatenation", "FAST_BYTES"),
+        LazyModule("branches", "add", "FAST_WEIGHTS"),
         LazyModule("masks", "select_v2", "FAST_FLOATS"),
         LazyModule("formulas", "log_softmax softmax", "FAST_FLOATS"),
         LazyModule("formulas", "squared_difference", "FAST_INTEGERS"),
     ),
 )
 _FLOATS = frozenset(("FAST", "FAST_BYTES", "FAST_FLOATS"))
+_WEIGHTS = _FLOATS | {"FAST_WEIGHTS"}
 _INT8 = frozenset(("FAST", "FAST_BYTES", "FAST_INTEGERS"))
 _INT16 = frozenset(("FAST", "FAST_INTEGERS"))
 
@@ -111,7 +115,9 @@ FAST_ROOTS = tuple(_FAST.by_op)
 """The ops without which no form is faster."""
 
 
-def fast_forms(names: Iterable[str], *, only_floats: bool, has_int16: bool = False) -> PatternSet:
+def fast_forms(
+    names: Iterable[str], *, only_floats: bool, has_int16: bool = False, keeps_weights: bool = True
+) -> PatternSet:
     """Returns the patterns of faster forms that a module with ops of some names needs, and those that merge reshapes.
 
     `speed.tsv` has what each of them gains: the microseconds of the usual form and of the fast one for tensors of some
@@ -121,8 +127,10 @@ def fast_forms(names: Iterable[str], *, only_floats: bool, has_int16: bool = Fal
         names: The names.
         only_floats: Whether no activations will become integers.
         has_int16: Whether they may become 16-bit integers.
+        keeps_weights: Whether weights stay floats, where activations do.
     """
-    kinds = _FLOATS if only_floats else _INT16 if has_int16 else _INT8
+    floats = _WEIGHTS if keeps_weights else _FLOATS
+    kinds = floats if only_floats else _INT16 if has_int16 else _INT8
     return _fast_forms(frozenset(row for row in _FAST.needed(names) if row.title in kinds))
 
 
