@@ -84,8 +84,10 @@ class Span(NamedTuple):
 def spans_of(op: Operation) -> list[Span]:
     """Returns what a slice takes of each dimension; declines one that reverses or adds dimensions."""
     need(str(types.element_of(op.operands[0].type)) in _ELEMENTS, "no kernel slices these elements")
-    need(not option(op, "ellipsis_mask") and not option(op, "new_axis_mask"), "it adds dimensions")
-    shape, ranges, dropped = sized(op.operands[0]), ranges_of(op), option(op, "shrink_axis_mask")
+    shape, ranges, dropped = sized(op.operands[0]), ranges_of(op), 0
+    if op.name == "tfl.strided_slice":
+        need(not option(op, "ellipsis_mask") and not option(op, "new_axis_mask"), "it adds dimensions")
+        dropped = option(op, "shrink_axis_mask")
     need(all(dim >= 0 or each is None for dim, each in zip(shape, ranges, strict=True)), "it cuts an unknown size")
     need(all(each is None or each.step > 0 for each in ranges), "it reverses")
     return [
