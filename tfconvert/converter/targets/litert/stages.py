@@ -31,12 +31,14 @@ _SLOW = tuple(
     f"tfl.{name}"
     for name in (
         "average_pool_2d",
+        "gather",
         "log_softmax",
         "max_pool_2d",
         "mean",
         "mirror_pad",
         "pack",
         "resize_nearest_neighbor",
+        "scatter_nd",
         "select_v2",
         "slice",
         "softmax",
@@ -46,6 +48,10 @@ _SLOW = tuple(
         "sum",
         "tile",
         "transpose_conv",
+        "unsorted_segment_max",
+        "unsorted_segment_min",
+        "unsorted_segment_prod",
+        "unsorted_segment_sum",
     )
 )
 

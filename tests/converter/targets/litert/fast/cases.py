@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tests.converter.targets.litert.fast import scatter_cases
 from tests.converter.targets.litert.optimize.graph import Graph, f32, i32, random
+from tfconvert.converter.targets.litert.fast.scatter_speed import Sizes
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
 
@@ -266,6 +268,23 @@ FAST_CASES = [
         "pad conv_2d{RELU} depth_to_space slice",
     ),
     FastCase("transpose-by-convolution", (1, 1, 200, 32), _deconvolved_rows, "pad conv_2d reshape slice"),
+    *(
+        FastCase(pattern, shape, make(Sizes(*shape, updates)), "stablehlo_scatter")
+        for pattern, shape, updates, make in (
+            ("scatter-rows", (16384, 1), 64, scatter_cases.rows_replaced),
+            ("scatter-rows", (4096, 1), 16, scatter_cases.known_rows_replaced),
+            ("scatter-rows", (65536, 8), 4, scatter_cases.rows_replaced),
+            ("scatter-value", (16384, 2), 64, scatter_cases.rows_filled),
+            ("scatter-extremes", (16384, 2), 64, scatter_cases.extremes("max")),
+            ("scatter-extremes", (16384, 2), 64, scatter_cases.extremes("min")),
+            ("scatter-by-add", (16384, 2), 64, scatter_cases.rows_combined("add", "sum")),
+            ("scatter-by-mul", (16384, 2), 64, scatter_cases.rows_combined("mul", "prod")),
+            ("scatter-by-maximum", (16384, 2), 64, scatter_cases.rows_combined("maximum", "max")),
+            ("scatter-by-minimum", (16384, 2), 64, scatter_cases.rows_combined("minimum", "min")),
+            ("scatter-sums", (65536, 8), 8, scatter_cases.sums_added("add")),
+            ("scatter-differences", (65536, 8), 8, scatter_cases.sums_added("sub")),
+        )
+    ),
     FastCase(
         "narrow-strided_slice",
         (1, 64, 128),

@@ -20,7 +20,16 @@ _COMMON = (
     LazyModule("fast.groups", "mean sum"),
 )
 _BYTES = LazyModule("fast.deconvolution", "transpose_conv")
-_FLOATS = (_BYTES, LazyModule("fast.masks", "select_v2"), LazyModule("fast.softmax", "log_softmax softmax"))
+_SCATTERS = LazyModule(
+    "fast.scatters",
+    "gather scatter_nd unsorted_segment_max unsorted_segment_min unsorted_segment_prod unsorted_segment_sum",
+)
+_FLOATS = (
+    _BYTES,
+    LazyModule("fast.masks", "select_v2"),
+    _SCATTERS,
+    LazyModule("fast.softmax", "log_softmax softmax"),
+)
 _INTEGERS = LazyModule("fast.integers", "squared_difference")
 _ROOTS = " ".join(module.ops for module in (*_COMMON, *_FLOATS, _INTEGERS))
 _RESHAPES = LazyModule("optimize.reshapes", _ROOTS)
