@@ -69,13 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     terms = np.array([each.terms for each in timed], np.float64)
     print("form", "as", "call", "row", "element", "update", "updated", sep="\t")
     with fast_form.measured():
-        for form, (pattern, make) in FORMS.items():
-            both = np.array([measured(FastCase(pattern, each[:2], make(each), "")) for each in timed])
+        for name, form in FORMS.items():
+            cases = [FastCase(form.pattern, form.shape(each), form.make(each), "") for each in timed]
+            both = np.array([measured(case) for case in cases])
             for which, times in zip((USUAL, SCATTER), both.T, strict=True):
                 found = fitted(terms, times)
-                print(form, which, *(f"{each:.3g}" for each in found), sep="\t", flush=True)
+                print(name, which, *(f"{each:.3g}" for each in found), sep="\t", flush=True)
                 ratios = terms @ found / times
-                print(f"{form} {which}: {ratios.min():.2f} to {ratios.max():.2f} of the times", file=sys.stderr)
+                print(f"{name} {which}: {ratios.min():.2f} to {ratios.max():.2f} of the times", file=sys.stderr)
     return 0
 
 

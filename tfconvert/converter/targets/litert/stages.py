@@ -31,6 +31,8 @@ _SLOW = tuple(
     f"tfl.{name}"
     for name in (
         "average_pool_2d",
+        "broadcast_to",
+        "equal",
         "gather",
         "log_softmax",
         "max_pool_2d",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from tfconvert.schema.ir.values import Value
 
 Make = Callable[[Graph, Value], Value]
 
-_NO_ACTIVATION = {"fused_activation_function": "NONE"}
+_NO_ACTIVATION: dict[str, Any] = {"fused_activation_function": "NONE"}
 
 
 def _ids(sizes: Sizes, *, is_unique: bool = False) -> np.ndarray:
@@ -88,6 +89,19 @@ def rows_combined(name: str, segments: str) -> Callable[[Sizes], Make]:
     return of
 
 
+def segments_combined(name: str) -> Callable[[Sizes], Make]:
+    """Returns what combines the updates of each row, which are the input."""
+
+    def of(sizes: Sizes) -> Make:
+        def make(g: Graph, x: Value) -> Value:
+            count, shape = np.array(sizes.rows, np.int32), (sizes.rows, sizes.width)
+            return g.op(f"unsorted_segment_{name}", x, _ids(sizes), count, shape=shape)
+
+        return make
+
+    return of
+
+
 def extremes(name: str) -> Callable[[Sizes], Make]:
     """Returns what combines rows of floats with their updates, where there are any."""
 
@@ -121,12 +135,58 @@ def sums_added(name: str) -> Callable[[Sizes], Make]:
     return of
 
 
-FORMS: Mapping[str, tuple[str, Callable[[Sizes], Make]]] = {
-    "set": ("scatter-rows", rows_replaced),
-    "place": ("scatter-rows", known_rows_replaced),
-    "fill": ("scatter-value", rows_filled),
-    "combine": ("scatter-by-add", rows_combined("add", "sum")),
-    "extreme": ("scatter-extremes", extremes("max")),
-    "add": ("scatter-sums", sums_added("add")),
+def element_replaced(sizes: Sizes) -> Make:
+    """Returns what replaces one row of each part of a tensor of `apart`, where the number of the row is an index."""
+
+    def make(g: Graph, x: Value) -> Value:
+        parts, rows, width = apart(sizes)
+        index = i32(np.random.default_rng(sizes).integers(0, rows, (parts, 1, 1)))
+        numbers = i32(np.arange(rows).reshape(1, rows, 1))
+        mask = g.op("equal", numbers, index, shape=(parts, rows, 1), element=types.I1)
+        update = random(parts, 1, width)
+        return g.op("select_v2", mask, update, x, shape=(parts, rows, width), element=types.F32)
+
+    return make
+
+
+def together(sizes: Sizes) -> Sequence[int]:
+    """Returns the shape of the rows as a matrix."""
+    return sizes.rows, sizes.width
+
+
+def apart(sizes: Sizes) -> Sequence[int]:
+    """Returns the shape of the rows in as many parts as there are updates."""
+    return sizes.updates, sizes.rows // sizes.updates, sizes.width
+
+
+def updates_alone(sizes: Sizes) -> Sequence[int]:
+    """Returns the shape of the updates."""
+    return sizes.updates, sizes.width
+
+
+class Form(NamedTuple):
+    """A form of `scatter_speed.tsv`.
+
+    Attributes:
+        pattern: The pattern that replaces it.
+        make: Returns what makes a graph.
+        shape: Returns the shape of the graph's input.
+    """
+
+    pattern: str
+    make: Callable[[Sizes], Make]
+    shape: Callable[[Sizes], Sequence[int]] = together
+
+
+FORMS: Mapping[str, Form] = {
+    "set": Form("scatter-rows", rows_replaced),
+    "place": Form("scatter-rows", known_rows_replaced),
+    "fill": Form("scatter-value", rows_filled),
+    "where": Form("scatter-where", element_replaced, apart),
+    "segments": Form("scatter-segments-max", segments_combined("max"), updates_alone),
+    "sums": Form("segment-sums", segments_combined("sum"), updates_alone),
+    "combine": Form("scatter-by-maximum", rows_combined("maximum", "max")),
+    "extreme": Form("scatter-extremes", extremes("max")),
+    "add": Form("scatter-sums", sums_added("add")),
 }
-"""The forms of `scatter_speed.tsv`, each with the pattern that replaces it and what makes a graph."""
+"""The forms by name."""

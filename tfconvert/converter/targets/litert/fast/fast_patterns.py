@@ -20,14 +20,18 @@ _COMMON = (
     LazyModule("fast.groups", "mean sum"),
 )
 _BYTES = LazyModule("fast.deconvolution", "transpose_conv")
-_SCATTERS = LazyModule(
-    "fast.scatters",
-    "gather scatter_nd unsorted_segment_max unsorted_segment_min unsorted_segment_prod unsorted_segment_sum",
+_SCATTERS = (
+    LazyModule("fast.scatters", "equal gather unsorted_segment_max"),
+    LazyModule(
+        "fast.segments",
+        "scatter_nd unsorted_segment_max unsorted_segment_min unsorted_segment_prod unsorted_segment_sum",
+    ),
 )
 _FLOATS = (
     _BYTES,
+    LazyModule("fast.broadcasts", "broadcast_to"),
     LazyModule("fast.masks", "select_v2"),
-    _SCATTERS,
+    *_SCATTERS,
     LazyModule("fast.softmax", "log_softmax softmax"),
 )
 _INTEGERS = LazyModule("fast.integers", "squared_difference")

@@ -1,259 +1,46 @@
 """A few updates of a large tensor by LiteRT's `STABLEHLO_SCATTER`, instead of operators that visit all of its rows.
 
     gather(concat(x, updates), maximum(unsorted_segment_max(numbers, ids), rows))  ->  scatter(x, ids, updates)
-    gather(concat(x, updates), places)                                            ->  scatter(x, ids, updates)
-    select(unsorted_segment_max(ones, ids) > 0, value, x)                         ->  scatter(x, ids, fill(value))
-    x + unsorted_segment_sum(updates, ids)                                        ->  scatter(x, ids, updates){add}
-    x + scatter_nd(indices, updates)                                              ->  scatter(x, indices, updates){add}
+    gather(concat(x, updates), places)                                             ->  scatter(x, places, updates)
+    select(unsorted_segment_max(ones, ids) > 0, value, x)                          ->  scatter(x, ids, fill(value))
+    select(numbers == index, update, x)                                            ->  scatter(x, index, update)
 
-It is the same for products and extremes. The operator applies the updates one by one, in order, and skips those that
-are outside: so checks that make such a row -1 become needless. It takes about 80 ns for each element of the updates, so
-rows that are long, or many, keep their form.
+The operator applies the updates one by one, in order, and skips those that are outside: so checks that make such a row
+-1 become needless. It takes about 80 ns for each element of the updates, so long rows, or many, keep their form.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.constants import constant_array, constant_ints, constant_number
-from tfconvert.converter.ir.symbol_table import FunctionMaker
+from tfconvert.converter.ir.constants import constant_array, constant_number
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.accelerators.builder import ints_of, like, shape_of
-from tfconvert.converter.targets.litert.fast.fast_form import Emit, fast, worth
-from tfconvert.converter.targets.litert.fast.scatter_speed import Sizes, is_faster
+from tfconvert.converter.targets.litert.accelerators.builder import like, shape_of
+from tfconvert.converter.targets.litert.fast.fast_form import Emit, fast
+from tfconvert.converter.targets.litert.fast.scatter_operator import BODIES, SET, scatter, scatter_rows, whole
+from tfconvert.converter.targets.litert.fast.scatter_places import (
+    Indices,
+    counts,
+    is_height,
+    known_places,
+    places_of,
+    source_of,
+)
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.converter.targets.litert.optimize.matching import is_plain, producer, sole_producer
 from tfconvert.schema.dialects import tensor_data, tfl, types
-from tfconvert.schema.dialects.func import FuncOp, ReturnOp
-from tfconvert.schema.dialects.tensor_data import Array
-from tfconvert.schema.ir.attributes import SymbolRefAttr
-from tfconvert.schema.ir.block import Block
-from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import Value
-
-_ELEMENTS = frozenset("f16 f32 f64 i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64".split())
-"""The types of elements that the kernel takes."""
 
 # The number of elements of constant places up to which they are read.
 _MAX_READ = 1 << 22
 
-_SET = ""
-_ADD, _MULTIPLY, _MAXIMUM, _MINIMUM = (f"stablehlo_{name}" for name in ("add", "multiply", "maximum", "minimum"))
-
-Insert = Callable[[LiteRTBuilder], Value]
-
-
-class _Indices(NamedTuple):
-    """The places of updates.
-
-    Attributes:
-        x: The tensor that they count the dimensions of.
-        depth: The number of dimensions that they index, the first ones.
-        insert: Inserts them, as a matrix of one row for each update.
-    """
-
-    x: Value
-    depth: int
-    insert: Insert
-
-
-def _scatter(form: str, body: str, indices: _Indices, updates: Insert, count: int, result: Value) -> Emit:
-    """Returns what emits the operator.
-
-    Args:
-        form: The usual form, by its name in `scatter_speed.tsv`.
-        body: The operator that combines an element with an update; empty if updates replace elements.
-        indices: The places of the updates.
-        updates: Inserts the updates.
-        count: Their number, -1 if it is unknown.
-        result: The result that it replaces.
-    """
-    x, depth = indices.x, indices.depth
-    shape = shape_of(x)
-    need(str(types.element_of(x.type)) in _ELEMENTS, "the kernel doesn't take its elements")
-    rest = shape[depth:]
-    need(types.is_static(rest), "the size of its rows is unknown")
-    sizes = Sizes(abs(math.prod(shape[:depth])), math.prod(rest), abs(count))
-    worth(is_faster(form, sizes), "LiteRT isn't faster with its operator for scatters")
-
-    def emit_scatter(emit: LiteRTBuilder) -> Value:
-        operands = (x, indices.insert(emit), emit.reshape(updates(emit), (count, *rest)))
-        options = {
-            "indices_are_sorted": False,
-            "update_window_dims": tuple(range(1, 1 + len(rest))),
-            "inserted_window_dims": tuple(range(depth)),
-            "scatter_dims_to_operand_dims": tuple(range(depth)),
-            "index_vector_dim": 1,
-            "unique_indices": False,
-            "update_computation": _body(emit, body, types.element_of(x.type)),
-        }
-        found = emit.tfl("stablehlo_scatter", operands, x.type, options)
-        return emit.reshape(found, shape_of(result))
-
-    return emit_scatter
-
-
-def _body(emit: LiteRTBuilder, name: str, element: Any) -> SymbolRefAttr:
-    """Returns the function that combines an element with an update, which all scatters of a module share."""
-    module = emit.rewriter.root.parent_op()
-    while not isinstance(module, ModuleOp):
-        assert module is not None
-        module = module.parent_op()
-    scalar = types.tensor(element, ())
-    block = Block(arg_types=[scalar, scalar])
-    result = block.args[1]
-    if name:
-        combined = tfl.build(name, block.args, [scalar])
-        block.add_op(combined)
-        result = combined.results[0]
-    block.add_op(ReturnOp.of([result]))
-    maker = FunctionMaker(module)
-    symbol = f"scatter_{name.removeprefix('stablehlo_') or 'set'}_{element}"
-    known = maker.functions.get(symbol)
-    if known is None or not _is_same(known, block):
-        symbol = maker.add(symbol, block, emit.rewriter.root.location)
-    return SymbolRefAttr.get(symbol)
-
-
-def _is_same(function: FuncOp, block: Block) -> bool:
-    """Returns whether a function is one that was made before for the same."""
-    kind = FunctionType.get([each.type for each in block.args], [block.args[0].type])
-    names = [[op.name for op in each.ops] for each in (*function.body.blocks, block)]
-    return function.function_type == kind and len(names) == 2 and names[0] == names[1]
-
-
-# Places.
-
-
-def _places(rows: Value, ids: Value) -> _Indices:
-    """Returns indices for the numbers of rows, where those that are negative or too large are skipped.
-
-    Rows that were points of a tensor are its points again.
-    """
-    constant = tensor_data.constant_of(ids)
-    if constant is not None:
-        return _known_places(rows, tensor_data.to_array(constant))
-    together = _numbered_together(rows, ids)
-    if together is not None:
-        return together
-    guarded = _unguarded(rows, ids)
-    return _Indices(rows, 1, lambda emit: emit.reshape(guarded, (shape_of(ids)[0], 1)))
-
-
-def _unguarded(rows: Value, ids: Value) -> Value:
-    """Returns the numbers that were checked to be below the number of rows, with -1 for the others."""
-    choice = producer(ids, "tfl.select_v2")
-    if choice is None or constant_number(choice.operands[2]) != -1:
-        return ids
-    check, number, _ = choice.operands
-    less = producer(check, "tfl.less")
-    is_checked = less is not None and less.operands[0] is number and _is_height(less.operands[1], rows)
-    return number if is_checked and shape_of(number) == shape_of(ids) else ids
-
-
-def _numbered_together(rows: Value, ids: Value) -> _Indices | None:
-    """Returns indices along several dimensions, of which the numbers of rows were made.
-
-    The numbers are sums of products of the indices with the steps of the dimensions; with a check whether each index is
-    inside, and with a remainder if negative ones count from the end.
-    """
-    reshape, choice = producer(rows, "tfl.reshape"), producer(ids, "tfl.select_v2")
-    total = ids
-    if choice is not None:
-        if constant_number(choice.operands[2]) != -1:
-            return None
-        total = choice.operands[1]
-    total = _source(total, "tfl.cast")
-    summed = producer(total, "tfl.sum")
-    product = None if summed is None else producer(summed.operands[0], "tfl.mul")
-    if reshape is None or product is None or summed is None or not is_plain(product):
-        return None
-    x, (places, steps) = reshape.operands[0], (product.operands[0], constant_array(product.operands[1]))
-    shape, own = shape_of(x), shape_of(places)
-    depth = own[-1]
-    if len(own) != 2 or not 0 < depth <= len(shape) or steps is None or not types.is_static(shape):
-        return None
-    sizes = np.array(shape[:depth])
-    wanted = [math.prod(shape[at + 1 : depth]) for at in range(depth)]
-    is_along = ints_of(summed.operands[1]) in ([1], [-1]) and shape_of(ids) == own[:1]
-    if not is_along or np.broadcast_to(steps, depth).tolist() != wanted or math.prod(sizes) != shape_of(rows)[0]:
-        return None
-    if choice is None:
-        return _Indices(x, depth, lambda emit: places)
-    return _checked(x, choice.operands[0], places, sizes)
-
-
-def _checked(x: Value, check: Value, places: Value, sizes: Array) -> _Indices | None:
-    """Returns indices that were limited, and replaced by -1 where this changed one."""
-    depth, remainder = len(sizes), producer(places, "tfl.floor_mod")
-    limited = places if remainder is None else remainder.operands[0]
-    every = producer(check, "tfl.reduce_all")
-    equal = None if every is None else producer(every.operands[0], "tfl.equal")
-    high = producer(limited, "tfl.maximum")
-    low = None if high is None else producer(high.operands[0], "tfl.minimum")
-    if every is None or equal is None or high is None or low is None:
-        return None
-    index, first, last = low.operands[0], constant_array(high.operands[1]), constant_array(low.operands[1])
-    if set(equal.operands) != {index, limited} or ints_of(every.operands[1]) not in ([1], [-1]):
-        return None
-    if first is None or last is None or (np.broadcast_to(last, depth) != sizes - 1).any():
-        return None
-    first = np.broadcast_to(first, depth)
-    wraps = np.where(first == 0, 0, sizes)
-    if (first != -wraps).any() or wraps.any() != (remainder is not None):
-        return None
-    if remainder is not None:
-        divisor = constant_array(remainder.operands[1])
-        if divisor is None or (np.broadcast_to(divisor, depth) != sizes).any():
-            return None
-
-    def insert(emit: LiteRTBuilder) -> Value:
-        if not wraps.any():
-            return index
-        zero = emit.scalar(0, types.element_of(index.type))
-        from_end = emit.tfl("add", (index, emit.constant(wraps.astype(_dtype(index)))), index.type)
-        is_negative = emit.tfl("less", (index, zero), types.tensor(types.I1, shape_of(index)))
-        return emit.tfl("select_v2", (is_negative, from_end, index), index.type)
-
-    return _Indices(x, depth, insert)
-
-
-def _dtype(value: Value) -> Any:
-    return types.numpy_dtype(types.element_of(value.type))
-
-
-def _source(value: Value, name: str) -> Value:
-    """Returns the operand of the op of a name that computes a value, or the value."""
-    owner = producer(value, name)
-    return value if owner is None else owner.operands[0]
-
-
-def _is_height(value: Value, rows: Value) -> bool:
-    """Returns whether a number is the number of rows."""
-    height = shape_of(rows)[0]
-    if height >= 0:
-        return constant_number(value) == height
-    part = producer(value, "tfl.strided_slice")
-    shape = None if part is None else producer(part.operands[0], "tfl.shape")
-    if part is None or shape is None or shape.operands[0] is not rows:
-        return False
-    return [constant_ints(each) for each in part.operands[1:]] == [(0,), (1,), (1,)]
-
-
-def _of_places(rows: Value, ids: Value, updates: Value, form: str, body: str, result: Value) -> Emit:
-    need(len(shape_of(ids)) == 1, "the rows of updates have several dimensions")
-    need(shape_of(updates)[1:] == shape_of(rows)[1:], "the updates aren't rows")
-    return _scatter(form, body, _places(rows, ids), lambda emit: updates, shape_of(updates)[0], result)
-
-
-# The usual forms.
+# Checks of indices are ten operators above what uses the rows.
+_DEPTH = 16
 
 
 def _replaced(op: Operation) -> Emit:
@@ -275,22 +62,16 @@ def _replaced(op: Operation) -> Emit:
     for found, own in (last.operands, last.operands[::-1]):
         segment = sole_producer(found, "tfl.unsorted_segment_max")
         if segment is not None and _is_own(own, segment, rows) and _is_numbered(segment, rows):
-            return _of_places(rows, segment.operands[1], updates, "set", _SET, op.results[0])
+            return scatter_rows(rows, segment.operands[1], updates, "set", SET, op)
     need(False, "it isn't of the last updates")
     raise AssertionError
 
 
 def _is_own(own: Value, segment: Operation, rows: Value) -> bool:
     """Returns whether numbers are those of the rows, as many as there are segments."""
-    if not _is_height(segment.operands[2], rows):
-        return False
-    constant, counted = tensor_data.constant_of(own), producer(own, "tfl.range")
-    if constant is not None:
-        return np.array_equal(tensor_data.to_array(constant), np.arange(shape_of(rows)[0]))
-    if counted is None:
-        return False
-    start, limit, step = counted.operands
-    return constant_number(start) == 0 and _is_height(limit, rows) and constant_number(step) == 1
+    counted = producer(own, "tfl.range")
+    is_whole = counts(own) and (shape_of(own)[0] >= 0 or (counted is not None and is_height(counted.operands[1], rows)))
+    return is_whole and is_height(segment.operands[2], rows)
 
 
 def _is_numbered(segment: Operation, rows: Value) -> bool:
@@ -301,7 +82,7 @@ def _is_numbered(segment: Operation, rows: Value) -> bool:
         array, height = tensor_data.to_array(constant), shape_of(rows)[0]
         return array.ndim == 1 and np.array_equal(array, np.arange(height, height + array.size))
     counted = producer(numbers, "tfl.range")
-    return counted is not None and _is_height(counted.operands[0], rows) and constant_number(counted.operands[2]) == 1
+    return counted is not None and is_height(counted.operands[0], rows) and constant_number(counted.operands[2]) == 1
 
 
 def _replaced_at(op: Operation, rows: Value, updates: Value, constant: tensor_data.Constant) -> Emit:
@@ -314,19 +95,9 @@ def _replaced_at(op: Operation, rows: Value, updates: Value, constant: tensor_da
     need(np.unique(taken[is_new]).size == is_new.sum(), "an update replaces several rows")
     ids = np.full(count, -1, np.int32)
     ids[taken[is_new] - height] = np.flatnonzero(is_new)
-    return _scatter("place", _SET, _known_places(rows, ids), lambda emit: updates, count, op.results[0])
-
-
-def _known_places(rows: Value, ids: Array) -> _Indices:
-    """Returns constant indices: those of a tensor, if the rows were its points."""
-    x = _source(rows, "tfl.reshape")
-    shape, height = shape_of(x), shape_of(rows)[0]
-    depths = [depth for depth in range(1, len(shape) + 1) if math.prod(shape[:depth]) == height]
-    if not types.is_static(shape) or not depths or shape[depths[0] :] != shape_of(rows)[1:]:
-        return _Indices(rows, 1, lambda emit: emit.constant(ids.reshape(-1, 1)))
-    places = np.stack(np.unravel_index(ids.clip(0, height - 1), shape[: depths[0]]), -1)
-    places[(ids < 0) | (ids >= height)] = -1
-    return _Indices(x, depths[0], lambda emit: emit.constant(places.astype(np.int32)))
+    return scatter(
+        "place", SET, known_places(rows, source_of(rows, "tfl.reshape"), ids), lambda emit: updates, count, op
+    )
 
 
 def _filled(op: Operation) -> Emit:
@@ -335,8 +106,8 @@ def _filled(op: Operation) -> Emit:
     hit = producer(mask, "tfl.greater")
     need(hit is not None and constant_number(hit.operands[1]) == 0, "it isn't of rows that are named")
     assert hit is not None
-    segment = producer(_source(hit.operands[0], "tfl.reshape"), "tfl.unsorted_segment_max")
-    need(segment is not None and _is_height(segment.operands[2], rows), "it isn't of rows that are named")
+    segment = producer(source_of(hit.operands[0], "tfl.reshape"), "tfl.unsorted_segment_max")
+    need(segment is not None and is_height(segment.operands[2], rows), "it isn't of rows that are named")
     assert segment is not None
     ones, ids, _ = segment.operands
     array = constant_array(ones)
@@ -347,7 +118,7 @@ def _filled(op: Operation) -> Emit:
     need(len(shape_of(ids)) == 1 and shape_of(op.results[0]) == shape, "the rows are broadcast")
     count = shape_of(ids)[0]
     need(count >= 0, "the number of updates is unknown")
-    kind, places = like(value, (count, *shape[1:])), _places(rows, ids)
+    kind, places = like(value, (count, *shape[1:])), places_of(rows, ids)
 
     def fill(emit: LiteRTBuilder) -> Value:
         number = constant_array(value)
@@ -355,81 +126,96 @@ def _filled(op: Operation) -> Emit:
             return emit.constant(np.full((count, *shape[1:]), number.reshape(())), types.element_of(value.type))
         return emit.tfl("fill", (emit.ints((count, *shape[1:])), emit.reshape(value, ())), kind)
 
-    return _scatter("fill", _SET, places, fill, count, op.results[0])
+    return scatter("fill", SET, places, fill, count, op)
 
 
-# Operators that combine rows with what was combined before of their updates -> the other one, and the body.
-_COMBINED: Mapping[str, tuple[str, str]] = {
-    "add": ("tfl.unsorted_segment_sum", _ADD),
-    "maximum": ("tfl.unsorted_segment_max", _MAXIMUM),
-    "minimum": ("tfl.unsorted_segment_min", _MINIMUM),
-    "mul": ("tfl.unsorted_segment_prod", _MULTIPLY),
-}
-
-
-def _combined(op: Operation) -> Emit:
-    segments, body = _COMBINED[op.name.removeprefix(tfl.PREFIX)]
-    need(is_plain(op), "an activation follows")
-    for rows, found in (op.operands, op.operands[::-1]):
-        segment = sole_producer(found, segments)
-        if segment is not None and shape_of(rows) == shape_of(op.results[0]) and _is_height(segment.operands[2], rows):
-            need(not _is_own(rows, segment, rows), "it is of the numbers of rows")
-            updates, ids, _ = segment.operands
-            return _of_places(rows, ids, updates, "combine", body, op.results[0])
-    need(False, "it isn't of rows and their updates")
-    raise AssertionError
-
-
-def _extreme(op: Operation) -> Emit:
-    """The extremes of rows and their updates, but the rows as they are where the limit says that no update is there."""
-    check, rows, changed = op.operands
-    equal, both = producer(check, "tfl.equal"), sole_producer(changed, ("tfl.maximum", "tfl.minimum"))
-    need(equal is not None and both is not None and rows in both.operands, "it isn't of rows and their updates")
-    assert equal is not None
-    assert both is not None
-    segments, body = _COMBINED[both.name.removeprefix(tfl.PREFIX)]
-    found = both.operands[1 - tuple(both.operands).index(rows)]
-    segment = producer(found, segments)
-    need(segment is not None and equal.operands[0] is found, "it isn't of rows and their updates")
-    assert segment is not None
-    limit = float(np.finfo(np.float32).max) * (-1 if body == _MAXIMUM else 1)
-    need(constant_number(equal.operands[1]) == limit, "it isn't of rows and their updates")
-    need(shape_of(rows) == shape_of(op.results[0]) and _is_height(segment.operands[2], rows), "the rows are broadcast")
-    return _of_places(rows, segment.operands[1], segment.operands[0], "extreme", body, op.results[0])
-
-
-def _added(sign: int, op: Operation) -> Emit:
-    """A tensor with the sums of the updates of each place."""
-    need(is_plain(op), "an activation follows")
-    pairs = (op.operands, op.operands[::-1]) if sign > 0 else (op.operands,)
-    for x, found in pairs:
-        scatter = sole_producer(found, "tfl.scatter_nd")
-        if scatter is None or shape_of(x) != shape_of(found) or shape_of(x) != shape_of(op.results[0]):
+def _where_equal(op: Operation) -> Emit:
+    """One update, or one for each index of some dimensions: where the number of an element is an index."""
+    mask, chosen, kept = op.operands
+    shape = shape_of(op.results[0])
+    x = whole(kept, op.results[0].type)
+    indices: dict[int, Value] = {}
+    waiting = [mask]
+    while waiting:
+        owner = waiting.pop().owner
+        need(isinstance(owner, Operation) and owner.name in ("tfl.equal", "tfl.logical_and"), "it isn't of numbers")
+        assert isinstance(owner, Operation)
+        if owner.name == "tfl.logical_and":
+            waiting += owner.operands
             continue
-        indices, updates, _ = scatter.operands
-        need(types.is_static(shape_of(x)) and types.is_static(shape_of(indices)), "a size is unknown")
-        count, depth = math.prod(shape_of(indices)[:-1]), shape_of(indices)[-1]
-        need(0 < depth, "nothing is indexed")
-        places = _Indices(x, depth, lambda emit: emit.reshape(indices, (count, depth)))
-        rows = (count, *shape_of(x)[depth:])
+        axis, index = _compared(owner, shape)
+        need(axis not in indices, "a dimension is indexed twice")
+        indices[axis] = index
+    batch = [axis for axis, size in enumerate(shape) if any(_along(each, shape, axis) for each in indices.values())]
+    need(not set(batch) & set(indices), "an index depends on its own dimension")
+    named = [1 if axis in indices else size for axis, size in enumerate(shape)]
+    update, body = _update(chosen, kept)
+    rest = [axis for axis in range(len(shape)) if axis not in batch and axis not in indices]
+    count = math.prod(shape[axis] for axis in batch)
+    of_batch = [shape[axis] if axis in batch else 1 for axis in range(len(shape))]
+    for each in indices.values():
+        need(math.prod(shape_of(each)) == count, "indices are broadcast")
+    number = constant_array(update)
+    is_same = number is not None and number.size == 1
+    is_ordered = is_same or not rest or not batch or batch[-1] < rest[0]
+    need(is_ordered and (is_same or _aligned(update, len(shape)) == tuple(named)), "the updates are broadcast")
 
-        def insert(emit: LiteRTBuilder) -> Value:
-            moved = emit.reshape(updates, rows)
-            return moved if sign > 0 else emit.tfl("neg", (moved,), moved.type)
+    def updates(emit: LiteRTBuilder) -> Value:
+        if number is None or not is_same:
+            return update
+        return emit.constant(np.full((count, *(shape[axis] for axis in rest)), number.reshape(())))
 
-        return _scatter("add", _ADD, places, insert, count, op.results[0])
-    need(False, "it isn't of a tensor and its updates")
+    def insert(emit: LiteRTBuilder) -> Value:
+        columns = [emit.reshape(each, (count,)) for each in indices.values()]
+        if not batch and len(columns) == 1:
+            return emit.reshape(columns[0], (1, 1))
+        element = types.element_of(columns[0].type)
+        for axis in batch:
+            along = [-1 if each == axis else 1 for each in range(len(shape))]
+            numbers = np.broadcast_to(np.arange(shape[axis]).reshape(along), of_batch).reshape(-1)
+            columns.append(emit.constant(numbers.astype(types.numpy_dtype(element))))
+        kind = types.tensor(element, (count, len(columns)))
+        return emit.tfl("pack", columns, kind, {"axis": 1, "values_count": len(columns)})
+
+    return scatter("where", body, Indices(x, (*indices, *batch), insert), updates, count, op)
+
+
+def _aligned(value: Value, rank: int) -> tuple[int, ...]:
+    """Returns a value's shape with dimensions of size 1 before it, as broadcasting adds them."""
+    shape = shape_of(value)
+    need(len(shape) <= rank, "the rank is larger")
+    return (*[1] * (rank - len(shape)), *shape)
+
+
+def _along(value: Value, shape: Sequence[int], axis: int) -> bool:
+    """Returns whether a value differs along a dimension of a shape."""
+    return shape[axis] != 1 and _aligned(value, len(shape))[axis] != 1
+
+
+def _compared(op: Operation, shape: Sequence[int]) -> tuple[int, Value]:
+    """Returns the dimension whose numbers are compared with an index, and the index."""
+    for numbers, index in (op.operands, op.operands[::-1]):
+        own = _aligned(numbers, len(shape))
+        axes = [axis for axis, size in enumerate(own) if size != 1]
+        is_index = types.element_of(index.type) in (types.I32, types.I64)
+        is_counted = len(axes) == 1 and own[axes[0]] == shape[axes[0]] and counts(source_of(numbers, "tfl.reshape"))
+        if is_index and is_counted:
+            return axes[0], index
+    need(False, "it isn't of numbers and an index")
     raise AssertionError
 
 
-# Checks of indices are ten operators above what uses the rows.
-_DEPTH = 16
+def _update(chosen: Value, x: Value) -> tuple[Value, str]:
+    """Returns the update that elements are replaced by, or combined with, and the body that does it."""
+    owner = chosen.owner
+    if isinstance(owner, tfl.TFLOp) and owner.op_name in BODIES and x in owner.operands and is_plain(owner):
+        first, second = owner.operands
+        return (second if first is x else first), BODIES[owner.op_name]
+    return chosen, SET
+
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     fast("scatter-rows", "gather", _replaced, depth=_DEPTH),
     fast("scatter-value", "select_v2", _filled, depth=_DEPTH),
-    fast("scatter-extremes", "select_v2", _extreme, depth=_DEPTH),
-    *(fast(f"scatter-by-{name}", name, _combined, benefit=2, depth=_DEPTH) for name in _COMBINED),
-    fast("scatter-sums", "add", partial(_added, 1), depth=_DEPTH),
-    fast("scatter-differences", "sub", partial(_added, -1), depth=_DEPTH),
+    fast("scatter-where", "select_v2", _where_equal, depth=_DEPTH),
 )
