@@ -166,6 +166,7 @@ def _added_sums(op: Operation) -> Emit:
 def _plus_sums(op: Operation, rows: Value, segment: Operation) -> Emit:
     _, ids, shape = _of_segments(segment)
     sizes = Sizes(shape[0], math.prod(shape[1:]), static_shape(ids)[0])
+    need(not is_faster("add", sizes), "LiteRT is faster with one scatter")
     worth(is_faster("sums", sizes), "LiteRT isn't faster with other operators")
     points = source_of(rows, "tfl.reshape")
     kind, insert = _summed(segment, points)
@@ -239,7 +240,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         for name in ("max", "min", "prod")
     ),
     fast("segment-sums", "unsorted_segment_sum", _sums, depth=_DEPTH),
-    fast("segment-sums-added", "add", _added_sums, depth=_DEPTH),
+    fast("segment-sums-added", "add", _added_sums, benefit=3, depth=_DEPTH),
     fast("scatter-sums", "add", partial(_added, 1), depth=_DEPTH),
     fast("scatter-differences", "sub", partial(_added, -1), depth=_DEPTH),
 )
