@@ -89,6 +89,9 @@ def components(
     if vector == len(raised.sizes(starts)):
         return [starts]
     owner = starts.value.owner
+    limited = _limited_components(raised, starts, vector, batch, count) if vector == len(batch) else None
+    if limited is not None:
+        return limited
     if isinstance(owner, Operation) and owner.name == "tf.ConcatV2" and len(owner.operands) == count + 1:
         axis = starts.known.partial(owner.operands[-1])
         if axis is not None and axis[0] in (vector, vector - len(batch) - 1):
@@ -102,6 +105,38 @@ def components(
         array = np.moveaxis(tensor_data.to_array(constant), vector, 0)
         return [raised.constant(each, array.dtype) for each in array]
     return starts.op("Unpack", starts, results=count, num=count, axis=vector)  # type: ignore[no-any-return]
+
+
+_JOINS = ("tf.ConcatV2", "tf.Pack")
+
+
+def _limited_components(
+    raised: RaisedOp, starts: EmittedTensor, vector: int, batch: Sequence[int], count: int
+) -> Sequence[EmittedTensor] | None:
+    """Returns the indices along each axis that were limited together, as those of slices that JAX maps over a batch."""
+    limits: list[tuple[str, Sequence[int]]] = []
+    owner = starts.value.owner
+    while isinstance(owner, Operation) and owner.name in ("tf.Maximum", "tf.Minimum"):
+        limit = raised.known(raised.tensor(owner.operands[1]))
+        if limit is None or limit.size not in (1, count) or limit.ndim > 1:
+            return None
+        limits.insert(0, (owner.name.removeprefix("tf."), np.broadcast_to(limit.reshape(-1), count).tolist()))
+        starts = raised.tensor(owner.operands[0])
+        owner = starts.value.owner
+    if not limits or not isinstance(owner, Operation) or owner.name not in _JOINS:
+        return None
+    found = [*components(raised, starts, vector, batch, count)]
+    for name, numbers in limits:
+        found = [_limited(raised, name, index, number) for index, number in zip(found, numbers, strict=True)]
+    return found
+
+
+def _limited(raised: RaisedOp, name: str, index: EmittedTensor, limit: int) -> EmittedTensor:
+    """Returns indices of which none is below, or above, a limit; a constant if all are known to be one."""
+    known = raised.only_element(index)
+    if known is not None:
+        return raised.constant(max(known, limit) if name == "Maximum" else min(known, limit), index.dtype)
+    return index.op(name, index, limit)  # type: ignore[no-any-return]
 
 
 T = TypeVar("T")

@@ -297,8 +297,9 @@ class _Scatter:
     ) -> EmittedTensor:
         """Returns the number of each update's row; -1 for those that are dropped."""
         raised = self.raised
-        if not self.batching and len(indexed) > 1 and all(_is_limited(each) for each in places.values()):
-            return raised.reshaped(_numbered_together([places[axis] for axis in indexed]), [_product(self.batch)])
+        if len(indexed) > 1 and not windows and self._are_numbered_together(places, indexed):
+            each_axis = [places[axis] if axis in places else self._place_of_batch(axis) for axis in indexed]
+            return raised.reshaped(_numbered_together(each_axis), [_product(self.batch)])
         total: EmittedTensor | None = None
         inside: EmittedTensor | None = None
         for axis in indexed:
@@ -322,6 +323,18 @@ class _Scatter:
             # Rows of batches alone don't have the dimensions of the indices that were equal.
             total = total.op("BroadcastTo", total, shape)
         return total if len(shape) == 1 else raised.reshaped(total, [_product(shape)])
+
+    def _are_numbered_together(self, places: Mapping[int, Places], indexed: Sequence[int]) -> bool:
+        """Returns whether indices along axes of known sizes must be checked."""
+        sizes = [self.raised.sizes(self.x)[axis] for axis in indexed]
+        return min((*sizes, *self.batch), default=0) >= 0 and any(_is_limited(each) for each in places.values())
+
+    def _place_of_batch(self, axis: int) -> Places:
+        """Returns the index of each update along an axis that it has in common with the indices."""
+        row = next(place for own, place in self.batching if own == axis)
+        shape = [size if at == row else 1 for at, size in enumerate(self.batch)]
+        numbers = np.broadcast_to(np.arange(self.batch[row]).reshape(shape), self.batch)
+        return Places(self.raised, self.x, axis, 1, self.raised.constant(numbers, np.int32))
 
     def _spread(self, index: EmittedTensor, axis: int, windows: Sequence[int]) -> EmittedTensor:
         """Returns the indices along an axis of each place of the windows, which are further dimensions."""

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tests.converter.targets.litert.forms import scatter_cases
 from tests.converter.targets.litert.optimize.graph import Graph, f32, i32, random
+from tfconvert.converter.targets.litert.forms.scatter_speed import Sizes
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
 
@@ -125,6 +127,10 @@ def _grouped(name: str) -> Callable[[Graph, Value], Value]:
 def _scaled(g: Graph, x: Value) -> Value:
     mean = _reduced("mean", [1, 2])(g, x)
     return g.op("mul", g.op("mul", x, mean), random(_shape(x)[-1]))
+
+
+def _broadcast(*shape: int) -> Callable[[Graph, Value], Value]:
+    return lambda g, x: g.op("broadcast_to", x, list(shape), shape=shape)
 
 
 def _mirrored(border: int, mode: str = "REFLECT") -> Callable[[Graph, Value], Value]:
@@ -349,6 +355,11 @@ FAST_CASES = [
     FastCase("sum-of-convolutions", (1, 24, 24, 48), _branches, "conv_2d{RELU}"),
     FastCase("sum-of-convolutions", (1, 24, 24, 96), _depthwise_branches, "depthwise_conv_2d"),
     FastCase("convolutions-in-groups", (1, 32, 32, 64), _groups, "conv_2d"),
+    FastCase("broadcast-by-fill", (1, 1), _broadcast(64, 64), "reshape fill"),
+    FastCase("broadcast-by-tiles", (1, 64, 1, 64), _broadcast(1, 64, 8, 64), "tile"),
+    FastCase("broadcast-by-tiles", (64,), _broadcast(32, 8, 64), "reshape tile"),
+    FastCase("broadcast-by-ones", (1, 64, 1), _broadcast(1, 64, 64), "fill mul"),
+    FastCase("broadcast-by-ones", (8, 1, 8), _broadcast(8, 16, 8), "fill mul"),
     FastCase("mirror-by-rows", (1, 64, 64, 32), _mirrored(1), "gather gather"),
     FastCase(
         "mirror-by-rows",
@@ -372,6 +383,47 @@ FAST_CASES = [
         "pad conv_2d{RELU} depth_to_space slice",
     ),
     FastCase("transpose-by-convolution", (1, 1, 200, 32), _deconvolved_rows, "pad conv_2d reshape slice"),
+    *(
+        FastCase(pattern, shape, make(Sizes(*shape, updates)), becomes)
+        for pattern, shape, updates, make, becomes in (
+            ("scatter-rows", (16384, 1), 64, scatter_cases.rows_replaced, "stablehlo_scatter"),
+            ("scatter-rows", (4096, 1), 16, scatter_cases.known_rows_replaced, "stablehlo_scatter"),
+            ("scatter-rows", (65536, 8), 4, scatter_cases.rows_replaced, "stablehlo_scatter"),
+            ("scatter-value", (16384, 2), 64, scatter_cases.rows_filled, "stablehlo_scatter"),
+            ("scatter-extremes", (16384, 2), 64, scatter_cases.extremes("max"), "stablehlo_scatter"),
+            ("scatter-extremes", (16384, 2), 64, scatter_cases.extremes("min"), "stablehlo_scatter"),
+            ("scatter-by-add", (65536, 8), 4, scatter_cases.rows_combined("add", "sum"), "stablehlo_scatter"),
+            ("scatter-by-mul", (16384, 2), 64, scatter_cases.rows_combined("mul", "prod"), "stablehlo_scatter"),
+            ("scatter-by-maximum", (16384, 2), 64, scatter_cases.rows_combined("maximum", "max"), "stablehlo_scatter"),
+            ("scatter-by-minimum", (16384, 2), 64, scatter_cases.rows_combined("minimum", "min"), "stablehlo_scatter"),
+            ("scatter-sums", (65536, 8), 8, scatter_cases.sums_added("add"), "stablehlo_scatter"),
+            ("scatter-differences", (65536, 8), 8, scatter_cases.sums_added("sub"), "neg stablehlo_scatter"),
+        )
+    ),
+    FastCase(
+        "segment-sums",
+        (64, 16),
+        scatter_cases.segments_combined("sum")(Sizes(4096, 16, 64)),
+        "maximum equal reshape select_v2 reshape scatter_nd",
+    ),
+    FastCase(
+        "segment-sums-added",
+        (4096, 16),
+        scatter_cases.rows_combined("add", "sum")(Sizes(4096, 16, 256)),
+        "maximum equal reshape select_v2 reshape scatter_nd add",
+    ),
+    *(
+        FastCase(f"scatter-segments-{name}", (8, 2), made(Sizes(16384, 2, 8)), "fill stablehlo_scatter")
+        for name in ("max", "min", "prod")
+        for made in (scatter_cases.segments_combined(name),)
+    ),
+    *(
+        FastCase("scatter-where", scatter_cases.apart(each), scatter_cases.element_replaced(each), becomes)
+        for each, becomes in (
+            (Sizes(4096, 16, 1), "stablehlo_scatter"),
+            (Sizes(65536, 1, 64), "pack stablehlo_scatter"),
+        )
+    ),
     FastCase(
         "narrow-strided_slice",
         (1, 64, 128),

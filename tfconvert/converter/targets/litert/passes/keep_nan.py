@@ -47,6 +47,8 @@ _LOST: Mapping[str, str] = {
             "tfl.reduce_max",
             "tfl.reduce_min",
             "tfl.resize_bilinear",
+            "tfl.stablehlo_maximum",
+            "tfl.stablehlo_minimum",
             "tfl.unsorted_segment_max",
             "tfl.unsorted_segment_min",
         ),

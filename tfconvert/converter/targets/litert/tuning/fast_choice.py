@@ -107,7 +107,7 @@ def both_forms(module: ModuleOp, pattern: Pattern[Any], op: Operation) -> FormPa
     rewriter.finish(tfl.has_side_effects)
     replaced = [each for each, copy in around.copies.items() if copy.parent is None]
     usual = excerpt(module, with_neighbours(replaced, _RESHAPES))
-    fast = excerpt(module, with_neighbours([each for each in block.ops if each not in given], _RESHAPES))
+    fast = excerpt(around.module, with_neighbours([each for each in block.ops if each not in given], _RESHAPES))
     rewrite_greedily(_main(fast.module).body, PatternSet(reshapes.PATTERNS), tfl.has_side_effects)
     becomes = operators_of(fast.module)
     for part in (usual, fast):
