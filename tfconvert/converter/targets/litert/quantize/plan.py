@@ -21,7 +21,7 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
     is_float,
 )
 from tfconvert.converter.targets.litert.quantize.groups import Groups
-from tfconvert.converter.targets.litert.quantize.hybrid import size_of
+from tfconvert.converter.targets.litert.quantize.hybrid import MIN_ELEMENTS, size_of
 from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import (
     minimum_scale,
@@ -240,7 +240,7 @@ class Plan:
 
     def _times(self, op: Operation, rule: Rule, groups: Groups) -> speed.Times | None:
         """Returns the times of an op that may compute with either; `None` if its times are unknown."""
-        if (rule.is_product and not rule.gates) or is_access(op) or fake_quant.is_fake_quant(op):
+        if _has_large_weight(op, rule) or is_access(op) or fake_quant.is_fake_quant(op):
             return None
         operands = [self._operand(op, index, rule, groups) for index in activations(op, rule)]
         result = next((groups.uniform(result) for result in op.results if is_float(result)), None)
@@ -411,6 +411,11 @@ def _has_floats(op: Operation) -> bool:
     if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE or op.name in SIZES_ONLY:
         return False
     return any(is_float(value) for value in (*op.operands, *op.results))
+
+
+def _has_large_weight(op: Operation, rule: Rule) -> bool:
+    """Returns whether an op multiplies by a weight that is to be integers because that takes less space."""
+    return rule.is_product and rule.weight is not None and size_of(op.operands[rule.weight]) >= MIN_ELEMENTS
 
 
 def _neighbours(op: Operation) -> Iterator[Operation]:
