@@ -34,7 +34,7 @@ from tfconvert.converter.targets.litert.fast.fast_form import (
     worth,
 )
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import quant, tfl, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -65,7 +65,8 @@ def _spans(op: Operation) -> list[_Span]:
     begin, end, strides = (ints_of(operand) for operand in op.operands[1:4])
     need(len(begin) == len(end) == len(strides) == len(shape), "it doesn't name all dimensions")
     need(not tfl.attribute(op, "ellipsis_mask") and not tfl.attribute(op, "new_axis_mask"), "it adds dimensions")
-    need(str(types.element_of(op.operands[0].type)) in _ELEMENTS, "no kernel slices these elements")
+    element = quant.storage_of(types.element_of(op.operands[0].type))
+    need(str(element) in _ELEMENTS, "no kernel slices these elements")
     masks = {name: tfl.attribute(op, f"{name}_mask") for name in ("begin", "end", "shrink_axis")}
     spans = []
     for axis, dim in enumerate(shape):

@@ -374,10 +374,17 @@ class Plan:
         )
 
     def _idle(self) -> list[Operation]:
-        """Returns the ops that only move numbers, with no computing op before or after them."""
+        """Returns the ops that only move numbers, with no computing op before or after them.
+
+        Those that move numbers of large constants are not among them: integers take less space.
+        """
         if self._settings.integers_only:
             return []
-        working = {op for op, rule in self.quantized.items() if rule.scales is not Scales.SAME}
+        working = {
+            op
+            for op, rule in self.quantized.items()
+            if rule.scales is not Scales.SAME or any(map(_is_large_constant, op.operands))
+        }
         pending = list(working)
         while pending:
             for op in _neighbours(pending.pop()):
@@ -411,6 +418,10 @@ def _has_floats(op: Operation) -> bool:
     if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE or op.name in SIZES_ONLY:
         return False
     return any(is_float(value) for value in (*op.operands, *op.results))
+
+
+def _is_large_constant(value: Value) -> bool:
+    return is_float(value) and is_constant(value) and size_of(value) >= MIN_ELEMENTS
 
 
 def _has_large_weight(op: Operation, rule: Rule) -> bool:
