@@ -28,18 +28,20 @@ from typing import ClassVar
 
 from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, LayerReport, PassResult
-from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
+from tfconvert.converter.targets.litert.operator_order import schedule_of
+from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, is_float, loop_bodies
 from tfconvert.converter.targets.litert.quantize.hybrid import weights_of_float
 from tfconvert.converter.targets.litert.quantize.plan import Plan
 from tfconvert.converter.targets.litert.quantize.rewriting import Rewriting
 from tfconvert.converter.targets.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
 from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_trained_weights
-from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic
+from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, size_text
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.types import I8
+from tfconvert.schema.ir.values import OpResult
 from tfconvert.settings.quantization import INT8, Quantize
 
 
@@ -75,7 +77,7 @@ class QuantizeOps:
         notes = settings.exclusion.unmatched(module) if wanted.is_static else []
         notes += [_SLOW] if wanted.mode == "int16" else []
         problems: list[Diagnostic] = []
-        fast = 0
+        fast, arenas = 0, (0, 0)
         for function in module.ops:
             if not isinstance(function, FuncOp) or function.is_declaration:
                 continue
@@ -83,6 +85,7 @@ class QuantizeOps:
             plan = Plan(function, own)
             notes += _coarse(plan)
             fast += len(plan.slow)
+            arenas = max(arenas, _arenas(function, plan)) if plan.slow else arenas
             if self.for_processors and wanted.mode == "int8":
                 notes += _slow_integers(plan)
             if wanted.strict:
@@ -100,7 +103,7 @@ class QuantizeOps:
             update_function_type(function)
         if problems:
             raise ConversionError(problems)
-        notes += [_fast_floats(fast)] if fast else []
+        notes += [_fast_floats(fast, arenas)] if fast else []
         return PassResult(counts, notes, layers=layers)
 
 
@@ -133,11 +136,41 @@ def _coarse(plan: Plan) -> list[Diagnostic]:
     ]
 
 
-def _fast_floats(count: int) -> Diagnostic:
-    """Returns the note on ops that stay float for speed."""
+# How many times as large as with integers throughout an arena is, to be worth a note.
+_WIDER = 1.5
+
+
+def _fast_floats(count: int, arenas: tuple[int, int]) -> Diagnostic:
+    """Returns the note on ops that stay float for speed.
+
+    Args:
+        count: The number of ops.
+        arenas: The bytes that tensors need, and those that they would need with integers throughout.
+    """
     which = "1 operator stays float" if count == 1 else f"{count} operators stay float"
+    message, (own, integers) = f"{which} because processors are faster so", arenas
+    if own > _WIDER * integers:
+        message += f"; with integers throughout, tensors would need {size_text(integers)} instead of {size_text(own)}"
     hint = "if a device needs integers, set `accelerator` to it, or `slow_integers` (--slow-integers)"
-    return Diagnostic("fast-floats", f"{which} because processors are faster so", hint=hint, severity=NOTE)
+    return Diagnostic("fast-floats", message, hint=hint, severity=NOTE)
+
+
+def _arenas(function: FuncOp, plan: Plan) -> tuple[int, int]:
+    """Returns the bytes that a function's tensors need, and those that they would need with integers throughout."""
+    inputs = function.body.block.args
+    *operators, end = [op for op in function.body.block.ops if op.name.removeprefix(tfl.PREFIX) not in tfl.BESIDE]
+    schedule = schedule_of(inputs, operators, end.operands)
+    computed = [*inputs, *(result for op in operators for result in op.results)]
+    peaks = []
+    for slow in ({}, plan.slow):
+        become = [
+            plan.uniform(value) is not None or (isinstance(value, OpResult) and value.op in slow and is_float(value))
+            for value in computed
+        ]
+        # Links of operators with effects follow.
+        sizes = [size // 4 if is_integer else size for size, is_integer in zip(schedule.sizes, become, strict=False)]
+        peaks.append(schedule._replace(sizes=[*sizes, *schedule.sizes[len(sizes) :]]).peak())
+    return peaks[0], peaks[1]
 
 
 # How many times as long as floats the slowest operators of integers take, together, to be worth a note, and how many

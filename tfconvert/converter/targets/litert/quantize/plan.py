@@ -21,7 +21,7 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
     is_float,
 )
 from tfconvert.converter.targets.litert.quantize.groups import Groups
-from tfconvert.converter.targets.litert.quantize.hybrid import MIN_ELEMENTS, size_of
+from tfconvert.converter.targets.litert.quantize.hybrid import MIN_ELEMENTS, ROWS, gains, size_of
 from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import (
     minimum_scale,
@@ -45,6 +45,7 @@ from tfconvert.settings.quantization import has_channels
 _ROUNDS = 3
 
 _HYBRID = "the others of its loop are floats, which it multiplies by its integers itself"
+_IN_LOOP = "the others of its loop are floats, and conversions would take longer"
 
 # Operators that attention masks its scores with.
 _MASKING = frozenset(f"tfl.{name}" for name in ("add", "sub", "select", "select_v2", "minimum", "maximum"))
@@ -92,8 +93,8 @@ class Plan:
             if lstm.creates_state(op):
                 continue
             found = self._candidate(op)
-            if isinstance(found, Rule) and self._is_dense_in_loop(op):
-                self.slow[op] = found = _HYBRID
+            if isinstance(found, Rule) and isinstance(op, tfl.TFLOp) and self._is_dense_in_loop(op):
+                self.slow[op] = found = _HYBRID if gains(op, ROWS[op.op_name]) else _IN_LOOP
             if isinstance(found, Rule):
                 self.quantized[op] = found
             else:

@@ -136,8 +136,8 @@ def work_of(op: Operation) -> int:
     """
     rule = RULES[op.name]
     if rule.weight is not None and rule.axis is not None:
-        weights = types.shape_of(op.operands[rule.weight].type) or (1,)
-        return _elements(op.results[0]) * math.prod(weights) // weights[rule.axis]
+        shape = types.shape_of(op.operands[rule.weight].type) or ()
+        return _elements(op.results[0]) * math.prod(shape) // shape[rule.axis]
     if op.name == "tfl.unidirectional_sequence_lstm":
         weights = sum(_elements(op.operands[weight]) for weight, _ in lstm.GATES)
         units = (types.shape_of(op.results[0].type) or (1,))[-1]
