@@ -23,6 +23,7 @@ After:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,8 +41,10 @@ from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8
 from tfconvert.schema.ir.values import OpResult
+from tfconvert.schema.tflite.arena import Step
 from tfconvert.settings.quantization import INT8, Quantize
 
 
@@ -85,13 +88,13 @@ class QuantizeOps:
             plan = Plan(function, own)
             notes += _coarse(plan)
             fast += len(plan.slow)
-            arenas = max(arenas, _arenas(function, plan)) if plan.slow else arenas
             if self.for_processors and wanted.mode == "int8":
                 notes += _slow_integers(plan)
             if wanted.strict:
                 problems += _floats(plan)
             rewriting = Rewriting(function, plan, own)
             rewriting.run()
+            arenas = max(arenas, _arenas(function, plan.slow)) if plan.slow else arenas
             if wanted.trained_only and wanted.mode == "dynamic":
                 counts["trained weights"] += store_trained_weights(function)
             counts += rewriting.counts
@@ -155,22 +158,33 @@ def _fast_floats(count: int, arenas: tuple[int, int]) -> Diagnostic:
     return Diagnostic("fast-floats", message, hint=hint, severity=NOTE)
 
 
-def _arenas(function: FuncOp, plan: Plan) -> tuple[int, int]:
-    """Returns the bytes that a function's tensors need, and those that they would need with integers throughout."""
+def _arenas(function: FuncOp, slow: Container[Operation]) -> tuple[int, int]:
+    """Returns the bytes that a function's tensors need, and those that they would need with integers throughout.
+
+    Args:
+        function: The function, with conversions between integers and floats.
+        slow: The ops that would be integers, too.
+    """
     inputs = function.body.block.args
     *operators, end = [op for op in function.body.block.ops if op.name.removeprefix(tfl.PREFIX) not in tfl.BESIDE]
     schedule = schedule_of(inputs, operators, end.operands)
     computed = [*inputs, *(result for op in operators for result in op.results)]
-    peaks = []
-    for slow in ({}, plan.slow):
-        become = [
-            plan.uniform(value) is not None or (isinstance(value, OpResult) and value.op in slow and is_float(value))
-            for value in computed
-        ]
-        # Links of operators with effects follow.
-        sizes = [size // 4 if is_integer else size for size, is_integer in zip(schedule.sizes, become, strict=False)]
-        peaks.append(schedule._replace(sizes=[*sizes, *schedule.sizes[len(sizes) :]]).peak())
-    return peaks[0], peaks[1]
+    places = {value: place for place, value in enumerate(computed)}
+    sizes = list(schedule.sizes)
+    merged: dict[int, int] = {}
+    for place, value in enumerate(computed):
+        if not isinstance(value, OpResult):
+            continue
+        users = {use.operation for use in value.uses}
+        source = next((operand for operand in value.op.operands if operand in places), value)
+        is_made = value.op.name == "tfl.quantize" and isinstance(source, OpResult) and source.op in slow
+        if is_made or (value.op.name == "tfl.dequantize" and all(user in slow for user in users)):
+            merged[place] = merged.get(places[source], places[source])
+            sizes[place] = 0
+        elif value.op in slow and is_float(value) and end not in users:
+            sizes[place] //= 4
+    steps = [Step([merged.get(place, place) for place in step.operands], step.results) for step in schedule.steps]
+    return schedule.peak(), schedule._replace(sizes=sizes, steps=steps).peak()
 
 
 # How many times as long as floats the slowest operators of integers take, together, to be worth a note, and how many
