@@ -100,7 +100,8 @@ class QuantizeOps:
             counts += rewriting.counts
             layers += rewriting.layers
             stored = StoredConstants()
-            stored.store_all({op: weights_of_float(op, wanted) for op in plan.slow if isinstance(op, tfl.TFLOp)})
+            floats = [*plan.slow, *(plan.float_only() if own.by_speed else ())]
+            stored.store_all({op: weights_of_float(op, wanted) for op in floats if isinstance(op, tfl.TFLOp)})
             counts += stored.counts
             layers += stored.layers.values()
             update_function_type(function)

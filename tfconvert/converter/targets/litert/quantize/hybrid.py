@@ -147,7 +147,9 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
     has_kernel = row.is_hybrid or not row.per_tensor
     if settings.mode != "weights":
         if has_kernel if settings.hybrid_only else gains(op, row):
-            return _hybrid(op, row, present, settings)
+            found = _hybrid(op, row, present, settings)
+            if found or not row.together or settings.hybrid_only:
+                return found
         if row.stays_float and (not row.is_hybrid or math.prod(_shape(op, row)[1:]) < row.products):
             return []
     axis = row.axis if has_channels(settings.per_channel, op.op_name) else None
@@ -218,7 +220,8 @@ def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value], settings: Quantize) 
     if op.properties.get("diagonal_recurrent_tensors"):
         return False
     if settings.is_static:
-        return sum(map(size_of, matrices)) >= _LARGE
+        directions = 2 if op.op_name.startswith("bidirectional") else 1
+        return sum(map(size_of, matrices)) >= _LARGE * directions
     return all(map(_is_weight, matrices))
 
 

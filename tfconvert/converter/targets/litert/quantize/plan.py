@@ -230,6 +230,12 @@ class Plan:
         ranges = [range_of(op.operands[index]) for index in activations(op, rule)]
         return uniform is not None and any(seen and 0 < seen.high - seen.low < uniform.scales[0] for seen in ranges)
 
+    def float_only(self) -> list[Operation]:
+        """Returns the ops with weights that have no kernel for integers, unless nothing else becomes integers."""
+        exclusion = self._settings.exclusion
+        ops = [op for op in self.reasons if op.name not in RULES and op.name.removeprefix(tfl.PREFIX) in ROWS]
+        return [op for op in ops if not exclusion.excludes(op)] if self.quantized or self.slow else []
+
     def slower_with_integers(self) -> dict[Operation, speed.Times]:
         """Returns the ops with integers that LiteRT would compute faster with floats."""
         return self._slow(self._groups)
