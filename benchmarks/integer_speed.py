@@ -26,6 +26,7 @@ from tfconvert.converter.targets.litert.passes.separate_state import SeparateSta
 from tfconvert.converter.targets.litert.tuning.form_timing import microseconds_of
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.ir.locations import NameLoc
 from tfconvert.schema.ir.types import I8
 from tfconvert.settings.quantization import Quantize
 
@@ -54,8 +55,10 @@ class Case:
         operands: The mappings of its operands to integers.
         result: That of its result, if its kernel fixes it.
         options: Its options.
-        integers: The operand after these, if any: sizes, axes or a permutation.
+        integers: The operands after these: sizes, axes or a permutation; before them, for `split`.
         has_constant: Whether the last operand is a constant.
+        weights: The shapes of its weights, which a conversion makes integers, if it has any.
+        parts: The number of its results, all of one shape.
     """
 
     kind: str
@@ -64,8 +67,10 @@ class Case:
     operands: Sequence[Uniform] = (_USUAL, _USUAL)
     result: Uniform = _USUAL
     options: dict[str, Any] = field(default_factory=dict)
-    integers: Sequence[int] = ()
+    integers: Sequence[Any] = ()
     has_constant: bool = False
+    weights: Sequence[Sequence[int]] = ()
+    parts: int = 1
 
     def work(self, index: int) -> int:
         """Returns the number of products of a matrix product, or else the largest number of elements."""
@@ -74,12 +79,16 @@ class Case:
             return math.prod(shapes[0]) * result[-1]
         if self.kind == LSTM:
             return math.prod(result) * 4 * (shapes[0][-1] + result[-1])
+        if self.weights:
+            return math.prod(result) * math.prod(self.weights[index]) // result[-1]
         return max(math.prod(shape) for shape in (*shapes, result))
 
     def content(self, index: int, copies: int, *, with_integers: bool) -> bytes:
         """Returns a file that has the operator several times, side by side."""
         if self.kind == LSTM:
             return _lstm(self.shapes[index][0], self.results[index], copies, with_integers=with_integers)
+        if self.weights:
+            return self._product(index, copies, with_integers=with_integers)
         name, shapes, result = self.kind.partition(":")[0], list(self.shapes[index]), self.results[index]
         given, made = (
             [UniformType.get(each) if with_integers else types.F32 for each in uniforms]
@@ -98,14 +107,27 @@ class Case:
             stored = np.full(shape, 1, np.int8) if with_integers else np.full(shape, 1e-5, np.float32)
             kind = types.tensor(given[1], shape)
             values.append(graph._add(tfl.constant(tensor_data.of_array(stored), result_type=kind)))  # noqa: SLF001
-        if self.integers:
-            values.append(list(self.integers))
-        results = [graph.op(name, *values, shape=result, element=made[0], **self.options) for _ in range(copies)]
-        return graph.returns(*results).content
+        integers = [graph.constant(np.array(each, np.int32)) for each in self.integers]
+        values = [*integers, *values] if name == "split" else [*values, *integers]
+        kinds = [types.tensor(made[0], result)] * self.parts
+        ops = [tfl.build(name, values, kinds, self.options, NameLoc.get(name)) for _ in range(copies)]
+        for op in ops:
+            graph._add(op)  # noqa: SLF001
+        return graph.returns(*(each for op in ops for each in op.results)).content
+
+    def _product(self, index: int, copies: int, *, with_integers: bool) -> bytes:
+        """Returns a file of products with weights, each with its own."""
+        (shape,), result = self.shapes[index], self.results[index]
+        graph, random = Graph(shape), np.random.default_rng(0)
+        weights = [random.normal(0, 0.3, self.weights[index]).astype(np.float32) for _ in range(copies)]
+        bias = np.zeros(result[-1], np.float32)
+        name = self.kind.partition(":")[0]
+        graph.returns(*[graph.op(name, graph.inputs[0], each, bias, shape=result, **self.options) for each in weights])
+        return _converted(graph, with_integers=with_integers)
 
 
 def _lstm(shape: Sequence[int], result: Sequence[int], copies: int, *, with_integers: bool) -> bytes:
-    """Returns a file of LSTMs side by side; integers are what a conversion makes of ranges."""
+    """Returns a file of LSTMs side by side."""
     features, units = shape[-1], result[-1]
     graph = Graph(shape)
     random = np.random.default_rng(0)
@@ -119,6 +141,11 @@ def _lstm(shape: Sequence[int], result: Sequence[int], copies: int, *, with_inte
         "time_major": False,
     }
     graph.returns(*[graph.op(LSTM, graph.inputs[0], *operands, shape=result, **options) for _ in range(copies)])
+    return _converted(graph, with_integers=with_integers)
+
+
+def _converted(graph: Graph, *, with_integers: bool) -> bytes:
+    """Returns the file of a graph; integers are what a conversion makes of ranges."""
     if with_integers:
         quantize = Quantize("int8", default_range=(-1.0, 1.0), io="int8")
         SeparateState().apply(graph.module)
@@ -166,7 +193,7 @@ def _reduction(name: str) -> Case:
         [[shape] for shape in _VECTORS],
         [(1, 1), (8, 1), (512, 1), (4096, 1)],
         options={"keep_dims": True},
-        integers=(1,),
+        integers=[(1,)],
     )
 
 
@@ -192,6 +219,66 @@ def _pool(name: str) -> Case:
     }
     shapes = [[(1, 2, 2, 4)], [(1, 8, 8, 8)], [(1, 64, 64, 16)], [(1, 128, 128, 64)]]
     return Case(name, shapes, [(1, 1, 1, 4), (1, 4, 4, 8), (1, 32, 32, 16), (1, 64, 64, 64)], options=options)
+
+
+# Quarters of the vectors.
+_QUARTERS = [(rows, size // 4) for rows, size in _VECTORS]
+
+
+def _stacked(shapes: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+    return [(4, *shape) for shape in shapes]
+
+
+_DENSE: dict[str, Any] = {
+    "fused_activation_function": "NONE",
+    "weights_format": "DEFAULT",
+    "keep_num_dims": False,
+    "asymmetric_quantize_inputs": False,
+}
+
+
+def _dense(kind: str, *sizes: tuple[int, int, int]) -> Case:
+    """Returns dense layers, given their rows, inputs and outputs."""
+    return Case(
+        kind,
+        [[(rows, inputs)] for rows, inputs, _ in sizes],
+        [(rows, outputs) for rows, _, outputs in sizes],
+        weights=[(outputs, inputs) for _, inputs, outputs in sizes],
+        options=_DENSE,
+    )
+
+
+_CONVOLUTION: dict[str, Any] = {
+    "padding": "SAME",
+    "stride_w": 1,
+    "stride_h": 1,
+    "dilation_w_factor": 1,
+    "dilation_h_factor": 1,
+    "fused_activation_function": "NONE",
+}
+
+
+def _convolution(kind: str, *sizes: tuple[int, int, int]) -> Case:
+    """Returns convolutions of 3 by 3, given the width of the image, the channels and those of the result."""
+    return Case(
+        kind,
+        [[(1, width, width, channels)] for width, channels, _ in sizes],
+        [(1, width, width, results) for width, _, results in sizes],
+        weights=[(results, 3, 3, channels) for _, channels, results in sizes],
+        options=_CONVOLUTION,
+    )
+
+
+def _depthwise(*sizes: tuple[int, int]) -> Case:
+    """Returns depthwise convolutions of 3 by 3, given the width of the image and the channels."""
+    shapes = [(1, width, width, channels) for width, channels in sizes]
+    return Case(
+        "depthwise_conv_2d",
+        [[shape] for shape in shapes],
+        shapes,
+        weights=[(1, 3, 3, channels) for _, channels in sizes],
+        options={"depth_multiplier": 1, **_CONVOLUTION},
+    )
 
 
 _STEPS = Uniform(I8, (1 / 256,), (-128,))
@@ -240,13 +327,13 @@ CASES: Sequence[Case] = (
         "reshape",
         [[(16,)], [(512,)], [(65536,)], [(1 << 20,)]],
         [(2, 8), (64, 8), (8192, 8), (1 << 17, 8)],
-        integers=(-1, 8),
+        integers=[(-1, 8)],
     ),
     Case(
         "transpose",
         [[(1, 2, 2, 4)], [(1, 8, 4, 16)], [(1, 128, 4, 128)], [(1, 512, 16, 128)]],
         [(1, 2, 2, 4), (1, 4, 8, 16), (1, 4, 128, 128), (1, 16, 512, 128)],
-        integers=(0, 2, 1, 3),
+        integers=[(0, 2, 1, 3)],
     ),
     Case(
         "concatenation",
@@ -254,6 +341,32 @@ CASES: Sequence[Case] = (
         _VECTORS,
         options={"axis": 1, "fused_activation_function": "NONE"},
     ),
+    Case(
+        "pack",
+        [[part] * 4 for part in _QUARTERS],
+        _stacked(_QUARTERS),
+        operands=(_USUAL,) * 4,
+        options={"values_count": 4, "axis": 0},
+    ),
+    Case("unpack", [[stack] for stack in _stacked(_QUARTERS)], _QUARTERS, options={"num": 4, "axis": 0}, parts=4),
+    Case("split", [[shape] for shape in _VECTORS], _QUARTERS, options={"num_splits": 4}, integers=[1], parts=4),
+    Case(
+        "slice",
+        [[shape] for shape in _VECTORS],
+        [(rows, size - 1) for rows, size in _VECTORS],
+        integers=[(0, 1), (-1, -1)],
+    ),
+    Case(
+        "pad",
+        [[shape] for shape in _VECTORS],
+        [(rows, size + 2) for rows, size in _VECTORS],
+        integers=[((0, 0), (1, 1))],
+    ),
+    _dense("fully_connected", (1, 16, 16), (1, 32, 32), (32, 32, 32)),
+    _dense("fully_connected:thin", (1, 8, 32), (32, 8, 32)),
+    _convolution("conv_2d", (1, 16, 4), (8, 8, 8), (28, 8, 8), (112, 8, 8)),
+    _convolution("conv_2d:thin", (4, 1, 8), (28, 1, 8), (64, 1, 8)),
+    _depthwise((2, 8), (8, 16), (28, 32), (64, 64)),
     _product("batch_matmul", _CENTERED),
     _product("batch_matmul:zero point", _USUAL),
     Case(LSTM, [[(1, 1, 4)], [(1, 10, 8)], [(1, 50, 64)]], [(1, 1, 4), (1, 10, 8), (1, 50, 64)]),

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import tfconvert
 from tfconvert.cli.main import main
-from tfconvert.report.report import size_text
+from tfconvert.schema.diagnostics import size_text
 
 
 @pytest.fixture(scope="module")

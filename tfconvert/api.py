@@ -16,8 +16,8 @@ from tfconvert.converter.process.interpreter import with_room
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.exporters.output_file import Parts, is_c_source, only_part, places_of, write_parts
 from tfconvert.importers.source import Source
-from tfconvert.report.report import Report, StageTime, size_text
-from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.report.report import Report, StageTime
+from tfconvert.schema.diagnostics import ConversionError, error, size_text
 from tfconvert.schema.files import read_file
 from tfconvert.schema.limits import Limits, limited
 from tfconvert.settings.options import Options

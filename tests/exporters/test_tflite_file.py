@@ -16,16 +16,19 @@ import pytest
 from ai_edge_litert import schema_py_generated as official
 from tensorflow.lite.python.conversion_metadata_schema_py_generated import ConversionMetadataT
 
+from tfconvert.converter.targets.litert.quantize.weights import quantize_symmetric
 from tfconvert.exporters.tflite.file import Buffer, Buffers, TFLiteFile
 from tfconvert.exporters.tflite.model import Origin, export
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.dialects.sources import FileSlice, Source
 from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.locations import FusedLoc, NameLoc
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import I8
 from tfconvert.schema.tflite.reader import View, read_model
 
 F32 = types.F32
@@ -240,6 +243,17 @@ def test_bytes_are_compared_whatever_the_blocks(monkeypatch: pytest.MonkeyPatch)
     constants = [*map(tensor_data.of_array, (value, other, value.reshape(3, -1), value[:-1])), transposed, flipped]
     assert [shared.add(constant, "FLOAT32") for constant in constants] == [1, 2, 1, 3, 1, 4]
     assert b"".join(shared.entries[0].blocks()) == value.tobytes()
+
+
+def test_equal_integers_are_stored_once_whatever_they_were_made_from() -> None:
+    random = np.random.default_rng(0)
+    tiny = [tensor_data.of_array(random.normal(0, 1e-9, (60, 50)).astype(np.float32)) for _ in range(2)]
+    other = tensor_data.of_array(np.where(np.arange(3000) == 2999, 1, 0).astype(np.float32).reshape(60, 50))
+    mappings = [Uniform(I8, (scale,), (0,)) for scale in (0.5, 0.25, 0.5)]
+    shared = Buffers()
+    constants = [quantize_symmetric(each, own).stored for each, own in zip((*tiny, other), mappings, strict=True)]
+    assert [shared.add(constant, "INT8") for constant in constants] == [1, 1, 2]
+    assert [b"".join(buffer.blocks()).count(b"\0") for buffer in shared.entries] == [3000, 2999]
 
 
 @pytest.mark.parametrize(("kind", "dtype", "bits"), [("INT4", ml_dtypes.int4, 4), ("INT2", ml_dtypes.int2, 2)])

@@ -212,6 +212,15 @@ def test_equal_strings_and_options_are_stored_once() -> None:
     assert sizes[2] - sizes[1] == sizes[1] - sizes[0] <= 24
 
 
+def test_equal_vectors_are_stored_once() -> None:
+    """Zero points of channels take eight bytes each, and nearly always are zeros."""
+    tensors = [{"quantization": {"zero_point": (0,) * 500, "scale": (each,) * 500}} for each in (1.0, 2.0, 3.0)]
+    parts = [{"tensors": tensors[:count]} for count in (1, 2, 3)]
+    sizes = [len(encode(rooted(TFLITE, "SubGraph"), part).data) for part in parts]
+    assert sizes[0] > 500 * 12
+    assert sizes[2] - sizes[1] == sizes[1] - sizes[0] < 500 * 4 + 40
+
+
 def test_many_tables_with_a_later_vector_are_written_at_once() -> None:
     keys = range(5)
     one_by_one = encode(TFLITE, {"buffers": [{}, *({"data": Later(key)} for key in keys)], "description": "x"})

@@ -12,7 +12,7 @@ import pytest
 
 import tfconvert
 from tests.support import outlier
-from tfconvert.report.report import size_text
+from tfconvert.schema.diagnostics import size_text
 
 
 @pytest.fixture(scope="module")

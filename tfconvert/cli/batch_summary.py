@@ -12,7 +12,7 @@ from tfconvert.cli.failure import status_of
 from tfconvert.cli.json_output import to_json
 from tfconvert.cli.options import json_option
 from tfconvert.cli.streams import can_redraw, say
-from tfconvert.report.report import size_text
+from tfconvert.schema.diagnostics import size_text
 
 if TYPE_CHECKING:
     from tfconvert.batch.entries import Entry

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable, size_text
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
@@ -378,10 +378,3 @@ def _section(title: str, entries: Iterable[tuple[str, str]], most: int | None) -
 
 def _counter_rows(counter: Counter[str]) -> list[tuple[str, str]]:
     return [(name, f"{count:>4}") for name, count in ranked(counter).items()]
-
-
-def size_text(size: int) -> str:
-    """Returns a number of bytes as text."""
-    if size < 1000:
-        return f"{size} B"
-    return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"

@@ -147,3 +147,10 @@ def error(
 ) -> ConversionError:
     """Returns a `ConversionError` of a single diagnostic."""
     return ConversionError([Diagnostic(code, message, op, node, location, hint)])
+
+
+def size_text(size: int) -> str:
+    """Returns a number of bytes as text."""
+    if size < 1000:
+        return f"{size} B"
+    return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"

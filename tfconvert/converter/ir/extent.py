@@ -49,7 +49,8 @@ def extent(constant: Constant, axis: int | None = None) -> Extent:
         np.minimum(low[own], part.min(others, initial=np.inf), out=low[own])
         np.maximum(high[own], part.max(others, initial=-np.inf), out=high[own])
         flat = part.reshape(-1)
-        power += float(np.dot(flat, flat))
+        with np.errstate(over="ignore"):
+            power += float(np.dot(flat, flat))
         del part, flat
         source.release()
     empty = low > high

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.diagnostics import Diagnostic, size_text
 
 if TYPE_CHECKING:
     from tfconvert.converter.pipeline.tuning_report import TuningReport
@@ -90,7 +90,7 @@ class QuantizationReport(NamedTuple):
         """
         lines = ["quantization:"]
         if self.bytes_before:
-            lines.append(f"  weights: {_size(self.bytes_before)} -> {_size(self.bytes_after)}")
+            lines.append(f"  weights: {size_text(self.bytes_before)} -> {size_text(self.bytes_after)}")
         lines += [f"  {form}: {count}" for form, count in self.forms.most_common() if form != FLOAT]
         floats = [layer for layer in self.layers if layer.form == FLOAT]
         if floats:
@@ -112,10 +112,6 @@ def _row(layer: LayerReport) -> str:
     if layer.reason:
         parts.append(layer.reason)
     return ", ".join(parts)
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"
 
 
 class PassResult(NamedTuple):

@@ -29,6 +29,9 @@ PACKED = {"INT4": 2, "UINT4": 2, "INT2": 4}
 # Values derived from stored ones by casts and layouts cost no budget up to this multiple of the stored size.
 _REUSED = 16
 
+# The number of integers that are compared before all are.
+_PROBE = 64
+
 
 class Buffer:
     """The bytes of one buffer.
@@ -170,7 +173,7 @@ class Buffers:
         return known
 
     def _add_handle(self, handle: TensorData, per_byte: int) -> int:
-        candidates = self._large.setdefault((per_byte, handle.source.fingerprint()), [])
+        candidates = self._large.setdefault((per_byte, _key(handle)), [])
         for other, index in candidates:
             if other.source is handle.source or _equal(other, handle):
                 return index
@@ -199,6 +202,16 @@ class Buffers:
     def _append(self, buffer: Buffer) -> int:
         self.entries.append(buffer)
         return len(self.entries)
+
+
+def _key(handle: TensorData) -> Hashable:
+    """Returns a key that equal constants share."""
+    source = handle.source
+    if not isinstance(source, Deferred) or source.function != "quantize":
+        return source.fingerprint()
+    # Different numbers may become the same integers, such as zeros; so some of the integers are the key.
+    box = tuple(slice(0, 1) for _ in handle.shape[:-1])
+    return handle.nbytes, handle.part((*box, slice(0, min(handle.shape[-1], _PROBE)))).tobytes()
 
 
 def _equal(first: TensorData, second: TensorData) -> bool:

@@ -25,8 +25,11 @@ _OFFSET = struct.Struct("<I")
 _DISTANCE = struct.Struct("<i")
 _REFERENCE, _TYPE, _SCALAR = range(3)
 
-SHARED_ITEMS = 64
-"""Vectors of numbers up to this length are looked up among those already written."""
+SHARED_ITEMS = 1 << 16
+"""Vectors of numbers up to this length are looked up among those already written, as zero points of channels."""
+
+# Vectors of numbers up to this length are packed by a function that is kept.
+_USUAL_ITEMS = 64
 
 
 class Later(NamedTuple):
@@ -126,7 +129,7 @@ class _Items:
         known = self.packs.get(count)
         if known is None:
             known = struct.Struct(f"<I{count}{self.code}").pack
-            if count <= SHARED_ITEMS:
+            if count <= _USUAL_ITEMS:
                 self.packs[count] = known
         return known
 

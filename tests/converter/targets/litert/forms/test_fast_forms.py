@@ -18,6 +18,8 @@ from tfconvert.converter.targets.litert.forms import tables
 from tfconvert.converter.targets.litert.passes.fast_forms import FastForms
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.ir.types import I8
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import Quantize
 
@@ -42,6 +44,22 @@ def test_forms(case: FastCase, run_tflite: RunTFLite) -> None:
         assert new.shape == old.shape
         np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-5)
     assert not FastForms().apply(graph.module).counts
+
+
+SLICES = ("unpack-slices", "drop-by-reshape", "every-nth", "phases")
+
+
+@pytest.mark.parametrize("case", [case for case in FAST_CASES if case.pattern in SLICES], ids=lambda case: case.name)
+def test_slices_of_integers_have_the_same_forms(case: FastCase, run_tflite: RunTFLite) -> None:
+    graph = Graph(case.shape, element=UniformType.get(Uniform(I8, (0.1,), (3,))))
+    graph.returns(case.make(graph, graph.inputs[0]))
+    x = np.random.default_rng(1).integers(-128, 128, case.shape).astype(np.int8)
+    before = graph.run(run_tflite, [x])
+    assert FastForms().apply(graph.module).counts[case.pattern]
+    verify(graph.module, with_relations=False)
+    assert " ".join(graph.names) == case.expected
+    for old, new in zip(before, graph.run(run_tflite, [x]), strict=True):
+        np.testing.assert_array_equal(new, old)
 
 
 def test_the_table_has_a_row_for_each_case_and_says_that_it_is_faster() -> None:

@@ -164,9 +164,9 @@ def test_depthwise_filters_may_stay_integers_but_not_with_one_scale(filecheck: F
 def test_products_take_asymmetric_inputs(filecheck: FileCheck) -> None:
     filecheck(
         QuantizeWeights(),
-        _product()
+        _product("64x64")
         + """
-    // CHECK: -> tensor<16x64x!quant.uniform<i8:f32:0, {
+    // CHECK: -> tensor<64x64x!quant.uniform<i8:f32:0, {
     // CHECK: "tfl.fully_connected"
     // CHECK-SAME: asymmetric_quantize_inputs = true
     """,
@@ -235,11 +235,11 @@ def test_other_indices_take_integers_that_become_floats(
 def test_a_table_that_is_multiplied_by_too_is_stored_once(filecheck: FileCheck, element: str) -> None:
     text = f"""
     func.func @main(%i: tensor<2x3x{element}>) -> tensor<2x3x100xf32> {{
-      {_weight("w", "100x16")}
+      {_weight("w", "100x32")}
       %n = "tfl.no_value"() <{{value}}> : () -> none
-      %x = "tfl.gather"(%w, %i) <{{axis = 0 : i32}}> : (tensor<100x16xf32>, tensor<2x3x{element}>) -> tensor<2x3x16xf32>
+      %x = "tfl.gather"(%w, %i) <{{axis = 0 : i32}}> : (tensor<100x32xf32>, tensor<2x3x{element}>) -> tensor<2x3x32xf32>
       %y = "tfl.fully_connected"(%x, %w, %n) <{{keep_num_dims = true}}>
-          : (tensor<2x3x16xf32>, tensor<100x16xf32>, none) -> tensor<2x3x100xf32>
+          : (tensor<2x3x32xf32>, tensor<100x32xf32>, none) -> tensor<2x3x100xf32>
       func.return %y : tensor<2x3x100xf32>
     }}
     """
@@ -376,20 +376,20 @@ def test_what_is_no_number_stays(value: str, mode: str) -> None:
 
 
 LOOP = f"""
-    func.func @main(%x: tensor<1x32xf32>) -> tensor<1x32xf32> {{
-      %0 = "tfl.while"(%x) <{{cond = @cond, body = @body}}> : (tensor<1x32xf32>) -> tensor<1x32xf32>
-      func.return %0 : tensor<1x32xf32>
+    func.func @main(%x: tensor<1x64xf32>) -> tensor<1x64xf32> {{
+      %0 = "tfl.while"(%x) <{{cond = @cond, body = @body}}> : (tensor<1x64xf32>) -> tensor<1x64xf32>
+      func.return %0 : tensor<1x64xf32>
     }}
-    func.func private @cond(%x: tensor<1x32xf32>) -> tensor<i1> {{
+    func.func private @cond(%x: tensor<1x64xf32>) -> tensor<i1> {{
       %0 = "tfl.pseudo_const"() <{{value = dense<true> : tensor<i1>}}> : () -> tensor<i1>
       func.return %0 : tensor<i1>
     }}
-    func.func private @body(%x: tensor<1x32xf32>) -> tensor<1x32xf32> {{
+    func.func private @body(%x: tensor<1x64xf32>) -> tensor<1x64xf32> {{
       %n = "tfl.no_value"() <{{value}}> : () -> none
-      {_weight("w", "32x32")}
-      %0 = "tfl.fully_connected"(%x, %w, %n) : (tensor<1x32xf32>, tensor<32x32xf32>, none) -> tensor<1x32xf32>
-      %1 = "tfl.fully_connected"(%0, %w, %n) : (tensor<1x32xf32>, tensor<32x32xf32>, none) -> tensor<1x32xf32>
-      func.return %1 : tensor<1x32xf32>
+      {_weight("w", "64x64")}
+      %0 = "tfl.fully_connected"(%x, %w, %n) : (tensor<1x64xf32>, tensor<64x64xf32>, none) -> tensor<1x64xf32>
+      %1 = "tfl.fully_connected"(%0, %w, %n) : (tensor<1x64xf32>, tensor<64x64xf32>, none) -> tensor<1x64xf32>
+      func.return %1 : tensor<1x64xf32>
     }}
 """
 

@@ -16,6 +16,8 @@ from tests.converter.targets.litert.quantize.runs import run_model, signal_to_no
 from tfconvert.converter.targets.litert.quantize import speed
 from tfconvert.converter.targets.litert.quantize.cut import SINK, SOURCE, Cut
 from tfconvert.converter.targets.litert.quantize.rules import RULES
+from tfconvert.schema.diagnostics import size_text
+from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
 
 ROWS = 64
@@ -39,7 +41,7 @@ def _model(*operators: tuple[str, dict[str, Any]]) -> Graph:
 def _converted(graph: Graph, folder: Path, target: tfconvert.LiteRT | None = None, **settings: Any) -> tfconvert.Model:
     path = folder / "source.tflite"
     path.write_bytes(graph.content)
-    samples = [[random(ROWS, FEATURES, seed=seed)] for seed in range(3)]
+    samples = [[random(*types.shape_of(graph.inputs[0].type) or (), seed=seed)] for seed in range(3)]
     quantize = tfconvert.Quantize("int8", samples=samples, **settings)
     return tfconvert.convert(path, quantize=quantize, target=target or tfconvert.LiteRT())
 
@@ -65,6 +67,100 @@ def test_what_is_slower_with_integers_stays_float(operator: tuple[str, dict[str,
     assert "--slow-integers" in (note.hint or "")
     x = random(ROWS, FEATURES, seed=9)
     assert signal_to_noise(run_model(graph.content, [x]), run_model(bytes(model), [x])) > 30
+
+
+def _image_net(channels: int) -> Graph:
+    """Returns a convolution of an image, and one of its result with many weights."""
+    graph = Graph((1, 16, 16, channels))
+    value = graph.conv(graph.inputs[0], random(8, 3, 3, channels, seed=1, scale=0.3), random(8, seed=2, scale=0.1))
+    return graph.returns(graph.conv(value, random(16, 3, 3, 8, seed=3, scale=0.1), random(16, seed=4, scale=0.1)))
+
+
+@pytest.mark.parametrize("channels", [1, 4])
+def test_convolutions_of_one_channel_stay_float(channels: int, tmp_path: Path) -> None:
+    """XNNPACK's integer kernels compute as long for one channel as for eight."""
+    graph = _image_net(channels)
+    model = _converted(graph, tmp_path)
+    floats = _floats(model)
+    assert floats.keys() == ({"CONV_2D"} if channels == 1 else set())
+    assert all("us with floats, and" in reason for reason in floats.values())
+    assert model.report.operators["CONV_2D"] == 2
+    x = random(1, 16, 16, channels, seed=9)
+    assert signal_to_noise(run_model(graph.content, [x]), run_model(bytes(model), [x])) > 30
+
+
+@pytest.mark.parametrize("features", [8, 64])
+def test_small_dense_layers_stay_float_beside_floats(features: int, tmp_path: Path) -> None:
+    """Larger ones become integers for the size of the file."""
+    graph = Graph((ROWS, features))
+    value = graph.op("hard_swish", graph.inputs[0])
+    weights = random(features, features, seed=1, scale=features**-0.5)
+    value = graph.op("fully_connected", value, weights, random(features, seed=2, scale=0.1), shape=(ROWS, features))
+    graph.returns(graph.op("hard_swish", value))
+    model = _converted(graph, tmp_path)
+    assert _floats(model).keys() == ({"HARD_SWISH", "FULLY_CONNECTED"} if features == 8 else {"HARD_SWISH"})
+    integers = _converted(graph, tmp_path, slow_integers=True)
+    assert not _floats(integers)
+
+
+def test_a_table_between_floats_is_stored_as_integers(tmp_path: Path) -> None:
+    graph = Graph((ROWS, FEATURES))
+    rows = graph.op("gather", random(500, FEATURES, seed=1), [3, 1, 4, 1] * 16, shape=(ROWS, FEATURES), axis=0)
+    value = graph.op("add", graph.op("hard_swish", rows), graph.inputs[0], fused_activation_function="NONE")
+    graph.returns(graph.op("hard_swish", value))
+    model = _converted(graph, tmp_path)
+    assert _floats(model).keys() == {"HARD_SWISH", "ADD"}
+    assert 500 * FEATURES < len(bytes(model)) < 2 * 500 * FEATURES
+    x = random(ROWS, FEATURES, seed=9)
+    assert signal_to_noise(run_model(graph.content, [x]), run_model(bytes(model), [x])) > 30
+
+
+def _tanh_scale(model: tfconvert.Model) -> float:
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_content=bytes(model), num_threads=1)
+    interpreter.allocate_tensors()
+    (tanh,) = [op for op in interpreter._get_ops_details() if op["op_name"] == "TANH"]
+    scales = {each["index"]: each["quantization"][0] for each in interpreter.get_tensor_details()}
+    return float(scales[tanh["outputs"][0]])
+
+
+@pytest.mark.parametrize("builtin", [False, True])
+def test_small_tangents_have_small_steps_on_processors(builtin: bool, tmp_path: Path) -> None:
+    graph = Graph((ROWS, FEATURES))
+    value = graph.op("mul", _dense(graph, graph.inputs[0], 1), 0.01, fused_activation_function="NONE")
+    graph.returns(_dense(graph, graph.op("tanh", value), 2))
+    own, fixed = _converted(graph, tmp_path), _converted(graph, tmp_path, slow_integers=True)
+    assert _tanh_scale(own) < 0.1 * _tanh_scale(fixed)
+    assert _tanh_scale(fixed) == 1 / 128
+    x = random(ROWS, FEATURES, seed=9)
+    expected = run_model(graph.content, [x], builtin=builtin)
+    noise = [signal_to_noise(expected, run_model(bytes(model), [x], builtin=builtin)) for model in (own, fixed)]
+    assert noise[0] > noise[1] + 3
+
+
+def test_a_tangent_that_leaves_the_model_stays_float(tmp_path: Path) -> None:
+    graph = Graph((ROWS, FEATURES))
+    graph.returns(graph.op("tanh", _dense(graph, graph.inputs[0], 1)))
+    assert _floats(_converted(graph, tmp_path)).keys() == {"TANH"}
+
+
+def test_the_note_has_the_memory_that_floats_cost(tmp_path: Path) -> None:
+    def message(model: tfconvert.Model) -> str:
+        return next(note.message for note in model.report.notes if note.code == "fast-floats")
+
+    graph = Graph((ROWS, FEATURES))
+    value = _dense(graph, graph.inputs[0], 1, features=1024)
+    wide = graph.op("hard_swish", graph.op("hard_swish", value))
+    weights = random(FEATURES, 1024, seed=3, scale=1024**-0.5)
+    graph.returns(graph.op("fully_connected", wide, weights, random(FEATURES, seed=4), shape=(ROWS, FEATURES)))
+    model, integers = _converted(graph, tmp_path), _converted(graph, tmp_path, slow_integers=True)
+    assert model.report.arena is not None
+    assert integers.report.arena is not None
+    assert model.report.arena > 1.5 * integers.report.arena
+    sizes = f"tensors would need {size_text(integers.report.arena)} instead of {size_text(model.report.arena)}"
+    assert message(model).endswith(sizes)
+    assert "tensors" not in message(_converted(_model(("softmax", {"beta": 1.0})), tmp_path))
 
 
 @pytest.mark.parametrize("name", ["logistic", "tanh"])

@@ -98,15 +98,15 @@ def test_metadata_tells_how(digits_model: Path, mode: Any, optimizations: list[i
 
 
 def test_versions_are_those_of_hybrid_kernels(digits_model: Path) -> None:
-    file = read_model(bytes(tfconvert.convert(digits_model, quantize="dynamic")))
+    file = read_model(bytes(tfconvert.convert(digits_model, quantize=Quantize("dynamic", hybrid_only=True))))
     versions = {code.name("builtin_code"): code["version"] for code in file["operator_codes"]}
     assert (versions["CONV_2D"], versions["FULLY_CONNECTED"]) == (5, 12)
 
 
 def test_the_report_counts_forms(digits_model: Path) -> None:
     report = tfconvert.convert(digits_model, quantize=Quantize("dynamic", exclude=["CONV_2D", "no/such"])).report
-    assert report.rewrites["quantize-weights"] == {"int8 per channel": 1}
-    assert "int8 per channel: 1" in report.to_text()
+    assert report.rewrites["quantize-weights"] == {"int8 per channel, dequantized": 1}
+    assert "int8 per channel, dequantized: 1" in report.to_text()
     assert [note.code for note in report.notes] == ["nothing-excluded", "same-signature"]
 
 

@@ -53,7 +53,7 @@ from tfconvert.converter.targets.litert.forms.questions import (
     target_of,
 )
 from tfconvert.converter.targets.litert.optimize import matching
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import quant, tfl, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -83,7 +83,8 @@ class Span(NamedTuple):
 
 def spans_of(op: Operation) -> list[Span]:
     """Returns what a slice takes of each dimension; declines one that reverses or adds dimensions."""
-    need(str(types.element_of(op.operands[0].type)) in _ELEMENTS, "no kernel slices these elements")
+    element = quant.storage_of(types.element_of(op.operands[0].type))
+    need(str(element) in _ELEMENTS, "no kernel slices these elements")
     shape, ranges, dropped = sized(op.operands[0]), ranges_of(op), 0
     if op.name == "tfl.strided_slice":
         need(not option(op, "ellipsis_mask") and not option(op, "new_axis_mask"), "it adds dimensions")

@@ -23,23 +23,28 @@ After:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, LayerReport, PassResult
-from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
+from tfconvert.converter.targets.litert.operator_order import schedule_of
+from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, is_float, loop_bodies
 from tfconvert.converter.targets.litert.quantize.hybrid import weights_of_float
 from tfconvert.converter.targets.litert.quantize.plan import Plan
 from tfconvert.converter.targets.litert.quantize.rewriting import Rewriting
 from tfconvert.converter.targets.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
 from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_trained_weights
-from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic
+from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, size_text
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8
+from tfconvert.schema.ir.values import OpResult
+from tfconvert.schema.tflite.arena import Step
 from tfconvert.settings.quantization import INT8, Quantize
 
 
@@ -75,7 +80,7 @@ class QuantizeOps:
         notes = settings.exclusion.unmatched(module) if wanted.is_static else []
         notes += [_SLOW] if wanted.mode == "int16" else []
         problems: list[Diagnostic] = []
-        fast = 0
+        fast, arenas = 0, (0, 0)
         for function in module.ops:
             if not isinstance(function, FuncOp) or function.is_declaration:
                 continue
@@ -89,18 +94,20 @@ class QuantizeOps:
                 problems += _floats(plan)
             rewriting = Rewriting(function, plan, own)
             rewriting.run()
+            arenas = max(arenas, _arenas(function, plan.slow)) if plan.slow else arenas
             if wanted.trained_only and wanted.mode == "dynamic":
                 counts["trained weights"] += store_trained_weights(function)
             counts += rewriting.counts
             layers += rewriting.layers
             stored = StoredConstants()
-            stored.store_all({op: weights_of_float(op, wanted) for op in plan.slow if isinstance(op, tfl.TFLOp)})
+            floats = [*plan.slow, *(plan.float_only() if own.by_speed else ())]
+            stored.store_all({op: weights_of_float(op, wanted) for op in floats if isinstance(op, tfl.TFLOp)})
             counts += stored.counts
             layers += stored.layers.values()
             update_function_type(function)
         if problems:
             raise ConversionError(problems)
-        notes += [_fast_floats(fast)] if fast else []
+        notes += [_fast_floats(fast, arenas)] if fast else []
         return PassResult(counts, notes, layers=layers)
 
 
@@ -133,11 +140,52 @@ def _coarse(plan: Plan) -> list[Diagnostic]:
     ]
 
 
-def _fast_floats(count: int) -> Diagnostic:
-    """Returns the note on ops that stay float for speed."""
+# How many times as large as with integers throughout an arena is, to be worth a note.
+_WIDER = 1.5
+
+
+def _fast_floats(count: int, arenas: tuple[int, int]) -> Diagnostic:
+    """Returns the note on ops that stay float for speed.
+
+    Args:
+        count: The number of ops.
+        arenas: The bytes that tensors need, and those that they would need with integers throughout.
+    """
     which = "1 operator stays float" if count == 1 else f"{count} operators stay float"
+    message, (own, integers) = f"{which} because processors are faster so", arenas
+    if own > _WIDER * integers:
+        message += f"; with integers throughout, tensors would need {size_text(integers)} instead of {size_text(own)}"
     hint = "if a device needs integers, set `accelerator` to it, or `slow_integers` (--slow-integers)"
-    return Diagnostic("fast-floats", f"{which} because processors are faster so", hint=hint, severity=NOTE)
+    return Diagnostic("fast-floats", message, hint=hint, severity=NOTE)
+
+
+def _arenas(function: FuncOp, slow: Container[Operation]) -> tuple[int, int]:
+    """Returns the bytes that a function's tensors need, and those that they would need with integers throughout.
+
+    Args:
+        function: The function, with conversions between integers and floats.
+        slow: The ops that would be integers, too.
+    """
+    inputs = function.body.block.args
+    *operators, end = [op for op in function.body.block.ops if op.name.removeprefix(tfl.PREFIX) not in tfl.BESIDE]
+    schedule = schedule_of(inputs, operators, end.operands)
+    computed = [*inputs, *(result for op in operators for result in op.results)]
+    places = {value: place for place, value in enumerate(computed)}
+    sizes = list(schedule.sizes)
+    merged: dict[int, int] = {}
+    for place, value in enumerate(computed):
+        if not isinstance(value, OpResult):
+            continue
+        users = {use.operation for use in value.uses}
+        source = next((operand for operand in value.op.operands if operand in places), value)
+        is_made = value.op.name == "tfl.quantize" and isinstance(source, OpResult) and source.op in slow
+        if is_made or (value.op.name == "tfl.dequantize" and all(user in slow for user in users)):
+            merged[place] = merged.get(places[source], places[source])
+            sizes[place] = 0
+        elif value.op in slow and is_float(value) and end not in users:
+            sizes[place] //= 4
+    steps = [Step([merged.get(place, place) for place in step.operands], step.results) for step in schedule.steps]
+    return schedule.peak(), schedule._replace(sizes=sizes, steps=steps).peak()
 
 
 # How many times as long as floats the slowest operators of integers take, together, to be worth a note, and how many

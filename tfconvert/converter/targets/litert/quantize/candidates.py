@@ -9,7 +9,8 @@ from tfconvert.converter.targets.litert.fake_quant import FAKE_QUANT, constant_b
 from tfconvert.converter.targets.litert.quantize import lstm
 from tfconvert.converter.targets.litert.quantize.calls import CALLS, LOOP, callees
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
-from tfconvert.converter.targets.litert.quantize.rules import RULES, Rule, Scales
+from tfconvert.converter.targets.litert.quantize.parameters import range_of
+from tfconvert.converter.targets.litert.quantize.rules import ANY_SCALE, RULES, Rule, Scales
 from tfconvert.converter.targets.litert.quantize.variables import Variables
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp, functions_of
@@ -96,6 +97,8 @@ def activations(op: Operation, rule: Rule) -> list[int]:
 def candidate(op: Operation, settings: Settings) -> Rule | str:
     """Returns the rule to quantize an op if its ranges are known, else why it can't be quantized."""
     rule = RULES.get(op.name)
+    if settings.by_speed and op.name in ANY_SCALE and range_of(op.results[0]) is not None and not _is_output(op):
+        rule = ANY_SCALE[op.name]
     if op.name in CALLS:
         return "floats go into its functions and come out of them"
     if rule is None:
@@ -129,10 +132,13 @@ def _better_float(op: Operation, rule: Rule, settings: Settings) -> str:
     """Returns why an op should stay float, or an empty string."""
     if settings.in_loop and not settings.integers_only:
         return "its errors would add up from one iteration of the loop to the next"
-    is_kept = settings.keeps_outputs and rule.scales is Scales.FIXED
-    if is_kept and all(use.operation.name == "func.return" for use in op.results[0].uses):
+    if settings.keeps_outputs and rule.scales is Scales.FIXED and _is_output(op):
         return "its result leaves the model as floats, and would have steps of a fixed size"
     return ""
+
+
+def _is_output(op: Operation) -> bool:
+    return all(use.operation.name == "func.return" for use in op.results[0].uses)
 
 
 def _is_trained(op: Operation) -> bool:
@@ -164,7 +170,8 @@ def observed(function: FuncOp, settings: Settings) -> Iterator[Value]:
         if not isinstance(rule, Rule) or lstm.creates_state(op):
             continue
         operands = [op.operands[index] for index in activations(op, rule)]
-        results = [] if rule.scales is Scales.FIXED else [result for result in op.results if is_float(result)]
+        is_fixed = rule.scales is Scales.FIXED and op.name not in ANY_SCALE
+        results = [] if is_fixed else [result for result in op.results if is_float(result)]
         if rule.others:
             yield lstm.cell_state(op)
         for value in (*operands, *results):

@@ -32,6 +32,14 @@ MIN_ELEMENTS = 1024
 # an LSTM in the mode `int8`: one of 32 units takes 40 us with floats, and 41 us with integers.
 _LARGE = 8192
 
+# Each row of activations becomes integers at run time, which takes as long as integers save for a matrix of about this
+# many elements: 16 by 96 take 0.081 us, and with floats 0.067 us; 32 by 96 take 0.093 and 0.099, 64 by 64 0.090 and
+# 0.123. For 32 rows, they take 0.72 and 0.49, 0.92 and 0.90, 0.91 and 1.15.
+_WORTH = 3072
+
+# A single row gains by any matrix if sums have at least this many products: 96 by 12 take 0.100 us and 0.113 us.
+_DEEP = 96
+
 ASYMMETRIC = "asymmetric_quantize_inputs"
 """The option of a hybrid operator to give activations a zero point, which is more accurate."""
 
@@ -66,7 +74,9 @@ class Row(NamedTuple):
         per_tensor: Whether its hybrid kernel takes a single scale.
         together: Whether either all or none of its weights must be integers.
         narrow: Whether 4-bit weights are an advantage.
-        products: The minimum number of products in a sum for integers to be faster than floats.
+        products: The minimum number of products in a sum of a window for integers to be faster than floats.
+        channels: The minimum number of channels in it.
+        elements: The minimum number of elements of a matrix for the same, or of the filters of single pixels.
         stays_float: Whether its small weights stay floats where integers would not be faster.
     """
 
@@ -78,6 +88,8 @@ class Row(NamedTuple):
     together: bool = False
     narrow: bool = False
     products: int = 0
+    channels: int = 0
+    elements: int = 0
     stays_float: bool = False
 
 
@@ -85,11 +97,11 @@ _LSTM = Row((*range(1, 12), 16), 0, per_channel=False, together=True)
 _RNN = Row((1, 2), 0, per_channel=False, together=True)
 
 ROWS: Mapping[str, Row] = {
-    "conv_2d": Row((1,), 0, products=32, stays_float=True),
+    "conv_2d": Row((1,), 0, products=32, channels=3, elements=_WORTH, stays_float=True),
     "conv_3d": Row((1,), 4, is_hybrid=False),
     "depthwise_conv_2d": Row((1,), 3, is_hybrid=False, per_tensor=False, stays_float=True),
     "transpose_conv": Row((1,), 0),
-    "fully_connected": Row((1,), 0, narrow=True),
+    "fully_connected": Row((1,), 0, narrow=True, elements=_WORTH),
     "batch_matmul": Row((1,), per_channel=False),
     "unidirectional_sequence_lstm": _LSTM,
     "lstm": _LSTM,
@@ -134,9 +146,11 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
     present = [at for at in row.weights if tfl.has_operand(op, at)]
     has_kernel = row.is_hybrid or not row.per_tensor
     if settings.mode != "weights":
-        if has_kernel if settings.hybrid_only else _gains(op, row):
-            return _hybrid(op, row, present, settings)
-        if row.stays_float:
+        if has_kernel if settings.hybrid_only else gains(op, row):
+            found = _hybrid(op, row, present, settings)
+            if found or not row.together or settings.hybrid_only:
+                return found
+        if row.stays_float and (not row.is_hybrid or math.prod(_shape(op, row)[1:]) < row.products):
             return []
     axis = row.axis if has_channels(settings.per_channel, op.op_name) else None
     form = Form(_bits(row, settings), axis, dequantized=True)
@@ -150,13 +164,21 @@ def weights_of_float(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
     return [Weight(at, Form(8, dequantized=True)) for at, value in enumerate(op.operands) if _is_weight(value)]
 
 
-def _gains(op: tfl.TFLOp, row: Row) -> bool:
-    """Returns whether an op with integers is as fast as with floats, or far smaller.
+def gains(op: tfl.TFLOp, row: Row) -> bool:
+    """Returns whether an op that multiplies integers itself is as fast as with floats.
 
-    Quantizing activations takes time, which sums of few products don't save.
+    Quantizing activations takes time, which sums of few products don't save; and XNNPACK pads channels to eight.
     """
-    shape = types.shape_of(op.operands[row.weights[0]].type) or ()
-    return row.is_hybrid and (math.prod(shape[1:]) >= row.products or math.prod(shape) >= _LARGE)
+    shape = _shape(op, row)
+    if math.prod(shape[1:-1]) == 1:
+        is_deep = shape[-1] >= _DEEP and math.prod(types.shape_of(op.operands[0].type) or ()) in (shape[-1], -shape[-1])
+        return row.is_hybrid and (is_deep or math.prod(shape) >= row.elements)
+    is_large = math.prod(shape[1:]) >= row.products or math.prod(shape) >= _LARGE
+    return row.is_hybrid and is_large and shape[-1] >= row.channels
+
+
+def _shape(op: tfl.TFLOp, row: Row) -> types.Shape:
+    return types.shape_of(op.operands[row.weights[0]].type) or (0, 0)
 
 
 def _hybrid(op: tfl.TFLOp, row: Row, present: list[int], settings: Quantize) -> list[Weight]:
@@ -198,7 +220,8 @@ def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value], settings: Quantize) 
     if op.properties.get("diagonal_recurrent_tensors"):
         return False
     if settings.is_static:
-        return sum(map(size_of, matrices)) >= _LARGE
+        directions = 2 if op.op_name.startswith("bidirectional") else 1
+        return sum(map(size_of, matrices)) >= _LARGE * directions
     return all(map(_is_weight, matrices))
 
 

@@ -21,7 +21,7 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
     is_float,
 )
 from tfconvert.converter.targets.litert.quantize.groups import Groups
-from tfconvert.converter.targets.litert.quantize.hybrid import size_of
+from tfconvert.converter.targets.litert.quantize.hybrid import MIN_ELEMENTS, ROWS, gains, size_of
 from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import (
     minimum_scale,
@@ -45,6 +45,7 @@ from tfconvert.settings.quantization import has_channels
 _ROUNDS = 3
 
 _HYBRID = "the others of its loop are floats, which it multiplies by its integers itself"
+_IN_LOOP = "the others of its loop are floats, and conversions would take longer"
 
 # Operators that attention masks its scores with.
 _MASKING = frozenset(f"tfl.{name}" for name in ("add", "sub", "select", "select_v2", "minimum", "maximum"))
@@ -92,8 +93,8 @@ class Plan:
             if lstm.creates_state(op):
                 continue
             found = self._candidate(op)
-            if isinstance(found, Rule) and self._is_dense_in_loop(op):
-                self.slow[op] = found = _HYBRID
+            if isinstance(found, Rule) and isinstance(op, tfl.TFLOp) and self._is_dense_in_loop(op):
+                self.slow[op] = found = _HYBRID if gains(op, ROWS[op.op_name]) else _IN_LOOP
             if isinstance(found, Rule):
                 self.quantized[op] = found
             else:
@@ -229,6 +230,12 @@ class Plan:
         ranges = [range_of(op.operands[index]) for index in activations(op, rule)]
         return uniform is not None and any(seen and 0 < seen.high - seen.low < uniform.scales[0] for seen in ranges)
 
+    def float_only(self) -> list[Operation]:
+        """Returns the ops with weights that have no kernel for integers, unless nothing else becomes integers."""
+        exclusion = self._settings.exclusion
+        ops = [op for op in self.reasons if op.name not in RULES and op.name.removeprefix(tfl.PREFIX) in ROWS]
+        return [op for op in ops if not exclusion.excludes(op)] if self.quantized or self.slow else []
+
     def slower_with_integers(self) -> dict[Operation, speed.Times]:
         """Returns the ops with integers that LiteRT would compute faster with floats."""
         return self._slow(self._groups)
@@ -240,7 +247,7 @@ class Plan:
 
     def _times(self, op: Operation, rule: Rule, groups: Groups) -> speed.Times | None:
         """Returns the times of an op that may compute with either; `None` if its times are unknown."""
-        if (rule.is_product and not rule.gates) or is_access(op) or fake_quant.is_fake_quant(op):
+        if _has_large_weight(op, rule) or is_access(op) or fake_quant.is_fake_quant(op):
             return None
         operands = [self._operand(op, index, rule, groups) for index in activations(op, rule)]
         result = next((groups.uniform(result) for result in op.results if is_float(result)), None)
@@ -374,10 +381,17 @@ class Plan:
         )
 
     def _idle(self) -> list[Operation]:
-        """Returns the ops that only move numbers, with no computing op before or after them."""
+        """Returns the ops that only move numbers, with no computing op before or after them.
+
+        Those that move numbers of large constants are not among them: integers take less space.
+        """
         if self._settings.integers_only:
             return []
-        working = {op for op, rule in self.quantized.items() if rule.scales is not Scales.SAME}
+        working = {
+            op
+            for op, rule in self.quantized.items()
+            if rule.scales is not Scales.SAME or any(map(_is_large_constant, op.operands))
+        }
         pending = list(working)
         while pending:
             for op in _neighbours(pending.pop()):
@@ -411,6 +425,15 @@ def _has_floats(op: Operation) -> bool:
     if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE or op.name in SIZES_ONLY:
         return False
     return any(is_float(value) for value in (*op.operands, *op.results))
+
+
+def _is_large_constant(value: Value) -> bool:
+    return is_float(value) and is_constant(value) and size_of(value) >= MIN_ELEMENTS
+
+
+def _has_large_weight(op: Operation, rule: Rule) -> bool:
+    """Returns whether an op multiplies by a weight that is to be integers because that takes less space."""
+    return rule.is_product and rule.weight is not None and size_of(op.operands[rule.weight]) >= MIN_ELEMENTS
 
 
 def _neighbours(op: Operation) -> Iterator[Operation]:

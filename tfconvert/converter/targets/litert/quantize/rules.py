@@ -183,3 +183,7 @@ RULES: Mapping[str, Rule] = {
         for operator in ("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "L2_NORMALIZATION")
     },
 }
+
+ANY_SCALE: Mapping[str, Rule] = {"tfl.tanh": _ANY_I8}
+"""The rules on processors, once ranges are known, of operators whose result has a fixed scale for other devices: small
+numbers get smaller steps."""

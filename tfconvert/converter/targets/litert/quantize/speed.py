@@ -17,6 +17,7 @@ from typing import NamedTuple
 from tfconvert.converter.targets.litert.quantize import lstm
 from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float
 from tfconvert.converter.targets.litert.quantize.cut import SINK, SOURCE, Cut
+from tfconvert.converter.targets.litert.quantize.rules import RULES
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.operation import Operation
@@ -24,8 +25,18 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 TABLE = Path(__file__).with_name("speed.tsv")
 
-FAR, ZERO_POINT = ":far", ":zero point"
-"""Endings of rows of operators whose integers XNNPACK refuses: scales too far apart, a right operand's zero point."""
+FAR, ZERO_POINT, THIN = ":far", ":zero point", ":thin"
+"""Endings of rows of operators whose integers XNNPACK refuses, or is slow with: scales too far apart, a right operand's
+zero point, weights of few channels."""
+
+# The number of input channels below which products are thin: XNNPACK's kernels multiply eight integers at once.
+_MIN_CHANNELS = {"conv_2d": 3, "fully_connected": 16}
+
+# Operators without rows that are as fast as another one.
+_ALIKE = {"expand_dims": "reshape", "squeeze": "reshape", "strided_slice": "slice"}
+
+# By how much floats must be faster: integers take a quarter of their memory.
+_GAIN = 1.03
 
 # The scales of operands in relation to the result's that XNNPACK takes, of products for `mul`.
 _NEAR = {"add": (2.0**-10, 2.0**8), "sub": (2.0**-10, 2.0**8), "mul": (2.0**-16, 2.0**8)}
@@ -61,7 +72,10 @@ def kind_of(op: Operation, operands: list[Uniform | None], result: Uniform | Non
         result: The mapping of its result.
     """
     name = op.name.removeprefix(tfl.PREFIX)
-    if name == "batch_matmul" and operands[1] is not None and operands[1].zero_points[0]:
+    name = _ALIKE.get(name, name)
+    if name in _MIN_CHANNELS and (types.shape_of(op.operands[1].type) or (0,))[-1] < _MIN_CHANNELS[name]:
+        name += THIN
+    elif name == "batch_matmul" and operands[1] is not None and operands[1].zero_points[0]:
         name += ZERO_POINT
     elif name in _NEAR and result is not None:
         scales = [each.scales[0] for each in operands if each is not None]
@@ -118,8 +132,12 @@ def is_swish(op: Operation) -> bool:
 def work_of(op: Operation) -> int:
     """Returns how much an operator computes; unknown sizes count as 1.
 
-    It is the number of products of matrix products and LSTMs, or else of the elements of the largest operand or result.
+    It is the number of products of products and LSTMs, or else of the elements of the largest operand or result.
     """
+    rule = RULES[op.name]
+    if rule.weight is not None and rule.axis is not None:
+        shape = types.shape_of(op.operands[rule.weight].type) or ()
+        return _elements(op.results[0]) * math.prod(shape) // shape[rule.axis]
     if op.name == "tfl.unidirectional_sequence_lstm":
         weights = sum(_elements(op.operands[weight]) for weight, _ in lstm.GATES)
         units = (types.shape_of(op.results[0].type) or (1,))[-1]
@@ -141,7 +159,7 @@ def faster_with_floats(times: Mapping[Operation, Times | None]) -> dict[Operatio
     nodes = {op: cut.node() if op in free else SOURCE for op in times}
     values: dict[Value, None] = {}
     for op, known in free.items():
-        cut.edge(SOURCE, nodes[op], known.floats)
+        cut.edge(SOURCE, nodes[op], known.floats * _GAIN)
         cut.edge(nodes[op], SINK, known.integers)
         values.update(dict.fromkeys(filter(_is_converted, (*op.operands, *op.results))))
     for value in values:
