@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
-from tfconvert.converter.targets.litert.forms.form import measured
 
 from benchmarks.form_speed import measured
 from tests.converter.targets.litert.forms.cases import FastCase
 from tests.converter.targets.litert.forms.scatter_cases import FORMS
+from tfconvert.converter.targets.litert.forms import form as forms
 from tfconvert.converter.targets.litert.forms.scatter_speed import SCATTER, USUAL, Sizes
 from tfconvert.schema.dialects.tensor_data import Array
 
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     timed = sizes()
     terms = np.array([each.terms for each in timed], np.float64)
     print("form", "as", "call", "row", "element", "update", "updated", sep="\t")
-    with measured():
+    with forms.measured():
         for name, form in FORMS.items():
             cases = [FastCase(form.pattern, form.shape(each), form.make(each), "") for each in timed]
             both = np.array([measured(case) for case in cases])
