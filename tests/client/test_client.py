@@ -111,7 +111,7 @@ def test_what_can_not_be_sent_is_refused_before_it_is(client: Client, server: Ru
         ({"quantize": tfconvert.Quantize("int16")}, "no-samples"),
         ({"quantize": tfconvert.Quantize("int8", trained=True)}, "model-not-found"),
         ({"samples": "gone.npz"}, "wrong-option"),
-        ({"metadata": {"outputs": {"y": {"labels": "gone.txt"}}}}, "bad-metadata"),
+        ({"metadata": {"outputs": {"y": {"labels": "gone.txt"}}}}, "unreadable-file"),
         ({"metadata": {"outputs": {"y": {"name": {1}}}}}, "wrong-option"),
         ({"metadata": "labels.txt"}, "wrong-option"),
     ):

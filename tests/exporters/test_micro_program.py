@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.converter.targets.litert.optimize.graph import Graph, f32, random
-from tfconvert.exporters.micro_program import MicroProgram, micro_program
+from tfconvert.exporters.c_array import MicroProgram, micro_program
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tflite.arena import ALIGNMENT, bytes_of
 

@@ -128,7 +128,6 @@ _ALLOWED = {
     ("client.packing", "zipfile.ZipFile"): "an archive in memory",
     ("client.packing", "file.open"): "a file of the model, as `Source.files` names them",
     ("client.packing", "member.path.open"): "a file of the model, as `Source.files` names them",
-    ("client.settings", "Path(labels).read_text"): _NAMED_BY_THE_USER,
     ("service.leases", "os.open"): "the service's own lock",
     ("service.file_tree", "os.fdopen"): "a new file, to write to",
     ("service.file_tree", "os.open"): "a new file, to write to",

@@ -14,7 +14,7 @@ import pytest
 import tfconvert
 from tests.converter.targets.litert.recurrent.loops import lstm_loop
 from tests.support.run_text import parse
-from tfconvert.report.macs import macs
+from tfconvert.report.graph import macs
 from tfconvert.report.report import Report
 from tfconvert.schema.dialects.func import FuncOp
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tfconvert.service.http.page_settings import fields
+from tfconvert.service.http.pages import fields
 from tfconvert.settings.data import SETTINGS
 
 # Settings that the form has fields of its own for, and those that are sent as JSON.

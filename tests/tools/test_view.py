@@ -14,7 +14,7 @@ import pytest
 import tfconvert
 from tests.cli.test_main import tfconvert as run
 from tfconvert.importers.source import Source
-from tfconvert.report.histograms import MAX_NUMBERS, MAX_TENSORS, histogram
+from tfconvert.report.graph import MAX_NUMBERS, MAX_TENSORS, histogram
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.options import Options
 from tfconvert.settings.targets import LiteRT

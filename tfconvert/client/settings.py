@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tfconvert.client.packing import Packed, is_array, pack_arrays
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.files import read_input
 from tfconvert.settings.data import check_data, plain, quantize_of, target_data
 from tfconvert.settings.quantization import Quantize, to_quantize
 from tfconvert.settings.targets import LiteRT
@@ -94,6 +94,6 @@ def _with_labels(value: Any) -> Any:
     if not isinstance(labels, str | os.PathLike):
         return value
     try:
-        return {**value, "labels": Path(labels).read_text("utf-8").splitlines()}
-    except (OSError, UnicodeDecodeError) as problem:
-        raise error("bad-metadata", f"can't read the labels in {os.fspath(labels)}: {problem}") from None
+        return {**value, "labels": read_input(labels).decode("utf-8").splitlines()}
+    except UnicodeDecodeError:
+        raise error("bad-metadata", f"metadata: the labels in {os.fspath(labels)} are not UTF-8 text") from None

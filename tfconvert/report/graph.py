@@ -1,22 +1,24 @@
 """A module's graph as plain data, and an instrument that keeps the graph of the model as it was imported.
 
-Functions consist of nodes, without constants and the weights that these read.
+Functions consist of nodes, without constants and the weights that these read. Nodes have the number of multiplications
+with additions that they need, and the largest constants the distribution of their values, from bounded samples.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.converter.pipeline.pass_registry import pass_class
 from tfconvert.converter.pipeline.stage import Instrument, Stage
-from tfconvert.report.histograms import add_histograms
-from tfconvert.report.macs import macs
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.call_interfaces import may_refer, symbols
@@ -27,11 +29,142 @@ from tfconvert.schema.dialects.tf_executor import GraphOp
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, port_names
 from tfconvert.schema.dialects.tfl import BESIDE, CUSTOM_CODE, NO_VALUE, PREFIX
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
+from tfconvert.schema.ir.attributes import ArrayAttr, IntegerAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import FusedLoc, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+
+
+class _Product(NamedTuple):
+    """Where an op's numbers come from, as indices of operands.
+
+    Attributes:
+        weights: The weights.
+        scattered: The operand whose elements are each multiplied with weights; `None` for the result.
+    """
+
+    weights: int = 1
+    scattered: int | None = None
+
+
+# Each element of the result needs as many as there are weights for its channel.
+_WITH_WEIGHTS: Mapping[str, _Product] = {
+    "tfl.conv_2d": _Product(),
+    "tfl.conv_3d": _Product(),
+    "tfl.depthwise_conv_2d": _Product(),
+    "tfl.fully_connected": _Product(),
+    "tfl.transpose_conv": _Product(scattered=2),
+    "tfl.conv_3d_transpose": _Product(scattered=2),
+    "tf.Conv2D": _Product(),
+    "tf.Conv3D": _Product(),
+    "tf.DepthwiseConv2dNative": _Product(),
+    "tf.Conv2DBackpropInput": _Product(scattered=2),
+}
+# Products of two matrices, with the attributes that transpose the first one.
+_PRODUCTS: Mapping[str, str] = {
+    "tfl.batch_matmul": "adj_x",
+    "tf.MatMul": "transpose_a",
+    "tf.BatchMatMul": "adj_x",
+    "tf.BatchMatMulV2": "adj_x",
+    "tf.BatchMatMulV3": "adj_x",
+}
+_CHANNELS_FIRST = '"NC'
+
+
+def macs(op: Operation) -> int:
+    """Returns the multiplications with additions of an op; dynamic dimensions count as 1, other ops as 0.
+
+    Args:
+        op: An op of `tf` or `tfl`.
+    """
+    kind = _WITH_WEIGHTS.get(op.name)
+    if kind is not None and len(op.operands) > (kind.scattered or kind.weights):
+        counted = (op.results[0] if kind.scattered is None else op.operands[kind.scattered]).type
+        dims = _dims(counted)
+        if not dims:
+            return 0
+        is_first = str(op.properties.get("data_format", "")).startswith(_CHANNELS_FIRST)
+        channels = dims[1] if is_first and len(dims) > 2 else dims[-1]
+        return math.prod(dims) * math.prod(_dims(op.operands[kind.weights].type)) // channels
+    if op.name in _PRODUCTS:
+        left = _dims(op.operands[0].type)
+        if len(left) < 2:
+            return 0
+        flag = op.properties.get(_PRODUCTS[op.name])
+        is_transposed = isinstance(flag, IntegerAttr) and bool(flag.value)
+        return math.prod(_dims(op.results[0].type)) * left[-2 if is_transposed else -1]
+    return 0
+
+
+def _dims(tensor_type: Attribute) -> tuple[int, ...]:
+    return tuple(max(dim, 1) for dim in types.shape_of(tensor_type) or ())
+
+
+MAX_TENSORS = 96
+"""How many tensors of a graph get a histogram: the largest ones."""
+
+MAX_NUMBERS = 1 << 14
+"""How many numbers of a tensor are looked at."""
+
+# Tensors that would need more memory than this together are left out: some are computed when they are read.
+_MAX_BYTES = 1 << 27
+_MIN_NUMBERS = 16
+_BINS = 24
+
+
+def add_histograms(constants: Sequence[tuple[dict[str, Any], Attribute]]) -> None:
+    """Adds `histogram` to the operands that are the largest constants.
+
+    Args:
+        constants: The operands of nodes that are constants, as data, with their values.
+    """
+    left = _MAX_BYTES
+    numeric = [(operand, constant) for operand, constant in constants if _count(constant) >= _MIN_NUMBERS]
+    for operand, constant in sorted(numeric, key=lambda pair: -_count(pair[1]))[:MAX_TENSORS]:
+        size = operand.get("bytes", 0)
+        if 0 < size <= left:
+            left -= size
+            found = histogram(to_array(constant))
+            if found is not None:
+                operand["histogram"] = found
+
+
+def _count(constant: Attribute) -> int:
+    if isinstance(constant, TensorData):
+        return math.prod(constant.shape) if constant.dtype.kind in "fiu" else 0
+    return len(constant.data) // 4 if isinstance(constant, DenseElementsAttr) else 0
+
+
+def histogram(values: Array) -> dict[str, Any] | None:
+    """Returns the distribution of values; `None` without values, or if they are not numbers.
+
+    Args:
+        values: The values, as they are stored. Of more than `MAX_NUMBERS`, every n-th is looked at.
+    """
+    if values.dtype.kind not in "fiu" or not values.size:
+        return None
+    step = -(-values.size // MAX_NUMBERS)
+    taken = values.reshape(-1)[::step].astype(np.float64)
+    finite = taken[np.isfinite(taken)]
+    found: dict[str, Any] = {"numbers": values.size, "looked_at": taken.size}
+    if len(finite) < taken.size:
+        found["not_finite"] = taken.size - len(finite)
+    if not len(finite):
+        return found
+    low, high = float(finite.min()), float(finite.max())
+    with np.errstate(over="ignore"):
+        spread = {"mean": float(finite.mean()), "deviation": float(finite.std())}
+    found |= {name: _short(value) for name, value in {"low": low, "high": high, **spread}.items()}
+    found["zeros"] = int(np.count_nonzero(finite == 0))
+    if high > low and math.isfinite(high - low):
+        found["bins"] = np.histogram(finite, _BINS, (low, high))[0].tolist()
+    return found
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
+
 
 INPUT = "Input"
 OUTPUT = "Output"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, pairwise
 from typing import Any
 
-from tfconvert.converter.validation.exclusion_search import Search, Trial
+from tfconvert.converter.validation.quantization_check import Search, Trial
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.fidelity import Fidelity, LayerFidelity, OutputFidelity
 

@@ -1,9 +1,7 @@
 """Runs programs on buffers, and watches over their memory: what lives when, and who uses what was freed.
 
 Kernels compute what their ops compute, by the kernels of the executor; buffers are arrays that are counted. What nobody
-wrote yet is not zero, so that a result shows it.
-
-The routines of libraries that programs on buffers call, in numpy: each writes its result to its destination.
+wrote yet is not zero, so that a result shows it. The routines of libraries are in numpy, too.
 """
 
 from __future__ import annotations

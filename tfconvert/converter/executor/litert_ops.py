@@ -1,10 +1,8 @@
 """LiteRT's operators: those that passes insert among TensorFlow's ops, and those of converted models.
 
 They compute floats like LiteRT. If LiteRT is installed, modules of only operators run there, many times faster. Most
-operators have a row in the table below. Quantized operators are not supported, except for conversions from and to
-floats.
-
-LiteRT's operators that numpy kernels of TensorFlow's ops compute, and those with kernels of their own.
+operators have a row in a table, which uses the numpy kernels of TensorFlow's ops. Quantized operators are not
+supported, except for conversions from and to floats.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Static tables: their contents, read at compile time, and the lookups in them, which each target lowers.
 
-Vocabulary files: the text files that fill tables, read as TensorFlow's table initialisers read them.
+Vocabulary files, which fill tables, are read as TensorFlow's table initialisers read them.
 """
 
 from __future__ import annotations

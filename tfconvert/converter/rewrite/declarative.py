@@ -8,8 +8,7 @@
     )
 
 A rule is checked when it is created and becomes an ordinary `Pattern`; a `PatternSet` matches all its rules at once.
-
-Materializes the result side of a rule.
+A `Maker` materializes the result side of a rule.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Sets of patterns, which find the pattern that rewrites an op.
-
-The matching automaton: all patterns of one root share their questions.
+"""Sets of patterns, which find the pattern that rewrites an op by an automaton: all patterns of a root share questions.
 
 The questions of each pattern, in their common order, form a word, and the words form a prefix tree. A node has the next
 questions, each with a table from answer to node. A thousand patterns that expect different producers of an operand

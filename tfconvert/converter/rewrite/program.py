@@ -1,6 +1,6 @@
 """Declarative patterns as flat lists of questions: one program for each order of commutative operands.
 
-Explains why a declarative pattern declines an op.
+A program also explains why its pattern declines an op.
 """
 
 from __future__ import annotations

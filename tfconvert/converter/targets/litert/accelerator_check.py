@@ -1,6 +1,6 @@
 """Accelerators on a module in the `tfl` dialect: each operator's verdict, and how the graph is split.
 
-The verdicts on composites: accelerators know some by name, in some forms, and leave others to the CPU.
+Accelerators know some composites by name, in some forms, and leave others to the CPU.
 """
 
 from __future__ import annotations
