@@ -30,7 +30,9 @@ _STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
 _SLOW = tuple(
     f"tfl.{name}"
     for name in (
+        "add",
         "average_pool_2d",
+        "concatenation",
         "log_softmax",
         "max_pool_2d",
         "mean",

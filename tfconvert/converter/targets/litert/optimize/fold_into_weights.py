@@ -25,6 +25,10 @@ Scales and shifts of the input of a convolution or a matrix product go into its 
 
 Image nets normalize their input like the last one; this saves a multiplication at full resolution.
 
+Where channels of several weighted ops are concatenated, each gets its part of the constant, or the activation:
+
+    mul(concatenation(conv(x, w), conv(y, v)), c)  ->  concatenation(mul(conv(x, w), c1), mul(conv(y, v), c2))
+
 A grouped convolution with one input channel per group is a depthwise convolution, which has its own kernel.
 
 conv_2d(x : NxHxWxC, w : OxKxLx1)  ->  depthwise_conv_2d{depth_multiplier = O / C}(x, w : 1xKxLxO)
@@ -456,6 +460,57 @@ def _rewrite_shift(op: Operation, match: _Shifted, rewriter: Rewriter) -> None:
     rewriter.replace(rewriter.insert(rebuild(op, operands)))
 
 
+class _Joined(NamedTuple):
+    """An elementwise op on concatenated results of weighted ops: the concatenation, and the constant if it has one."""
+
+    concatenation: Operation
+    vector: Constant | None
+    origin: Value | None
+
+
+_NOT_JOINED = Failure("it isn't of concatenated results of ops with weights")
+
+
+def _match_joined(op: Operation) -> _Joined | Failure:
+    for index, value in enumerate(op.operands):
+        joined = matching.sole_producer(value, "tfl.concatenation")
+        if joined is not None:
+            break
+    else:
+        return _NOT_JOINED
+    dims = matching.shape(value)
+    if not dims or not matching.is_plain(joined) or dialect.attribute(joined, "axis") not in (-1, len(dims) - 1):
+        return Failure("more than channels is concatenated")
+    for part in joined.operands:
+        source = matching.sole_producer(part, NAMES)
+        if source is None or not matching.is_plain(source) or float_filter(source) is None:
+            return _NOT_JOINED
+        if isinstance(bias_of(source), Failure) or channels(source) != (matching.shape(part) or (None,))[-1]:
+            return Failure("a bias is computed, or a number of channels is unknown")
+    if len(op.operands) == 1:
+        return _Joined(joined, None, None)
+    origin = op.operands[1 - index]
+    constant = tensor_data.constant_of(origin)
+    if constant is None or matching.shape(op.results[0]) != dims:
+        return Failure("the other operand is computed, or broadcasts it")
+    vector = matching.as_vector(constant, dims[-1], len(dims))
+    return vector if isinstance(vector, Failure) else _Joined(joined, vector, origin)
+
+
+def _rewrite_joined(op: Operation, match: _Joined, rewriter: Rewriter) -> None:
+    parts, begin = [], 0
+    vector = None if match.vector is None else tensor_data.to_array(match.vector)
+    for part in match.concatenation.operands:
+        operands = [part]
+        end = begin + (matching.shape(part) or ())[-1]
+        if vector is not None and match.origin is not None:
+            own = vector if vector.size == 1 else np.ascontiguousarray(vector[begin:end])
+            operands.append(matching.insert_constant(rewriter, own, match.origin))
+        parts.append(rewriter.insert(rebuild(op, operands, [part.type])).results[0])
+        begin = end
+    rewriter.replace(rewriter.insert(rebuild(match.concatenation, parts)))
+
+
 _ORDER = (3, 1, 2, 0)
 _OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", matching.ACTIVATION)
 
@@ -509,6 +564,10 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     *(
         Pattern(f"fold-add-before-{root[4:]}", root, _match_shift, _rewrite_shift, benefit=4, depth=2)
         for root in _ROOTS
+    ),
+    *(
+        Pattern(f"{root}-over-concatenation", f"tfl.{root}", _match_joined, _rewrite_joined, benefit=2, depth=3)
+        for root in ("add", "mul", "relu", "relu6")
     ),
     Pattern("grouped-to-depthwise", "tfl.conv_2d", _match, _rewrite, benefit=3),
 )

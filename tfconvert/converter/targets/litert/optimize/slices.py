@@ -3,6 +3,9 @@
 strided_slice(x, 0:4), strided_slice(x, 4:8), slice(x, 8:12)  ->  split{3}(x)           where an axis has length 12
 strided_slice(x, 0:2), strided_slice(x, 2:12)                 ->  split_v(x, [2, 10])
 reshape(strided_slice{shrink}(x, i))                          ->  strided_slice(x, i:i+1)
+slice(x, [0, 1], [-1, 4])                                     ->  slice(x, [0, 1], [8, 4])
+
+XNNPACK doesn't run slices with a size of -1, "up to the end".
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import matching
@@ -172,7 +176,25 @@ def _keep(op: Operation, match: _Kept, rewriter: Rewriter) -> None:
     rewriter.replace_value(op.results[0], made.results[0])
 
 
+def _match_to_end(op: Operation) -> list[int] | Failure:
+    begin, size = (constant_ints(operand) for operand in op.operands[1:])
+    dims = matching.shape(op.operands[0])
+    if begin is None or size is None or dims is None or len(begin) != len(dims):
+        return Failure("the slice isn't known")
+    if not any(count == -1 and dim >= 0 for count, dim in zip(size, dims, strict=True)):
+        return Failure("no size is that up to the end of a known one")
+    return [
+        dim - first if count == -1 and dim >= 0 else count for first, count, dim in zip(begin, size, dims, strict=True)
+    ]
+
+
+def _rewrite_to_end(op: Operation, match: list[int], rewriter: Rewriter) -> None:
+    size = matching.insert_constant(rewriter, np.array(match, np.int32), op.operands[2])
+    rewriter.replace(rewriter.insert(rebuild(op, [*op.operands[:2], size])))
+
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(Pattern(f"split-{root[4:].replace('_', '-')}s", root, _match, _rewrite, benefit=5) for root in _SLICES),
     Pattern("keep-sliced-dimensions", "tfl.reshape", _match_kept, _keep, 1, 1, {0: ("tfl.strided_slice",)}),
+    Pattern("slice-to-end", "tfl.slice", _match_to_end, _rewrite_to_end),
 )

@@ -71,7 +71,10 @@ class FastForms(GreedyPass):
         names.update(op.name for op in module.walk())
         only_floats = not self._is_static and "tfl.fake_quant" not in names
         has_int16 = self.quantize is not None and self.quantize.mode == "int16"
-        found = fast_patterns.patterns_for(names, only_floats=only_floats, has_int16=has_int16)
+        keeps_weights = self.quantize is None or self.quantize.mode == "float16"
+        found = fast_patterns.patterns_for(
+            names, only_floats=only_floats, has_int16=has_int16, keeps_weights=keeps_weights
+        )
         return found if self._choice is None else self._choice.patterns(found)
 
     def apply(self, module: ModuleOp) -> PassResult:

@@ -1,0 +1,162 @@
+"""Sums of convolutions of one image by one convolution.
+
+    add(conv_2d(x, w), conv_2d(x, v))      ->  conv_2d(x, w + v)            where v is as large as w, or smaller
+    add(conv_2d(x, w), add(mul(x, c), d))  ->  conv_2d(x, w + diagonal(c))  and d goes into the bias
+
+RepVGG, MobileOne and others are trained with such branches. The convolutions may be depthwise. Weights must stay floats:
+those of one branch may be much smaller than those of another, and 8 bits would lose them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.ir.edit import rebuild
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, need
+from tfconvert.converter.targets.litert.accelerators.builder import shape_of
+from tfconvert.converter.targets.litert.fast.fast_form import Emit, fast, is_float, large, sized
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
+from tfconvert.schema.dialects import tensor_data, tfl
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+_CONVOLUTIONS = frozenset(("tfl.conv_2d", "tfl.depthwise_conv_2d"))
+
+
+class _Branch(NamedTuple):
+    """A convolution of a value, or a product with a constant as one of a pixel.
+
+    Attributes:
+        x: The value.
+        filter: The filter.
+        bias: The bias, `None` without one.
+        strides: The strides.
+        dilations: The dilations.
+        padding: The rows and columns of zeros before the image.
+        kernel: The filter's height and width.
+    """
+
+    x: Value
+    filter: Constant
+    bias: Constant | None
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    padding: tuple[int, int]
+    kernel: tuple[int, int]
+
+
+def _convolution(value: Value) -> Operation | None:
+    """Returns the convolution without an activation that computes a value with no other use."""
+    op = matching.sole_producer(value, _CONVOLUTIONS)
+    if op is None or not matching.is_plain(op) or fold_into_weights.float_filter(op) is None:
+        return None
+    return None if isinstance(fold_into_weights.bias_of(op), Failure) else op
+
+
+def _branch(op: Operation) -> _Branch:
+    """Returns a convolution found by `_convolution`."""
+    x, weights, bias = op.operands[0], fold_into_weights.float_filter(op), fold_into_weights.bias_of(op)
+    assert weights is not None and not isinstance(bias, Failure), "checked by _convolution"
+    image = sized(x)
+    need(min(image[1:]) > 0, "a size is unknown")
+    kernel = weights.shape[1], weights.shape[2]
+    strides = tfl.attribute(op, "stride_h"), tfl.attribute(op, "stride_w")
+    dilations = tfl.attribute(op, "dilation_h_factor"), tfl.attribute(op, "dilation_w_factor")
+    padding = [0, 0]
+    if tfl.attribute(op, "padding") == "SAME":
+        for axis in range(2):
+            reach = (kernel[axis] - 1) * dilations[axis] + 1
+            covered = ((image[axis + 1] - 1) // strides[axis]) * strides[axis] + reach
+            padding[axis] = max(covered - image[axis + 1], 0) // 2
+    return _Branch(x, weights, bias, strides, dilations, (padding[0], padding[1]), kernel)
+
+
+def _scaled(value: Value, op: Operation) -> _Branch | None:
+    """Returns a product of a convolution's input with a constant, with or without an addition, as a convolution."""
+    shift = None
+    add = matching.sole_producer(value, "tfl.add")
+    if add is not None and matching.is_plain(add) and (split := matching.with_constant(add)) is not None:
+        value, shift = split
+    mul = matching.sole_producer(value, "tfl.mul")
+    split = None if mul is None or not matching.is_plain(mul) else matching.with_constant(mul)
+    if split is None or split[0] is not op.operands[0]:
+        return None
+    x, factor = split
+    shape = sized(x)
+    channels = shape[-1]
+    need(shape == sized(op.results[0]) == sized(value), "the convolution changes the size")
+    vectors = [None if each is None else matching.as_vector(each, channels, 4) for each in (factor, shift)]
+    need(not any(isinstance(each, Failure) for each in vectors), "there isn't one number for each channel")
+    scale, bias = (
+        None if each is None else np.broadcast_to(tensor_data.to_array(each), (channels,))  # type: ignore[arg-type]
+        for each in vectors
+    )
+    assert scale is not None, "a product has a factor"
+    filters = np.diag(scale) if op.name == "tfl.conv_2d" else scale
+    shaped = filters[:, None, None, :] if filters.ndim == 2 else filters[None, None, None]
+    shifts = None if bias is None else tensor_data.of_array(np.ascontiguousarray(bias))
+    weights = tensor_data.of_array(np.ascontiguousarray(shaped))
+    return _Branch(x, weights, shifts, (1, 1), (1, 1), (0, 0), (1, 1))
+
+
+def _sum(op: Operation) -> Emit:
+    shape, result = large(op.results[0]), op.results[0]
+    need(is_float(result) and all(shape_of(each) == shape for each in op.operands), "it broadcasts, or isn't of floats")
+    for value, other in (op.operands, op.operands[::-1]):
+        source = _convolution(value)
+        if source is None:
+            continue
+        second = _convolution(other)
+        if second is None:
+            small = _scaled(other, source)
+        else:
+            small = _branch(second) if second.name == source.name else None
+        large_one = _branch(source)
+        if small is None or large_one.x is not small.x or (place := _place(large_one, small)) is None:
+            continue
+        return _joined(op, source, large_one, small, place)
+    need(False, "it isn't the sum of convolutions of one value")
+    raise AssertionError
+
+
+def _place(one: _Branch, other: _Branch) -> tuple[int, int] | None:
+    """Returns the position of a filter in another, `None` if it is outside or if its pixels are others."""
+    if one.filter.shape[0] != other.filter.shape[0] or one.filter.shape[3] != other.filter.shape[3]:
+        return None
+    place = []
+    for axis in range(2):
+        dilation = one.dilations[axis]
+        at, rest = divmod(one.padding[axis] - other.padding[axis], dilation)
+        if other.kernel[axis] > 1 and other.dilations[axis] != dilation:
+            return None
+        if rest or at < 0 or at + other.kernel[axis] > one.kernel[axis] or one.strides[axis] != other.strides[axis]:
+            return None
+        place.append(at)
+    return place[0], place[1]
+
+
+def _joined(op: Operation, source: Operation, one: _Branch, other: _Branch, place: tuple[int, int]) -> Emit:
+    def emit_one(emit: LiteRTBuilder) -> Value:
+        sides = [(at, one.kernel[axis] - at - other.kernel[axis]) for axis, at in enumerate(place)]
+        weights, shape = other.filter, one.filter.shape
+        if any(map(any, sides)):
+            weights = tensor_data.defer("pad", (weights,), shape, ((0, 0), *sides, (0, 0)))
+        weights = tensor_data.defer("add", (one.filter, weights), shape)
+        length = fold_into_weights.channels(source)
+        assert length is not None, "the filter's shape is known"
+        bias = one.bias
+        if other.bias is not None:
+            bias = fold_into_weights.sum_of(bias, other.bias, length)
+        shifts = np.zeros(length, np.float32) if bias is None else bias
+        operands = [one.x, emit.constant(weights), emit.constant(shifts)]
+        activation = {matching.ACTIVATION: op.properties[matching.ACTIVATION]}
+        return emit.insert(rebuild(source, operands, [op.results[0].type], activation)).results[0]
+
+    return emit_one
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (fast("sum-of-convolutions", "add", _sum, depth=3),)

@@ -1,0 +1,69 @@
+"""Convolutions of parts of the channels by one convolution in groups.
+
+    concatenation(conv_2d(split(x)[i], w[i]) for all i)  ->  conv_2d(x, concatenation(w))
+
+This is how grouped convolutions are written where a framework has none. LiteRT copies the parts, and XNNPACK
+concatenates five values at most.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, need
+from tfconvert.converter.targets.litert.accelerators.builder import like, shape_of
+from tfconvert.converter.targets.litert.fast.fast_form import Emit, fast, large, sized
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
+from tfconvert.schema.dialects import tensor_data, tfl
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+_OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", matching.ACTIVATION)
+
+
+def _in_groups(op: Operation) -> Emit:
+    shape = large(op.results[0])
+    need(tfl.attribute(op, "axis") in (-1, 3) and len(shape) == 4 and matching.is_plain(op), "it isn't of channels")
+    parts = [matching.sole_producer(value, "tfl.conv_2d") for value in op.operands]
+    convolutions = [part for part in parts if part is not None]
+    need(len(convolutions) == len(parts) > 1, "it doesn't join convolutions")
+    first = convolutions[0]
+    split = first.operands[0].owner
+    need(isinstance(split, tfl.TFLOp) and split.name in ("tfl.split", "tfl.split_v"), "their inputs aren't parts")
+    assert isinstance(split, tfl.TFLOp)
+    need([each.operands[0] for each in convolutions] == list(split.results), "the parts are in another order")
+    x = split.operands[1 if split.name == "tfl.split" else 0]
+    inputs = [shape_of(part)[-1] for part in split.results]
+    need(len(set(inputs)) == 1 and sum(inputs) == sized(x)[-1], "the parts aren't equal shares of the channels")
+    need(all(part.has_one_use() for part in split.results), "a part is used elsewhere")
+    filters = [_plain_filter(each, first) for each in convolutions]
+    biases = [fold_into_weights.bias_of(each) for each in convolutions]
+    need(not any(isinstance(bias, Failure) for bias in biases), "a bias is computed")
+
+    def emit_groups(emit: LiteRTBuilder) -> Value:
+        outputs = shape[-1]
+        weights = tensor_data.defer("concat", tuple(filters), (outputs, *filters[0].shape[1:]), 0)
+        zeros = np.zeros(outputs // len(filters), np.float32)
+        shifts = [tensor_data.to_array(bias) if tensor_data.is_constant(bias) else zeros for bias in biases]
+        operands = (x, emit.constant(weights), emit.constant(np.concatenate(shifts)))
+        options = {name: tfl.attribute(first, name) for name in _OPTIONS}
+        return emit.tfl("conv_2d", operands, like(x, shape), options)
+
+    return emit_groups
+
+
+def _plain_filter(op: Operation, first: Operation) -> Constant:
+    """Returns the filter of a convolution without groups; declines unless it is like the first one."""
+    weights, model = fold_into_weights.float_filter(op), fold_into_weights.float_filter(first)
+    need(weights is not None and model is not None and weights.shape == model.shape, "the filters differ")
+    assert weights is not None
+    need(weights.shape[3] == shape_of(op.operands[0])[3], "it has groups already")
+    need(all(tfl.attribute(op, name) == tfl.attribute(first, name) for name in _OPTIONS), "the options differ")
+    return weights
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (fast("convolutions-in-groups", "concatenation", _in_groups, depth=2),)
