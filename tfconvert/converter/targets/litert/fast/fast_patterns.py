@@ -19,6 +19,7 @@ _COMMON = (
     LazyModule("fast.slices", "pack split_v strided_slice"),
     LazyModule("fast.borders", "mirror_pad resize_nearest_neighbor tile"),
     LazyModule("fast.groups", "mean sum"),
+    LazyModule("fast.means", "mean"),
 )
 _BYTES = (LazyModule("fast.deconvolution", "transpose_conv"), LazyModule("fast.convolution_groups", "concatenation"))
 _FLOATS = (*_BYTES, LazyModule("fast.masks", "select_v2"), LazyModule("fast.softmax", "log_softmax softmax"))

@@ -50,7 +50,7 @@ _MAX_PARTS = 16
 _MAX_JOINED = 5
 
 
-class _Span(NamedTuple):
+class Span(NamedTuple):
     """The part of a dimension that a slice takes."""
 
     begin: int
@@ -59,9 +59,14 @@ class _Span(NamedTuple):
     is_dropped: bool
 
 
-def _spans(op: Operation) -> list[_Span]:
-    """Returns what a strided slice takes of each dimension; declines one that reverses or adds dimensions."""
+def spans_of(op: Operation) -> list[Span]:
+    """Returns what a slice takes of each dimension; declines one that reverses or adds dimensions."""
     shape = sized(op.operands[0])
+    if op.name == "tfl.slice":
+        begin, size = (ints_of(operand) for operand in op.operands[1:])
+        need(len(begin) == len(size) == len(shape), "it doesn't name all dimensions")
+        need(all(dim >= 0 and count >= 0 for dim, count in zip(shape, size, strict=True)), "it cuts an unknown size")
+        return [Span(first, count, 1, is_dropped=False) for first, count in zip(begin, size, strict=True)]
     begin, end, strides = (ints_of(operand) for operand in op.operands[1:4])
     need(len(begin) == len(end) == len(strides) == len(shape), "it doesn't name all dimensions")
     need(not tfl.attribute(op, "ellipsis_mask") and not tfl.attribute(op, "new_axis_mask"), "it adds dimensions")
@@ -74,26 +79,26 @@ def _spans(op: Operation) -> list[_Span]:
             need(dim >= 0, "it picks of an unknown size")
             index = begin[axis] + (dim if begin[axis] < 0 else 0)
             need(0 <= index < dim, "the index is outside")
-            spans.append(_Span(index, 1, 1, is_dropped=True))
+            spans.append(Span(index, 1, 1, is_dropped=True))
             continue
         if dim < 0:
             need(bool(masks["begin"] & masks["end"] & 1 << axis) and strides[axis] == 1, "it cuts an unknown size")
-            spans.append(_Span(0, -1, 1, is_dropped=False))
+            spans.append(Span(0, -1, 1, is_dropped=False))
             continue
         first = None if masks["begin"] >> axis & 1 else begin[axis]
         last = None if masks["end"] >> axis & 1 else end[axis]
         taken = range(*slice(first, last, strides[axis]).indices(dim))
         need(strides[axis] > 0 and len(taken) > 0, "it reverses, or takes nothing")
-        spans.append(_Span(taken.start, len(taken), strides[axis] if len(taken) > 1 else 1, is_dropped=False))
+        spans.append(Span(taken.start, len(taken), strides[axis] if len(taken) > 1 else 1, is_dropped=False))
     return spans
 
 
-def _is_whole(span: _Span, dim: int) -> bool:
+def _is_whole(span: Span, dim: int) -> bool:
     return span == (0, dim, 1, False)
 
 
 def _without_dropping(op: Operation) -> Emit:
-    spans, shape = _spans(op), sized(op.operands[0])
+    spans, shape = spans_of(op), sized(op.operands[0])
     target = large(op.results[0])
     need(any(span.is_dropped for span in spans) and all(span.stride == 1 for span in spans), "it is a plain slice")
     need(len(shape) <= MAX_RANK, "the rank is high")
@@ -107,7 +112,7 @@ def _without_dropping(op: Operation) -> Emit:
     return emit_slice
 
 
-def _dropped_axis(op: Operation, spans: Sequence[_Span]) -> int:
+def _dropped_axis(op: Operation, spans: Sequence[Span]) -> int:
     """Returns the only dimension that a slice drops, where it takes the others whole."""
     shape = sized(op.operands[0])
     cut = [axis for axis, span in enumerate(spans) if not _is_whole(span, shape[axis])]
@@ -124,14 +129,14 @@ class _Parts(NamedTuple):
 
 def _parts(op: Operation) -> _Parts:
     large(op.operands[0])
-    axis = _dropped_axis(op, _spans(op))
+    axis = _dropped_axis(op, spans_of(op))
     count = sized(op.operands[0])[axis]
     users: list[list[Operation]] = [[] for _ in range(count)]
     for use in op.operands[0].uses:
         user = use.operation
         if use.index or user.name != op.name or user.parent is not op.parent:
             continue
-        spans = attempt(_spans, user)
+        spans = attempt(spans_of, user)
         if not isinstance(spans, Failure) and attempt(_dropped_axis, user, spans) == axis:
             users[spans[axis].begin].append(user)
     need(count > 1 and all(users), "not all parts are used")
@@ -158,7 +163,7 @@ def _unpack(op: Operation, parts: _Parts, rewriter: Rewriter) -> None:
 
 
 def _every_nth(op: Operation) -> Emit:
-    spans, shape = _spans(op), sized(op.operands[0])
+    spans, shape = spans_of(op), sized(op.operands[0])
     target = large(op.results[0])
     strided = [axis for axis, span in enumerate(spans) if span.stride > 1]
     need(bool(strided), "it leaves out nothing between its ends")
@@ -222,7 +227,7 @@ def _by_slices(op: Operation) -> Emit:
     return emit_slices
 
 
-def _every_nth_of_last(op: Operation, spans: Sequence[_Span]) -> Emit:
+def _every_nth_of_last(op: Operation, spans: Sequence[Span]) -> Emit:
     shape, target, last = sized(op.operands[0]), sized(op.results[0]), spans[-1]
     need(
         all(_is_whole(span, dim) for span, dim in zip(spans[:-1], shape[:-1], strict=True)), "other dimensions are cut"
@@ -254,7 +259,7 @@ def _phases(op: Operation) -> Emit:
     found = []
     for each in slices:
         assert isinstance(each, Operation)
-        spans = _spans(each)
+        spans = spans_of(each)
         need(_is_whole(spans[0], batch) and _is_whole(spans[3], channels), "more than the pixels is cut")
         need(not any(span.is_dropped for span in spans), "a dimension is dropped")
         need(all(span.stride == 2 and span.begin < 2 for span in spans[1:3]), "it isn't every second pixel")
