@@ -45,8 +45,8 @@ def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | 
         return list(constants)
     inputs = _size_of_all(constants)
     outputs = sum(_result_size(result, shape) for result, shape in zip(op.results, shapes, strict=True))
-    # A result may always be small; beyond that it must not be larger than its operands.
-    limit = max(tensor_data.MAX_READ_BYTES, inputs)
+    # Beyond that a result must not be larger than its operands.
+    limit = max(tensor_data.MAX_FOLDED_BYTES, inputs)
     if outputs > limit:
         return None
     if inputs > tensor_data.MAX_READ_BYTES:

@@ -33,6 +33,9 @@ SMALL = 1024
 MAX_READ_BYTES = 64 * 1024
 """Maximum size in bytes of constants that passes may read, and compute from others."""
 
+MAX_FOLDED_BYTES = 1 << 20
+"""Maximum size in bytes of constants that are larger than those they are computed from, such as masks and positions."""
+
 ELIDED = "dense_resource<__elided__>"
 """The text that replaces an elided constant."""
 

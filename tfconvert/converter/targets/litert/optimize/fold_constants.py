@@ -48,7 +48,7 @@ def _match(op: Operation) -> Sequence[Array] | Failure:
         total += _size(operand.type)
         arrays.append(constant)
     results = [_size(result.type) for result in op.results]
-    if max(total, sum(results)) > tensor_data.MAX_READ_BYTES or min(results) < 0:
+    if max(total, sum(results)) > tensor_data.MAX_FOLDED_BYTES or min(results) < 0:
         return Failure("it is too large, or its size is unknown")
     elements = total + sum(results)
     if not budget().can_fold(op.name, sum(results), total, elements):

@@ -106,6 +106,35 @@ def float_filter(op: Operation) -> Constant | None:
     return tensor_data.constant_of(value) if matching.is_float(value) else None
 
 
+def _is_table(op: Operation) -> bool:
+    """Returns whether an op's filter is data too, a table of embeddings: scaled, it would be in the file twice."""
+    weights = op.operands[OPS[op.name].filter]
+    if not all(use.operation.name in NAMES and use.index == OPS[use.operation.name].filter for use in weights.uses):
+        return True
+    constant, dims = tensor_data.constant_of(weights), matching.shape(weights) or ()
+    # The table may be transposed, and so another value. Only long ones are worth the search.
+    if len(dims) != 2 or dims[0] <= _TABLE_ROWS * dims[1] or not isinstance(constant, tensor_data.TensorData):
+        return False
+    origin, block = _origin(constant).source.fingerprint(), op.parent
+    assert block is not None
+    tables = (tensor_data.constant_of(each.operands[_TABLES[each.name]]) for each in block.ops if each.name in _TABLES)
+    return any(isinstance(each, tensor_data.TensorData) and _origin(each).source.fingerprint() == origin for each in tables)
+
+
+def _origin(constant: tensor_data.TensorData) -> tensor_data.TensorData:
+    """Returns the constant that transposes and reshapes started from."""
+    while isinstance(constant.source, tensor_data.Deferred) and constant.source.function in ("reshape", "transpose"):
+        constant = constant.source.arguments[0]
+    return constant
+
+
+# The ops that look up rows, and the index of the table. It has more rows than a multiple of its columns.
+_TABLES = {"tfl.embedding_lookup": 1, "tfl.gather": 0}
+_TABLE_ROWS = 4
+
+_TABLE = Failure("the filter is a table of data, too")
+
+
 def bias_of(op: Operation) -> Constant | Failure | None:
     """Returns a weighted op's constant bias, `None` without one, a failure if it isn't one value per channel."""
     layout = OPS[op.name]
@@ -218,6 +247,8 @@ def _can_scale(source: Operation, vector: Constant) -> bool | Failure:
         reason = _cannot_scale_ranges(source, vector)
         if reason is not None:
             return reason
+    if _is_table(source):
+        return _TABLE
     bias = bias_of(source)
     return bias if isinstance(bias, Failure) else True
 
@@ -301,6 +332,8 @@ def _match_scale(op: Operation) -> _Scaled | Failure:
         return _NOT_SCALED
     if float_filter(op) is None:
         return Failure("the filter is computed, or quantised")
+    if _is_table(op):
+        return _TABLE
     pad = matching.sole_producer(source, _PADS)
     value = source if pad is None else pad.operands[0]
     add = None if pad is None else matching.sole_producer(value, "tfl.add")
