@@ -200,6 +200,76 @@ def _pooler(name: str) -> Callable[[Graph, Value], Value]:
     return make
 
 
+def _branches(g: Graph, x: Value) -> Value:
+    """Adds the branches of RepVGG: convolutions of nine pixels and of one, and a normalization."""
+    channels = _shape(x)[-1]
+    y = g.op("add", *(g.conv(x, random(channels, size, size, channels, scale=0.1)) for size in (3, 1)))
+    same = g.op("add", g.op("mul", x, random(channels)), random(channels, seed=1))
+    return g.op("add", y, same, fused_activation_function="RELU")
+
+
+def _depthwise_branches(g: Graph, x: Value) -> Value:
+    options: dict[str, Any] = {"padding": "SAME", "stride_h": 2, "stride_w": 2, "depth_multiplier": 1}
+    batch, height, width, channels = _shape(x)
+    shape = (batch, height // 2, width // 2, channels)
+    large, small = (
+        g.op("depthwise_conv_2d", x, random(1, size, size, channels), random(channels, seed=size), shape=shape, **options)
+        for size in (5, 3)
+    )
+    return g.op("add", large, small)
+
+
+def _groups(g: Graph, x: Value) -> Value:
+    shape, count = _shape(x), 16
+    each = shape[-1] // count
+    parts = g.split(x, [each] * count, 3)
+    results = [
+        g.conv(part, random(each, 3, 3, each, seed=index), random(each, seed=index)) for index, part in enumerate(parts)
+    ]
+    return g.op("concatenation", *results, shape=shape, axis=3, fused_activation_function="NONE")
+
+
+def _averaged(begin: int) -> Callable[[Graph, Value], Value]:
+    """Dense layers with a residual connection, and the mean of their rows from one on."""
+
+    def make(g: Graph, x: Value) -> Value:
+        batch, length, depth = _shape(x)
+        wide = (batch, length, 4 * depth)
+        y = g.op("fully_connected", x, random(4 * depth, depth, scale=0.1), None, **_DENSE, shape=wide)
+        y = g.op("gelu", y, approximate=False)
+        y = g.op("fully_connected", y, random(depth, 4 * depth, scale=0.1), random(depth), **_DENSE, shape=_shape(x))
+        y = g.op("add", x, y)
+        if begin:
+            shape = (batch, length - begin, depth)
+            masks: dict[str, Any] = {"begin_mask": 5, "end_mask": 7}
+            y = g.op("strided_slice", y, [0, begin, 0], [0, 0, 0], [1, 1, 1], shape=shape, **masks)
+        return g.op("mean", y, [1], shape=(batch, depth), keep_dims=False)
+
+    return make
+
+
+def _averaged_image(g: Graph, x: Value) -> Value:
+    y = g.conv(x, random(100, 1, 1, _shape(x)[-1]), random(100))
+    return g.op("mean", y, [1, 2], shape=(_shape(x)[0], 1, 1, 100), keep_dims=True)
+
+
+def _correlation(g: Graph, x: Value) -> Value:
+    """Adds the products of an image with its neighbours."""
+    batch, height, width, channels = _shape(x)
+    inner = (batch, height - 2, width - 2, channels)
+    middle, maps = g.op("slice", x, [0, 1, 1, 0], list(inner), shape=inner), []
+    for row in range(3):
+        for column in range(3):
+            part = g.op("slice", x, [0, row, column, 0], list(inner), shape=inner)
+            maps.append(g.op("mean", g.op("mul", middle, part), [3], shape=(*inner[:3], 1), keep_dims=True))
+    return g.op("concatenation", *maps, shape=(*inner[:3], 9), axis=3, fused_activation_function="NONE")
+
+
+def _stacked(g: Graph, x: Value) -> Value:
+    values = [g.op("mul", x, float(index)) for index in range(8)]
+    return g.op("pack", *values, shape=(*_shape(x), 8), values_count=8, axis=len(_shape(x)))
+
+
 _DENSE: dict[str, Any] = {"fused_activation_function": "NONE", "keep_num_dims": True}
 
 _NORM = "mean squared_difference mean sub rsqrt"
@@ -215,6 +285,18 @@ FAST_CASES = [
     FastCase("phases", (1, 16, 16, 48), _phases((0, 0), (1, 0), (0, 1), (1, 1)), "reshape transpose reshape"),
     FastCase("phases", (1, 320, 320, 3), _phases((0, 0), (0, 1), (1, 0), (1, 1)), "space_to_depth"),
     FastCase("interleave", (1, 4, 64, 16), _interleaved, "neg reshape reshape concatenation transpose reshape"),
+    FastCase(
+        "interleave",
+        (1, 16, 16),
+        _stacked,
+        " ".join(["mul"] * 8 + ["reshape"] * 8 + ["concatenation transpose reshape"]),
+    ),
+    FastCase(
+        "join-maps",
+        (1, 18, 18, 32),
+        _correlation,
+        " ".join(["slice"] + ["slice mul"] * 9 + ["mean"] * 9 + ["concatenation transpose reshape"]),
+    ),
     FastCase("split-by-slices", (1, 16, 16, 3, 15), _split, "slice slice slice mul reduce_max mul"),
     FastCase(
         "mask-by-minimum", (1, 12, 128, 128), _masked(np.tril(np.ones((1, 12, 128, 128), bool))), "minimum softmax"
@@ -243,6 +325,17 @@ FAST_CASES = [
         for name in ("add", "div", "maximum", "minimum", "mul", "squared_difference", "sub")
     ),
     FastCase("join-factors", (1, 32, 32, 64), _scaled, "mean mul mul"),
+    FastCase("mean-before-product", (1, 64, 128), _averaged(0), "fully_connected gelu mean fully_connected mean add"),
+    FastCase(
+        "mean-before-product",
+        (1, 65, 128),
+        _averaged(1),
+        "fully_connected gelu slice mean fully_connected slice mean add",
+    ),
+    FastCase("mean-before-product", (1, 12, 12, 256), _averaged_image, "mean fully_connected"),
+    FastCase("sum-of-convolutions", (1, 24, 24, 48), _branches, "conv_2d{RELU}"),
+    FastCase("sum-of-convolutions", (1, 24, 24, 96), _depthwise_branches, "depthwise_conv_2d"),
+    FastCase("convolutions-in-groups", (1, 32, 32, 64), _groups, "conv_2d"),
     FastCase("mirror-by-rows", (1, 64, 64, 32), _mirrored(1), "gather gather"),
     FastCase(
         "mirror-by-rows",

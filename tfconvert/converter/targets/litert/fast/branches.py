@@ -153,7 +153,7 @@ def _joined(op: Operation, source: Operation, one: _Branch, other: _Branch, plac
             bias = fold_into_weights.sum_of(bias, other.bias, length)
         shifts = np.zeros(length, np.float32) if bias is None else bias
         operands = [one.x, emit.constant(weights), emit.constant(shifts)]
-        activation = {matching.ACTIVATION: op.properties[matching.ACTIVATION]}
+        activation = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
         return emit.insert(rebuild(source, operands, [op.results[0].type], activation)).results[0]
 
     return emit_one

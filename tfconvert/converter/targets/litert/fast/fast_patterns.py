@@ -16,7 +16,7 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 # those for what becomes integers.
 _COMMON = (
     LazyModule("fast.narrowing", "slice strided_slice"),
-    LazyModule("fast.slices", "pack split_v strided_slice"),
+    LazyModule("fast.slices", "concatenation pack split_v strided_slice"),
     LazyModule("fast.borders", "mirror_pad resize_nearest_neighbor tile"),
     LazyModule("fast.groups", "mean sum"),
     LazyModule("fast.means", "mean"),

@@ -10,6 +10,7 @@ leaves out nothing between its ends.
     concatenation(x[r::2, c::2] for all r, c)       ->  reshape(transpose(reshape(x))), or space_to_depth(x)
     split_v(x)                                      ->  slice(x), slice(x)
     pack(x, y){last axis}                           ->  reshape(transpose(concatenation(reshape(x), reshape(y))))
+    concatenation(mean(x), mean(y), ...){last axis} ->  reshape(transpose(concatenation(mean(x), mean(y), ...)))
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.accelerators.builder import ints_of
+from tfconvert.converter.targets.litert.accelerators.builder import ints_of, like
 from tfconvert.converter.targets.litert.fast.fast_form import (
     MAX_RANK,
     Emit,
@@ -34,6 +35,7 @@ from tfconvert.converter.targets.litert.fast.fast_form import (
     worth,
 )
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -284,7 +286,7 @@ def _phases(op: Operation) -> Emit:
 def _interleaved(op: Operation) -> Emit:
     shape, count = large(op.results[0]), len(op.operands)
     axis = tfl.attribute(op, "axis")
-    need(axis in (-1, len(shape) - 1) and 1 < count <= _MAX_JOINED, "it doesn't interleave, or interleaves many values")
+    need(axis in (-1, len(shape) - 1) and count > 1, "it doesn't interleave")
     need(is_float(op.results[0]), "XNNPACK doesn't take these elements")
     rows = -1 if -1 in shape else math.prod(shape) // count
 
@@ -296,11 +298,37 @@ def _interleaved(op: Operation) -> Emit:
     return emit_columns
 
 
+def _columns(op: Operation) -> Emit:
+    """Joins maps that reductions have made, as those of a correlation of two images."""
+    shape, count = large(op.results[0]), len(op.operands)
+    need(tfl.attribute(op, "axis") in (-1, len(shape) - 1) and shape[-1] == count, "it doesn't join single channels")
+    need(is_float(op.results[0]) and matching.is_plain(op) and shape[0] == 1, "it isn't of floats, or is of a batch")
+    need(count > _MAX_JOINED, "XNNPACK joins them")
+    reductions = [matching.sole_producer(value, _REDUCTIONS) for value in op.operands]
+    found = [each for each in reductions if each is not None and [axis % len(shape) for axis in ints_of(each.operands[1])] == [len(shape) - 1]]
+    need(len(found) == count, "not all of them are made by reductions of channels")
+
+    def emit_rows(emit: LiteRTBuilder) -> Value:
+        build = FastBuilder(emit)
+        rows = [
+            emit.tfl(each.name.removeprefix("tfl."), each.operands, like(op.results[0], shape[:-1]), {"keep_dims": False})
+            for each in found
+        ]
+        joined = build.concat(rows, 0)
+        return build.reshape(build.transpose(joined, (*range(1, len(shape) - 1), 0)), shape)
+
+    return emit_rows
+
+
+_REDUCTIONS = frozenset(("tfl.mean", "tfl.reduce_max", "tfl.sum"))
+
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     Pattern("unpack-slices", "tfl.strided_slice", _match_parts, _unpack, benefit=5),
     fast("drop-by-reshape", "strided_slice", _without_dropping),
     fast("every-nth", "strided_slice", _every_nth),
     fast("phases", "concatenation", _phases, benefit=3),
     fast("interleave", "pack", _interleaved),
+    fast("join-maps", "concatenation", _columns),
     fast("split-by-slices", "split_v", _by_slices),
 )
