@@ -194,6 +194,8 @@ def _pooler(name: str) -> Callable[[Graph, Value], Value]:
         y = g.op("mul", g.op("sub", y, mean), g.op("rsqrt", variance))
         if name == "slice":
             return g.op("slice", y, [0, 3, 0], [1, 2, depth], shape=(batch, 2, depth))
+        if name != "strided_slice":
+            return _pooled_token(g, x, y, name)
         masks: dict[str, Any] = {"begin_mask": 5, "end_mask": 5, "shrink_axis_mask": 2}
         return g.op("strided_slice", y, [0, 0, 0], [0, 1, 0], [1, 1, 1], shape=(batch, depth), **masks)
 
@@ -268,6 +270,17 @@ def _correlation(g: Graph, x: Value) -> Value:
 def _stacked(g: Graph, x: Value) -> Value:
     values = [g.op("mul", x, float(index)) for index in range(8)]
     return g.op("pack", *values, shape=(*_shape(x), 8), values_count=8, axis=len(_shape(x)))
+
+
+def _pooled_token(g: Graph, x: Value, y: Value, name: str) -> Value:
+    """Takes the row where another tensor is largest, as that of the last token."""
+    batch, length, depth = _shape(x)
+    most = g.op("reduce_max", x, [2], shape=(batch, length))
+    row = g.op("arg_max", most, i32(1), shape=(batch,), element=types.I32, output_type="INT32")
+    if name == "gather":
+        return g.op("gather", y, row, shape=(batch, depth), axis=1, batch_dims=1)
+    indices = g.op("pack", i32([0]), row, shape=(batch, 2), element=types.I32, values_count=2, axis=1)
+    return g.op("gather_nd", y, indices, shape=(batch, depth))
 
 
 _DENSE: dict[str, Any] = {"fused_activation_function": "NONE", "keep_num_dims": True}
@@ -364,6 +377,15 @@ FAST_CASES = [
         (1, 64, 128),
         _pooler("strided_slice"),
         f"slice fully_connected gelu fully_connected add {_NORM} mul reshape",
+    ),
+    *(
+        FastCase(
+            f"narrow-{name}",
+            (1, 64, 128),
+            _pooler(name),
+            f"reduce_max arg_max gather fully_connected gelu fully_connected add {_NORM} mul reshape",
+        )
+        for name in ("gather", "gather_nd")
     ),
     FastCase(
         "narrow-slice", (1, 64, 128), _pooler("slice"), f"slice fully_connected gelu fully_connected add {_NORM} mul"

@@ -15,7 +15,7 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 # Those for all numbers, those for floats and 8-bit integers, those for floats, those for weights that stay floats, and
 # those for what becomes integers.
 _COMMON = (
-    LazyModule("fast.narrowing", "slice strided_slice"),
+    LazyModule("fast.narrowing", "gather gather_nd slice strided_slice"),
     LazyModule("fast.slices", "concatenation pack split_v strided_slice"),
     LazyModule("fast.borders", "mirror_pad resize_nearest_neighbor tile"),
     LazyModule("fast.groups", "mean sum"),

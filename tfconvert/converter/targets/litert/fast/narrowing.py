@@ -2,16 +2,17 @@
 
     slice(fully_connected(x, w))      ->  fully_connected(slice(x), w)
     slice(add(x, y))                  ->  add(slice(x), slice(y))
+    gather(fully_connected(x, w), i)  ->  fully_connected(gather(x, i), w)
 
-A classifier on a transformer reads the last layer's first or last row: then the layer's products, but for keys and
-values, have one row instead of all. All operators between are cut together if a product is among them, and as far as
-nothing else uses their results.
+A classifier on a transformer reads the last layer's first or last row, or that of a token: then the layer's products,
+but for keys and values, have one row instead of all. All operators between are cut together if a product is among them,
+and as far as nothing else uses their results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -37,11 +38,12 @@ _Axes = Sequence[int | None]
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A range of a dimension."""
+    """A range of a dimension, or the positions in a value if `rows` is one."""
 
     axis: int
     begin: int
     count: int
+    rows: Value | None = None
 
 
 @dataclass(slots=True)
@@ -93,6 +95,27 @@ def _cut_of(op: Operation) -> _Cut | None:
     (axis,) = cut
     begin, count = parts[axis]
     return _Cut(axis, begin, count) if 0 < count <= shape[axis] // _SHARE and begin + count <= shape[axis] else None
+
+
+def _picked(op: Operation) -> _Cut | None:
+    """Returns the part that a gather takes of one dimension."""
+    shape, rows = types.shape_of(op.operands[0].type), op.operands[1]
+    if shape is None or not types.is_static(shape):
+        return None
+    if op.name == "tfl.gather":
+        axis, before = tfl.attribute(op, "axis") % len(shape), tfl.attribute(op, "batch_dims")
+    else:
+        indices = rows.owner
+        if not isinstance(indices, tfl.TFLOp) or indices.name != "tfl.pack" or tfl.attribute(indices, "axis") not in (-1, 1):
+            return None
+        # All indices but the last one are zeros, of dimensions of one.
+        axis = before = len(indices.operands) - 1
+        rows = indices.operands[-1]
+    dims = types.shape_of(rows.type)
+    if dims is None or not types.is_static(dims) or any(dim != 1 for dim in shape[:before]) or axis >= len(shape):
+        return None
+    count = prod(dims)
+    return _Cut(axis, 0, count, rows) if 0 < count <= shape[axis] // _SHARE else None
 
 
 def _elementwise(op: Operation, axis: int) -> _Axes:
@@ -173,13 +196,17 @@ _OPERANDS: Mapping[str, Callable[[Operation, int], _Axes]] = {
 """How the operands of an op are cut, for a cut along an axis of its result."""
 
 _SLICES = ("tfl.slice", "tfl.strided_slice")
+_GATHERS = ("tfl.gather", "tfl.gather_nd")
+
+# The number of multiplications that a gather must save, since XNNPACK doesn't run it.
+_MIN_SAVED = 1 << 20
 
 
 def _match(op: Operation) -> _Narrowing | Failure:
     owner = op.operands[0].owner
     if not isinstance(owner, Operation) or owner.name not in _OPERANDS:
         return Failure("nothing before it computes rows apart")
-    cut = _cut_of(op)
+    cut = _picked(op) if op.name in _GATHERS else _cut_of(op)
     if cut is None:
         return Failure("it doesn't take a small part of one dimension")
     found = _Narrowing({op.operands[0]: cut})
@@ -188,7 +215,15 @@ def _match(op: Operation) -> _Narrowing | Failure:
         pass
     if not any(each.name in _PRODUCTS for each in found.ops):
         return Failure("no product becomes smaller")
+    if cut.rows is not None and sum(map(_work, found.ops)) < _MIN_SAVED:
+        return Failure("the products are small")
     return found
+
+
+def _work(op: Operation) -> int:
+    """Returns the number of multiplications of a dense layer, 0 of other ops."""
+    is_dense = op.name == "tfl.fully_connected"
+    return prod(shape_of(op.results[0])) * shape_of(op.operands[1])[-1] if is_dense else 0
 
 
 def _extend(found: _Narrowing, block: Block | None) -> bool:
@@ -203,7 +238,7 @@ def _extend(found: _Narrowing, block: Block | None) -> bool:
         if isinstance(axes, Failure) or slices is None:
             continue
         cuts = {
-            operand: _Cut(axis, cut.begin, cut.count)
+            operand: replace(cut, axis=axis)
             for operand, axis in zip(op.operands, axes, strict=False)
             if axis is not None
         }
@@ -224,6 +259,8 @@ def _needless(value: Value, cut: _Cut, found: _Narrowing) -> list[Operation] | N
                 return None
         elif use.index == 0 and user.name in _SLICES and _cut_of(user) == cut:
             slices.append(user)
+        elif use.index == 0 and user.name in _GATHERS and _picked(user) == cut and not found.ops:
+            slices.append(user)
         else:
             return None
     return slices
@@ -233,16 +270,19 @@ def _rewrite(op: Operation, match: _Narrowing, rewriter: Rewriter) -> None:
     parts: dict[Value, Value] = {}
     block = op.parent
     assert block is not None
+    computes_rows = match.cuts[op.operands[0]].rows is not None
     for each in [other for other in block.ops if other in match.ops]:
+        # Positions may be computed after the ops.
+        place = op if computes_rows else each
         operands = list(each.operands)
         for index, axis in enumerate(match.ops[each]):
             value = operands[index]
             if axis is None:
                 continue
             if value not in parts:
-                parts[value] = _part(rewriter, value, match.cuts[value], each)
+                parts[value] = _part(rewriter, value, match.cuts[value], place)
             operands[index] = parts[value]
-        parts[each.results[0]] = _copy(rewriter, each, operands, match.cuts[each.results[0]])
+        parts[each.results[0]] = _copy(rewriter, each, operands, match.cuts[each.results[0]], place)
     for each in match.slices:
         result, part = each.results[0], parts[each.operands[0]]
         if result.type != part.type:
@@ -252,6 +292,13 @@ def _rewrite(op: Operation, match: _Narrowing, rewriter: Rewriter) -> None:
 
 def _part(rewriter: Rewriter, value: Value, cut: _Cut, before: Operation) -> Value:
     shape = list(shape_of(value))
+    if cut.rows is not None:
+        rows, count = cut.rows, cut.count
+        shape[cut.axis] = count
+        if shape_of(rows) != (count,):
+            rows = _reshaped(rewriter, rows, (count,), before)
+        options = {"axis": cut.axis, "batch_dims": 0}
+        return rewriter.insert(tfl.build("gather", [value, rows], [like(value, shape)], options), before=before).results[0]
     constant = tensor_data.constant_of(value)
     is_float = types.element_of(value.type) == types.F32
     if constant is not None and is_float and prod(shape) <= _MAX_READ:
@@ -264,14 +311,14 @@ def _part(rewriter: Rewriter, value: Value, cut: _Cut, before: Operation) -> Val
     return rewriter.insert(tfl.build("slice", operands, [like(value, shape)]), before=before).results[0]
 
 
-def _copy(rewriter: Rewriter, op: Operation, operands: list[Value], cut: _Cut) -> Value:
+def _copy(rewriter: Rewriter, op: Operation, operands: list[Value], cut: _Cut, before: Operation) -> Value:
     shape = list(shape_of(op.results[0]))
     shape[cut.axis] = cut.count
     if op.name == "tfl.reshape":
-        return _reshaped(rewriter, operands[0], shape, op)
+        return _reshaped(rewriter, operands[0], shape, before)
     kind = types.tensor(types.element_of(op.results[0].type), shape)
     copy = tfl.TFLOp(op.name, operands, [kind], op.properties, op.attributes, location=op.location)
-    return rewriter.insert(copy, before=op).results[0]
+    return rewriter.insert(copy, before=before).results[0]
 
 
 def _reshaped(rewriter: Rewriter, value: Value, shape: Sequence[int], before: Operation) -> Value:
@@ -287,5 +334,5 @@ def _ints(rewriter: Rewriter, values: Sequence[int], before: Operation) -> Value
 
 
 PATTERNS: tuple[Pattern[Any], ...] = tuple(
-    Pattern(f"narrow-{root[4:]}", root, _match, _rewrite, benefit=9, depth=1) for root in _SLICES
+    Pattern(f"narrow-{root[4:]}", root, _match, _rewrite, benefit=9, depth=1) for root in (*_SLICES, *_GATHERS)
 )
