@@ -215,7 +215,9 @@ def _depthwise_branches(g: Graph, x: Value) -> Value:
     batch, height, width, channels = _shape(x)
     shape = (batch, height // 2, width // 2, channels)
     large, small = (
-        g.op("depthwise_conv_2d", x, random(1, size, size, channels), random(channels, seed=size), shape=shape, **options)
+        g.op(
+            "depthwise_conv_2d", x, random(1, size, size, channels), random(channels, seed=size), shape=shape, **options
+        )
         for size in (5, 3)
     )
     return g.op("add", large, small)

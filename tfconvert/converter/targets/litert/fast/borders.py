@@ -37,7 +37,7 @@ _MIN_GATHERED = 24
 # The maximum number of slices at a border, or of copies.
 _MAX_SLICES = 4
 _MAX_COPIES = 5
-_MAX_CHANNELS = 128
+_MAX_CHANNELS = 96
 # The kernel of tile copies longer rows as fast.
 _MAX_COPIED = 256
 

@@ -16,15 +16,7 @@ from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.accelerators.builder import ints_of, shape_of
-from tfconvert.converter.targets.litert.fast.fast_form import (
-    Emit,
-    FastBuilder,
-    elements,
-    fast,
-    is_float,
-    large,
-    sized,
-)
+from tfconvert.converter.targets.litert.fast.fast_form import Emit, FastBuilder, elements, fast, is_float, large, sized
 from tfconvert.converter.targets.litert.fast.slices import Span, spans_of
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
@@ -83,9 +75,7 @@ def _product(value: Value) -> Operation | None:
     return op if is_pixel and weights is not None and weights[-1] == shape_of(x)[-1] else None
 
 
-def _emit(
-    op: Operation, product: Operation, rest: Value | None, axes: list[int], spans: Sequence[Span] | None
-) -> Emit:
+def _emit(op: Operation, product: Operation, rest: Value | None, axes: list[int], spans: Sequence[Span] | None) -> Emit:
     keeps, result = bool(tfl.attribute(op, "keep_dims")), op.results[0]
 
     def mean_of(emit: LiteRTBuilder, value: Value) -> Value:

@@ -106,7 +106,11 @@ def _picked(op: Operation) -> _Cut | None:
         axis, before = tfl.attribute(op, "axis") % len(shape), tfl.attribute(op, "batch_dims")
     else:
         indices = rows.owner
-        if not isinstance(indices, tfl.TFLOp) or indices.name != "tfl.pack" or tfl.attribute(indices, "axis") not in (-1, 1):
+        if (
+            not isinstance(indices, tfl.TFLOp)
+            or indices.name != "tfl.pack"
+            or tfl.attribute(indices, "axis") not in (-1, 1)
+        ):
             return None
         # All indices but the last one are zeros, of dimensions of one.
         axis = before = len(indices.operands) - 1
@@ -206,7 +210,7 @@ def _match(op: Operation) -> _Narrowing | Failure:
     owner = op.operands[0].owner
     if not isinstance(owner, Operation) or owner.name not in _OPERANDS:
         return Failure("nothing before it computes rows apart")
-    cut = _picked(op) if op.name in _GATHERS else _cut_of(op)
+    cut = _part_of(op)
     if cut is None:
         return Failure("it doesn't take a small part of one dimension")
     found = _Narrowing({op.operands[0]: cut})
@@ -218,6 +222,13 @@ def _match(op: Operation) -> _Narrowing | Failure:
     if cut.rows is not None and sum(map(_work, found.ops)) < _MIN_SAVED:
         return Failure("the products are small")
     return found
+
+
+def _part_of(op: Operation) -> _Cut | None:
+    """Returns the part that a slice or a gather takes."""
+    if op.name in _SLICES:
+        return _cut_of(op)
+    return _picked(op) if op.name in _GATHERS else None
 
 
 def _work(op: Operation) -> int:
@@ -257,9 +268,7 @@ def _needless(value: Value, cut: _Cut, found: _Narrowing) -> list[Operation] | N
         if user in found.ops:
             if found.ops[user][use.index] != cut.axis:
                 return None
-        elif use.index == 0 and user.name in _SLICES and _cut_of(user) == cut:
-            slices.append(user)
-        elif use.index == 0 and user.name in _GATHERS and _picked(user) == cut and not found.ops:
+        elif use.index == 0 and _part_of(user) == cut and (cut.rows is None or not found.ops):
             slices.append(user)
         else:
             return None
@@ -298,7 +307,9 @@ def _part(rewriter: Rewriter, value: Value, cut: _Cut, before: Operation) -> Val
         if shape_of(rows) != (count,):
             rows = _reshaped(rewriter, rows, (count,), before)
         options = {"axis": cut.axis, "batch_dims": 0}
-        return rewriter.insert(tfl.build("gather", [value, rows], [like(value, shape)], options), before=before).results[0]
+        return rewriter.insert(
+            tfl.build("gather", [value, rows], [like(value, shape)], options), before=before
+        ).results[0]
     constant = tensor_data.constant_of(value)
     is_float = types.element_of(value.type) == types.F32
     if constant is not None and is_float and prod(shape) <= _MAX_READ:

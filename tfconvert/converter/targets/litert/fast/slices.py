@@ -305,13 +305,19 @@ def _columns(op: Operation) -> Emit:
     need(is_float(op.results[0]) and matching.is_plain(op) and shape[0] == 1, "it isn't of floats, or is of a batch")
     need(count > _MAX_JOINED, "XNNPACK joins them")
     reductions = [matching.sole_producer(value, _REDUCTIONS) for value in op.operands]
-    found = [each for each in reductions if each is not None and [axis % len(shape) for axis in ints_of(each.operands[1])] == [len(shape) - 1]]
+    found = [
+        each
+        for each in reductions
+        if each is not None and [axis % len(shape) for axis in ints_of(each.operands[1])] == [len(shape) - 1]
+    ]
     need(len(found) == count, "not all of them are made by reductions of channels")
 
     def emit_rows(emit: LiteRTBuilder) -> Value:
         build = FastBuilder(emit)
         rows = [
-            emit.tfl(each.name.removeprefix("tfl."), each.operands, like(op.results[0], shape[:-1]), {"keep_dims": False})
+            emit.tfl(
+                each.name.removeprefix("tfl."), each.operands, like(op.results[0], shape[:-1]), {"keep_dims": False}
+            )
             for each in found
         ]
         joined = build.concat(rows, 0)
