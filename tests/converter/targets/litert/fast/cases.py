@@ -332,6 +332,12 @@ FAST_CASES = [
     FastCase(
         "log-softmax-by-steps", (1, 50, 1000), lambda g, x: g.op("log_softmax", x), "reduce_max sub exp sum log sub"
     ),
+    FastCase(
+        "normalize-by-steps",
+        (1, 4, 64, 32),
+        lambda g, x: g.op("l2_normalization", x, fused_activation_function="NONE"),
+        "square sum maximum rsqrt mul",
+    ),
     FastCase("reduce-in-steps-mean", (1, 64, 64, 8, 2), _reduced("mean", [1, 2, 4]), "mean mean"),
     FastCase("reduce-in-steps-mean", (1, 64, 64, 16, 1), _reduced("mean", [1, 2, 4]), "mean"),
     FastCase("reduce-in-steps-sum", (1, 16, 16, 32, 10), _reduced("sum", [1, 2, 4]), "sum sum"),

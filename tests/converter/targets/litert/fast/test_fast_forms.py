@@ -98,6 +98,7 @@ KEPT: dict[str, tuple[tuple[int, ...], Callable[[Graph, Value], Value]]] = {
     "few vectors": ((1, 1000), _softmax),
     "many classes": ((1, 500, 1000), _softmax),
     "a multiple of 16 classes": ((12, 64, 64), _softmax),
+    "short vectors": ((1, 256, 8), lambda g, x: g.op("l2_normalization", x, fused_activation_function="NONE")),
     "a factor": ((1, 100, 8), lambda g, x: g.op("softmax", x, beta=2.0)),
     "a small slice": ((3, 4, 8), lambda g, x: _part(g, x, [1, 0, 0], [1, 1, 1], (4, 8), shrink_axis_mask=1)),
     "an odd size": ((1, 33, 33, 16), lambda g, x: _part(g, x, [0] * 4, [1, 2, 2, 1], (1, 17, 17, 16))),

@@ -22,7 +22,11 @@ _COMMON = (
     LazyModule("fast.means", "mean"),
 )
 _BYTES = (LazyModule("fast.deconvolution", "transpose_conv"), LazyModule("fast.convolution_groups", "concatenation"))
-_FLOATS = (*_BYTES, LazyModule("fast.masks", "select_v2"), LazyModule("fast.softmax", "log_softmax softmax"))
+_FLOATS = (
+    *_BYTES,
+    LazyModule("fast.masks", "select_v2"),
+    LazyModule("fast.softmax", "l2_normalization log_softmax softmax"),
+)
 _WEIGHTS = LazyModule("fast.branches", "add")
 _INTEGERS = LazyModule("fast.integers", "squared_difference")
 _ROOTS = " ".join(module.ops for module in (*_COMMON, *_FLOATS, _WEIGHTS, _INTEGERS))
