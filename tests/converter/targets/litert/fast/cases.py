@@ -285,9 +285,16 @@ def _pooled_token(g: Graph, x: Value, y: Value, name: str) -> Value:
     return g.op("gather_nd", y, indices, shape=(batch, depth))
 
 
+def _layer_norm(g: Graph, x: Value) -> Value:
+    last = len(_shape(x)) - 1
+    mean = _reduced("mean", [last])(g, x)
+    variance = _reduced("mean", [last])(g, g.op("squared_difference", x, mean))
+    return g.op("mul", g.op("sub", x, mean), g.op("rsqrt", g.op("add", variance, f32(1e-3))))
+
+
 _DENSE: dict[str, Any] = {"fused_activation_function": "NONE", "keep_num_dims": True}
 
-_NORM = "mean squared_difference mean sub rsqrt"
+_NORM = "mean sub square mean rsqrt"
 _TRANSPOSED = "transpose reduce_max sub exp sum div mul transpose"
 
 FAST_CASES = [
@@ -338,6 +345,8 @@ FAST_CASES = [
         lambda g, x: g.op("l2_normalization", x, fused_activation_function="NONE"),
         "square sum maximum rsqrt mul",
     ),
+    FastCase("square-of-difference", (1, 64, 128), _layer_norm, "mean sub square mean add rsqrt mul"),
+    FastCase("square-of-difference", (1, 48, 48, 24), _layer_norm, "mean sub square mean add rsqrt mul"),
     FastCase("reduce-in-steps-mean", (1, 64, 64, 8, 2), _reduced("mean", [1, 2, 4]), "mean mean"),
     FastCase("reduce-in-steps-mean", (1, 64, 64, 16, 1), _reduced("mean", [1, 2, 4]), "mean"),
     FastCase("reduce-in-steps-sum", (1, 16, 16, 32, 10), _reduced("sum", [1, 2, 4]), "sum sum"),

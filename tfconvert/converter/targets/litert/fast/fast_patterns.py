@@ -25,7 +25,7 @@ _BYTES = (LazyModule("fast.deconvolution", "transpose_conv"), LazyModule("fast.c
 _FLOATS = (
     *_BYTES,
     LazyModule("fast.masks", "select_v2"),
-    LazyModule("fast.softmax", "l2_normalization log_softmax softmax"),
+    LazyModule("fast.softmax", "l2_normalization log_softmax softmax squared_difference"),
 )
 _WEIGHTS = LazyModule("fast.branches", "add")
 _INTEGERS = LazyModule("fast.integers", "squared_difference")

@@ -9,16 +9,22 @@ beyond a multiple of 16 numbers as slowly. Its elementwise operators and reducti
 XNNPACK doesn't run the normalization, which also cuts the part that it runs in two.
 
     l2_normalization(x)  ->  x * rsqrt(maximum(sum(square(x)), 1e-12))
+
+Layer normalization needs the difference of a value and its mean twice, and XNNPACK squares while it adds up.
+
+    squared_difference(x, m)  ->  square(d), d = sub(x, m)        where sub(x, m) is there, too
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, need
+from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.accelerators.builder import shape_of
 from tfconvert.converter.targets.litert.fast.fast_form import Emit, FastBuilder, elements, fast, is_float, large, worth
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -27,6 +33,9 @@ from tfconvert.schema.ir.values import Value
 _MIN_VECTORS = 512
 _MAX_CLASSES = 31
 _MIN_LOGARITHMS = 1024
+
+# How many ops further on a difference is looked for.
+_NEAR = 16
 
 # The length of vectors from which the row of normalization is several times faster; with 8 numbers it is slower.
 _MIN_VECTOR = 16
@@ -85,8 +94,31 @@ def _normalized(op: Operation) -> Emit:
     return emit_steps
 
 
+def _match_difference(op: Operation) -> Operation | Failure:
+    """Returns the next op that computes the difference of the operands."""
+    x, y = op.operands
+    if not is_float(x) or shape_of(x) != shape_of(op.results[0]):
+        return Failure("it isn't of 32-bit floats, or broadcasts its first operand")
+    following = op.next_op
+    for _ in range(_NEAR):
+        if following is None:
+            break
+        if following.name == "tfl.sub" and list(following.operands) == [x, y] and matching.is_plain(following):
+            return following
+        following = following.next_op
+    return Failure("the difference isn't used soon")
+
+
+def _square_difference(op: Operation, match: Operation, rewriter: Rewriter) -> None:
+    emit, kind = LiteRTBuilder(rewriter), op.results[0].type
+    difference = emit.tfl("sub", op.operands, kind, {"fused_activation_function": "NONE"})
+    rewriter.replace_value(match.results[0], difference)
+    rewriter.replace(emit.tfl("square", (difference,), kind))
+
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     fast("softmax-by-steps", "softmax", _softmax),
     fast("log-softmax-by-steps", "log_softmax", _log_softmax),
     fast("normalize-by-steps", "l2_normalization", _normalized),
+    Pattern("square-of-difference", "tfl.squared_difference", _match_difference, _square_difference),
 )
