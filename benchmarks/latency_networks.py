@@ -568,3 +568,90 @@ def pyramid() -> Any:
         top = _conv(0.6 * level + 0.4 * enlarged, 48, 3, 1, "silu")
         outputs.append(layers.Reshape((-1, 9))(layers.Conv2D(27, 1)(top)))
     return Model(inputs, keras.ops.softmax(keras.ops.concatenate(outputs, 1)))
+
+
+def branches() -> Any:
+    """Convolutions of nine pixels and of one, and the image itself, that are added up (RepVGG)."""
+    from keras import Model, layers
+
+    inputs = x = layers.Input((96, 96, 3))
+    for filters, count in ((32, 1), (48, 2), (96, 3)):
+        for index in range(count):
+            y = _conv(x, filters, 3, 1 if index else 2, "") + _conv(x, filters, 1, 1 if index else 2, "")
+            x = layers.ReLU()(y + layers.BatchNormalization()(x) if index else y)
+    return Model(inputs, layers.Dense(50)(layers.GlobalAveragePooling2D()(x)))
+
+
+def split_groups() -> Any:
+    """Grouped convolutions by splits of the channels, as they are written where a framework has none."""
+    import keras
+    from keras import Model, layers
+
+    inputs = layers.Input((64, 64, 3))
+    x = _conv(inputs, 32, 3, 2)
+    for filters, strides in ((64, 1), (128, 2), (128, 1)):
+        parts = keras.ops.split(_conv(x, filters, 1), 16, axis=-1)
+        parts = [layers.Conv2D(filters // 16, 3, strides, padding="same", use_bias=False)(part) for part in parts]
+        y = layers.ReLU()(layers.BatchNormalization()(layers.Concatenate()(parts)))
+        x = layers.ReLU()(_conv(y, filters * 2, 1, activation="") + _conv(x, filters * 2, 1, strides, ""))
+    return Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
+
+
+def optical_flow() -> Any:
+    """The products of one image's features with the neighbours of another's (PWC-Net)."""
+    import tensorflow as tf
+
+    random = np.random.default_rng(4)
+    shapes = ((3, 3, 3, 16), (3, 3, 16, 32), (3, 3, 81 + 32, 48), (3, 3, 48, 2))
+    weights = [tf.Variable(random.normal(0, 0.1, shape).astype("f")) for shape in shapes]
+
+    def call(one: Any, other: Any) -> Any:
+        for weight in weights[:2]:
+            one, other = (tf.nn.leaky_relu(tf.nn.conv2d(each, weight, 2, "SAME"), 0.1) for each in (one, other))
+        padded = tf.pad(other, [[0, 0], [4, 4], [4, 4], [0, 0]])
+        moved = [tf.slice(padded, [0, row, column, 0], [-1, 16, 16, -1]) for row in range(9) for column in range(9)]
+        costs = tf.nn.leaky_relu(tf.concat([tf.reduce_mean(one * each, 3, keepdims=True) for each in moved], 3), 0.1)
+        x = tf.nn.leaky_relu(tf.nn.conv2d(tf.concat([costs, one], 3), weights[2], 1, "SAME"), 0.1)
+        return tf.image.resize(tf.nn.conv2d(x, weights[3], 1, "SAME"), (64, 64)) * 20.0
+
+    return call
+
+
+def distances() -> Any:
+    """Boxes whose sides are means over bins of distances (the head of YOLOv8)."""
+    import keras
+    from keras import Model, layers
+
+    inputs = layers.Input((96, 96, 3))
+    x = _conv(_conv(_conv(inputs, 16, 3, 2, "silu"), 32, 3, 2, "silu"), 64, 3, 2, "silu")
+    outputs = []
+    for step in (8, 16):
+        size = 96 // step
+        box = layers.Reshape((size * size, 4, 16))(layers.Conv2D(64, 1)(_conv(x, 32, 3, 1, "silu")))
+        score = layers.Reshape((size * size, 10))(layers.Conv2D(10, 1)(_conv(x, 32, 3, 1, "silu")))
+        sides = keras.ops.sum(keras.ops.softmax(box) * keras.ops.arange(16, dtype="float32"), -1)
+        grid = np.stack(np.meshgrid(np.arange(size), np.arange(size)), -1).reshape(1, -1, 2).astype("f") + 0.5
+        first = keras.ops.subtract(grid, sides[..., :2])
+        second = keras.ops.add(grid, sides[..., 2:])
+        outputs.append(keras.ops.concatenate([first * step, second * step, keras.ops.sigmoid(score)], -1))
+        x = _conv(x, 96, 3, 2, "silu")
+    return Model(inputs, keras.ops.concatenate(outputs, 1))
+
+
+def separation() -> Any:
+    """Norms over whole sequences, depthwise convolutions over time, and masks of two voices (Conv-TasNet)."""
+    import keras
+    from keras import Model, layers
+
+    inputs = layers.Input((1600, 1))
+    encoded = layers.Conv1D(64, 16, 8, activation="relu", use_bias=False)(inputs)
+    x, skips = layers.Conv1D(32, 1)(layers.GroupNormalization(1, epsilon=1e-8)(encoded)), []
+    for rate in (1, 2, 4, 8):
+        y = layers.PReLU(shared_axes=[1, 2])(layers.Conv1D(64, 1)(x))
+        y = layers.DepthwiseConv1D(3, padding="same", dilation_rate=rate)(layers.GroupNormalization(1)(y))
+        y = layers.GroupNormalization(1)(layers.PReLU(shared_axes=[1, 2])(y))
+        skips.append(layers.Conv1D(32, 1)(y))
+        x = x + layers.Conv1D(32, 1)(y)
+    masks = layers.Reshape((-1, 2, 64))(layers.Conv1D(128, 1, activation="sigmoid")(layers.Add()(skips)))
+    voices = keras.ops.expand_dims(encoded, 2) * masks
+    return Model(inputs, [layers.Conv1DTranspose(1, 16, 8)(voices[:, :, index]) for index in range(2)])

@@ -519,3 +519,152 @@ def gpt_j() -> Any:
         return tf.matmul(x[:, -1], words, transpose_b=True)
 
     return call
+
+
+def _layer(make: Weights, depth: int) -> dict[str, Any]:
+    """The weights of a layer with four products, two dense layers and two norms."""
+    return {
+        "products": [(make(depth, depth), make(depth)) for _ in range(4)],
+        "norms": [(make(depth, base=1), make(depth)) for _ in range(2)],
+        "dense": [(make(depth, 4 * depth), make(4 * depth)), (make(4 * depth, depth), make(depth))],
+    }
+
+
+def clip_text(length: int = 160, depth: int = 96, heads: int = 3) -> Any:
+    """CLIP's text encoder: a mask from a filled diagonal, heads in the batch, the row of the largest token."""
+    import tensorflow as tf
+
+    make = Weights(7)
+    blocks = [_layer(make, depth) for _ in range(2)]
+    words, positions = make(1000, depth), make(length, depth)
+    last, projection = (make(depth, base=1), make(depth)), make(depth, 64)
+
+    def call(tokens: Any) -> Any:
+        x = tf.gather(words, tokens) + positions
+        mask = tf.linalg.set_diag(tf.fill((length, length), -1e4), tf.zeros(length))
+        mask = tf.linalg.band_part(mask, 0, -1)[None, None]
+        for block in blocks:
+            y = _norm(tf, x, *block["norms"][0])
+            query, key, value = (
+                tf.reshape(
+                    tf.transpose(tf.reshape(_dense(tf, y, *each), (1, length, heads, -1)), (0, 2, 1, 3)),
+                    (heads, length, -1),
+                )
+                for each in block["products"][:3]
+            )
+            scores = tf.matmul(query * (depth // heads) ** -0.5, key, transpose_b=True)
+            scores = tf.reshape(tf.reshape(scores, (1, heads, length, length)) + mask, (heads, length, length))
+            context = tf.reshape(tf.matmul(tf.nn.softmax(scores), value), (1, heads, length, -1))
+            context = tf.reshape(tf.transpose(context, (0, 2, 1, 3)), (1, length, depth))
+            x = x + _dense(tf, context, *block["products"][3])
+            y = _dense(tf, _norm(tf, x, *block["norms"][1]), *block["dense"][0])
+            x = x + _dense(tf, y * tf.sigmoid(1.702 * y), *block["dense"][1])
+        indices = tf.stack([tf.range(1), tf.argmax(tokens, -1, output_type=tf.int32)], 1)
+        pooled = tf.matmul(tf.gather_nd(_norm(tf, x, *last), indices), projection)
+        return pooled / tf.norm(pooled, axis=-1, keepdims=True)
+
+    return call
+
+
+def beit(grid: int = 8, depth: int = 96, heads: int = 3) -> Any:
+    """BEiT: biases by relative positions from a table, scaled layers, the mean of all tokens but the first."""
+    import tensorflow as tf
+
+    make, count = Weights(8), grid * grid + 1
+    blocks = [
+        {**_layer(make, depth), "table": make((2 * grid - 1) ** 2 + 3, heads), "scales": [make(depth), make(depth)]}
+        for _ in range(2)
+    ]
+    patches, token, last = make(8, 8, 3, depth), make(1, 1, depth), (make(depth, base=1), make(depth))
+    rows, columns = np.divmod(np.arange(grid * grid), grid)
+    offsets = np.full((count, count), (2 * grid - 1) ** 2, np.int32)
+    offsets[1:, 1:] = (rows[:, None] - rows + grid - 1) * (2 * grid - 1) + columns[:, None] - columns + grid - 1
+
+    def call(images: Any) -> Any:
+        x = tf.reshape(tf.nn.conv2d(images, patches, 8, "VALID"), (1, grid * grid, depth))
+        x = tf.concat([token, x], 1)
+        for block in blocks:
+            y = _norm(tf, x, *block["norms"][0])
+            query, key, value = (
+                tf.transpose(tf.reshape(_dense(tf, y, *each), (1, count, heads, -1)), (0, 2, 1, 3))
+                for each in block["products"][:3]
+            )
+            bias = tf.reshape(tf.gather(block["table"], offsets.ravel()), (count, count, heads))
+            scores = tf.matmul(query, key, transpose_b=True) / math.sqrt(depth // heads)
+            scores = tf.nn.softmax(scores + tf.transpose(bias, (2, 0, 1))[None])
+            context = tf.reshape(tf.transpose(tf.matmul(scores, value), (0, 2, 1, 3)), (1, count, depth))
+            x = x + block["scales"][0] * _dense(tf, context, *block["products"][3])
+            y = _gelu(tf, _dense(tf, _norm(tf, x, *block["norms"][1]), *block["dense"][0]), False)
+            x = x + block["scales"][1] * _dense(tf, y, *block["dense"][1])
+        return _norm(tf, tf.reduce_mean(x[:, 1:], 1), *last)
+
+    return call
+
+
+def bloom(length: int = 64, depth: int = 128, heads: int = 4) -> Any:
+    """BLOOM: query, key and value of each head beside each other, biases that grow with the distance."""
+    import tensorflow as tf
+
+    make = Weights(9)
+    blocks = [{**_layer(make, depth), "joint": (make(depth, 3 * depth), make(3 * depth))} for _ in range(2)]
+    words, last = make(1000, depth), (make(depth, base=1), make(depth))
+    slopes = (2.0 ** (-8 * np.arange(1, heads + 1) / heads)).astype("f")
+
+    def call(tokens: Any, mask: Any) -> Any:
+        x = tf.gather(words, tokens)
+        seen = tf.cast(mask, tf.float32)
+        bias = slopes[None, :, None, None] * ((tf.cumsum(seen, -1) - 1.0) * seen)[:, None, None]
+        steps = tf.range(length)
+        allowed = tf.logical_and(steps[:, None] >= steps, tf.cast(mask, tf.bool)[:, None])[:, None]
+        for block in blocks:
+            joint = _dense(tf, _norm(tf, x, *block["norms"][0]), *block["joint"])
+            parts = tf.reshape(joint, (1, length, heads, 3, depth // heads))
+            query, key, value = (tf.transpose(parts[..., index, :], (0, 2, 1, 3)) for index in range(3))
+            scores = tf.matmul(query, tf.transpose(key, (0, 1, 3, 2))) * (depth // heads) ** -0.5 + bias
+            scores = tf.nn.softmax(tf.where(allowed, scores, tf.float32.min))
+            context = tf.reshape(tf.transpose(tf.matmul(scores, value), (0, 2, 1, 3)), (1, length, depth))
+            x = x + _dense(tf, context, *block["products"][3])
+            y = _gelu(tf, _dense(tf, _norm(tf, x, *block["norms"][1]), *block["dense"][0]), True)
+            x = x + _dense(tf, y, *block["dense"][1])
+        return tf.matmul(_norm(tf, x, *last)[:, -1], words, transpose_b=True)
+
+    return call
+
+
+def cosine_attention(length: int = 64, depth: int = 64, heads: int = 2) -> Any:
+    """Swin 2: vectors of length one, a factor for each head, norms after the layers."""
+    import tensorflow as tf
+
+    make = Weights(10)
+    blocks = [{**_layer(make, depth), "scale": make(heads, 1, 1, base=2)} for _ in range(2)]
+
+    def call(x: Any) -> Any:
+        for block in blocks:
+            query, key, value = (
+                tf.transpose(tf.reshape(_dense(tf, x, *each), (4, length, heads, -1)), (0, 2, 1, 3))
+                for each in block["products"][:3]
+            )
+            scores = tf.matmul(tf.math.l2_normalize(query, -1), tf.math.l2_normalize(key, -1), transpose_b=True)
+            scores = tf.nn.softmax(scores * tf.exp(tf.minimum(block["scale"], math.log(100.0))))
+            context = tf.reshape(tf.transpose(tf.matmul(scores, value), (0, 2, 1, 3)), (4, length, depth))
+            x = x + _norm(tf, _dense(tf, context, *block["products"][3]), *block["norms"][0])
+            y = _gelu(tf, _dense(tf, x, *block["dense"][0]), False)
+            x = x + _norm(tf, _dense(tf, y, *block["dense"][1]), *block["norms"][1])
+        return x
+
+    return call
+
+
+def perceiver() -> Any:
+    """Few learned rows that read a long input, and the mean of them at the end."""
+    import keras
+    from keras import Model, layers
+
+    inputs = layers.Input((256, 48))
+    x = layers.Embedding(32, 96)(keras.ops.arange(32))[None]
+    given = layers.LayerNormalization()(inputs)
+    for _ in range(2):
+        x = x + layers.MultiHeadAttention(1, 48)(layers.LayerNormalization()(x), given)
+        x = x + layers.Dense(96)(layers.Dense(96, activation="gelu")(layers.LayerNormalization()(x)))
+        x = _encoder(x, 4, 384)
+    return Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling1D()(x)))

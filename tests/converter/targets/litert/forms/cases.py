@@ -221,7 +221,9 @@ def _depthwise_branches(g: Graph, x: Value) -> Value:
     batch, height, width, channels = _shape(x)
     shape = (batch, height // 2, width // 2, channels)
     large, small = (
-        g.op("depthwise_conv_2d", x, random(1, size, size, channels), random(channels, seed=size), shape=shape, **options)
+        g.op(
+            "depthwise_conv_2d", x, random(1, size, size, channels), random(channels, seed=size), shape=shape, **options
+        )
         for size in (5, 3)
     )
     return g.op("add", large, small)
@@ -289,9 +291,16 @@ def _pooled_token(g: Graph, x: Value, y: Value, name: str) -> Value:
     return g.op("gather_nd", y, indices, shape=(batch, depth))
 
 
+def _layer_norm(g: Graph, x: Value) -> Value:
+    last = len(_shape(x)) - 1
+    mean = _reduced("mean", [last])(g, x)
+    variance = _reduced("mean", [last])(g, g.op("squared_difference", x, mean))
+    return g.op("mul", g.op("sub", x, mean), g.op("rsqrt", g.op("add", variance, f32(1e-3))))
+
+
 _DENSE: dict[str, Any] = {"fused_activation_function": "NONE", "keep_num_dims": True}
 
-_NORM = "mean squared_difference mean sub rsqrt"
+_NORM = "mean sub square mean rsqrt"
 _TRANSPOSED = "transpose reduce_max sub exp sum div mul transpose"
 
 FAST_CASES = [
@@ -336,6 +345,14 @@ FAST_CASES = [
     FastCase(
         "log-softmax-by-steps", (1, 50, 1000), lambda g, x: g.op("log_softmax", x), "reduce_max sub exp sum log sub"
     ),
+    FastCase(
+        "normalize-by-steps",
+        (1, 4, 64, 32),
+        lambda g, x: g.op("l2_normalization", x, fused_activation_function="NONE"),
+        "square sum maximum rsqrt mul",
+    ),
+    FastCase("square-of-difference", (1, 64, 128), _layer_norm, "mean sub square mean add rsqrt mul"),
+    FastCase("square-of-difference", (1, 48, 48, 24), _layer_norm, "mean sub square mean add rsqrt mul"),
     FastCase("reduce-in-steps-mean", (1, 64, 64, 8, 2), _reduced("mean", [1, 2, 4]), "mean mean"),
     FastCase("reduce-in-steps-mean", (1, 64, 64, 16, 1), _reduced("mean", [1, 2, 4]), "mean"),
     FastCase("reduce-in-steps-sum", (1, 16, 16, 32, 10), _reduced("sum", [1, 2, 4]), "sum sum"),

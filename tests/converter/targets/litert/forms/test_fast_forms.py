@@ -117,6 +117,7 @@ KEPT: dict[str, tuple[tuple[int, ...], Callable[[Graph, Value], Value]]] = {
     "few vectors": ((1, 1000), _softmax),
     "many classes": ((1, 500, 1000), _softmax),
     "a multiple of 16 classes": ((12, 64, 64), _softmax),
+    "short vectors": ((1, 256, 8), lambda g, x: g.op("l2_normalization", x, fused_activation_function="NONE")),
     "a factor": ((1, 100, 8), lambda g, x: g.op("softmax", x, beta=2.0)),
     "a small slice": ((3, 4, 8), lambda g, x: _part(g, x, [1, 0, 0], [1, 1, 1], (4, 8), shrink_axis_mask=1)),
     "an odd size": ((1, 33, 33, 16), lambda g, x: _part(g, x, [0] * 4, [1, 2, 2, 1], (1, 17, 17, 16))),
@@ -169,6 +170,10 @@ KEPT: dict[str, tuple[tuple[int, ...], Callable[[Graph, Value], Value]]] = {
         (1, 16, 16, 8),
         lambda g, x: g.op("resize_nearest_neighbor", x, [24, 24], shape=(1, 24, 24, 8), align_corners=False),
     ),
+    "many channels": (
+        (1, 16, 16, 128),
+        lambda g, x: g.op("resize_nearest_neighbor", x, [32, 32], shape=(1, 32, 32, 128), align_corners=False),
+    ),
     "long rows": ((1, 8, 1, 128, 64), lambda g, x: g.op("tile", x, [1, 1, 4, 1, 1], shape=(1, 8, 4, 128, 64))),
     "a reduction of whole rows": (
         (1, 16, 16, 32),
@@ -192,6 +197,32 @@ KEPT: dict[str, tuple[tuple[int, ...], Callable[[Graph, Value], Value]]] = {
         ),
     ),
     "a slice of a large part": ((1, 64, 64), lambda g, x: _sliced_product(g, x, 60)),
+    "a gather of a small product": (
+        (1, 64, 64),
+        lambda g, x: g.op("gather", _product(g, x), i32([3]), shape=(1, 1, 64), axis=1, batch_dims=0),
+    ),
+    "a mean of few rows": ((1, 4, 128), lambda g, x: g.op("mean", _product(g, x), [1], shape=(1, 128))),
+    "a mean of channels": ((1, 64, 64), lambda g, x: g.op("mean", _product(g, x), [2], shape=(1, 64))),
+    "convolutions of two images": ((1, 16, 16, 8), lambda g, x: _convolutions(g, x, g.op("neg", x), (3, 1), (1, 1))),
+    "convolutions with other strides": (
+        (1, 16, 1, 8),
+        lambda g, x: _convolutions(g, x, x, (1, 1), (1, 1), stride_w=[1, 2]),
+    ),
+    "a convolution beyond the other": ((1, 16, 16, 8), lambda g, x: _convolutions(g, x, x, (3, 1), (1, 3))),
+    "a convolution with an activation": (
+        (1, 16, 16, 8),
+        lambda g, x: _convolutions(g, x, x, (3, 1), (1, 1), fused_activation_function=["NONE", "RELU"]),
+    ),
+    "few maps": (
+        (1, 16, 16, 8),
+        lambda g, x: g.op(
+            "concatenation",
+            *(g.op("mean", each, [3], shape=(1, 16, 16, 1), keep_dims=True) for each in (x, g.op("neg", x))),
+            shape=(1, 16, 16, 2),
+            axis=3,
+            fused_activation_function="NONE",
+        ),
+    ),
     "a slice without a product": (
         (1, 64, 64),
         lambda g, x: g.op("slice", g.op("abs", x), [0, 0, 0], [1, 2, 64], shape=(1, 2, 64)),
@@ -199,10 +230,25 @@ KEPT: dict[str, tuple[tuple[int, ...], Callable[[Graph, Value], Value]]] = {
 }
 
 
-def _sliced_product(g: Graph, x: Value, count: int) -> Value:
+def _product(g: Graph, x: Value) -> Value:
+    depth = (types.shape_of(x.type) or ())[-1]
     options: dict[str, Any] = {"keep_num_dims": True, "fused_activation_function": "NONE"}
-    y = g.op("fully_connected", x, random(64, 64), None, **options)
-    return g.op("slice", y, [0, 0, 0], [1, count, 64], shape=(1, count, 64))
+    return g.op("fully_connected", x, random(depth, depth), None, **options)
+
+
+def _sliced_product(g: Graph, x: Value, count: int) -> Value:
+    return g.op("slice", _product(g, x), [0, 0, 0], [1, count, 64], shape=(1, count, 64))
+
+
+def _convolutions(
+    g: Graph, x: Value, y: Value, one: tuple[int, int], other: tuple[int, int], **options: list[Any]
+) -> Value:
+    """Adds two convolutions with filters of some heights and widths, and with options of each."""
+    made = [
+        g.conv(image, random(8, *size, 8), **{name: values[index] for name, values in options.items()})
+        for index, (image, size) in enumerate(((x, one), (y, other)))
+    ]
+    return g.op("add", *made)
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -213,6 +259,46 @@ def test_what_keeps_its_form(name: str) -> None:
     before = graph.names
     assert not FastForms().apply(graph.module).counts
     assert graph.names == before
+
+
+def test_convolutions_of_parts_in_another_order_stay() -> None:
+    graph = Graph((1, 16, 16, 8))
+    parts = graph.split(graph.inputs[0], [4, 4], 3)[::-1]
+    convolved = [graph.conv(part, random(4, 3, 3, 4)) for part in parts]
+    options: dict[str, Any] = {"axis": 3, "fused_activation_function": "NONE"}
+    joined = graph.op("concatenation", *convolved, shape=(1, 16, 16, 8), **options)
+    assert _names(graph, joined) == ["slice", "slice", "conv_2d", "conv_2d", "concatenation"]
+
+
+@pytest.mark.parametrize("mode", ["dynamic", "int8"])
+def test_branches_stay_apart_where_weights_become_integers(mode: Any) -> None:
+    graph = Graph((1, 16, 16, 8))
+    (x,) = graph.inputs
+    names = _names(graph, _convolutions(graph, x, x, (3, 3), (1, 1)), quantize=Quantize(mode))
+    assert names == ["conv_2d", "conv_2d", "add"]
+
+
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        ((3, 5), {}),
+        ((4, 4), {}),
+        ((5, 1), {"stride_h": 2, "stride_w": 2}),
+        ((4, 4), {"stride_h": 2, "stride_w": 2}),
+        ((3, 5), {"dilation_h_factor": 2}),
+    ],
+)
+def test_branches_of_several_sizes(size: tuple[int, int], options: dict[str, int], run_tflite: RunTFLite) -> None:
+    """A filter of one pixel is where the other filter's windows begin, behind its padding."""
+    graph = Graph((1, 13, 32, 8))
+    (x,) = graph.inputs
+    same = {name: [value, value] for name, value in options.items()}
+    graph.returns(_convolutions(graph, x, x, size, (1, 1), **same))
+    image = random(1, 13, 32, 8)
+    (before,) = graph.run(run_tflite, [image])
+    assert FastForms().apply(graph.module).counts == {"sum-of-convolutions": 1}
+    (after,) = graph.run(run_tflite, [image])
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-4)
 
 
 def test_a_product_that_is_used_whole_stays_whole() -> None:

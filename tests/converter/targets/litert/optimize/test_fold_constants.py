@@ -67,7 +67,7 @@ def test_several_results() -> None:
 
 def test_what_is_large_stays(run_tflite: RunTFLite) -> None:
     graph = Graph((1,))
-    shape = (tensor_data.MAX_READ_BYTES // 4, 2)
+    shape = (tensor_data.MAX_FOLDED_BYTES // 4, 2)
     graph.returns(graph.inputs[0], graph.op("fill", i32(list(shape)), f32(1), element=types.F32, shape=shape))
     check(graph, ["fill"], run_tflite, f32([0]))
 

@@ -116,6 +116,58 @@ def test_a_scale_before_a_depthwise_convolution_is_folded(run_tflite: RunTFLite)
     check(graph, ["depthwise_conv_2d"], run_tflite)
 
 
+@pytest.mark.parametrize("name", ["mul", "add"])
+def test_a_constant_after_concatenated_channels_is_folded(name: str, run_tflite: RunTFLite) -> None:
+    graph = Graph((1, 6, 6, 4), (1, 6, 6, 4))
+    parts = [graph.conv(x, random(4, 3, 3, 4, seed=index), random(4)) for index, x in enumerate(graph.inputs)]
+    joined = graph.op("concatenation", *parts, shape=(1, 6, 6, 8), axis=3, fused_activation_function="NONE")
+    graph.returns(graph.op("relu", graph.op(name, joined, random(8))))
+    check(graph, ["conv_2d{RELU}", "conv_2d{RELU}", "concatenation"], run_tflite)
+
+
+@pytest.mark.parametrize("form", ["rows", "uses", "part", "activation"])
+def test_a_constant_after_other_concatenations_stays(form: str, run_tflite: RunTFLite) -> None:
+    graph = Graph((1, 6, 6, 4))
+    (x,) = graph.inputs
+    axis = 1 if form == "rows" else 3
+    shape = (1, 12, 6, 4) if form == "rows" else (1, 6, 6, 8)
+    one = graph.conv(x, random(4, 3, 3, 4), fused_activation_function="RELU" if form == "activation" else "NONE")
+    other = graph.op("neg", x) if form == "part" else graph.conv(x, random(4, 3, 3, 4, seed=1))
+    joined = graph.op("concatenation", one, other, shape=shape, axis=axis, fused_activation_function="NONE")
+    scaled = graph.op("mul", joined, random(shape[-1]))
+    graph.returns(scaled, *([joined] if form == "uses" else []))
+    check(graph, list(graph.names), run_tflite)
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_a_table_of_embeddings_is_not_scaled(place: str, run_tflite: RunTFLite) -> None:
+    """Scaled, it would be in the file twice: as the table, and as the last layer's weights."""
+    graph = Graph((1, 4))
+    table = graph.constant(random(32, 4))
+    token = graph.op("cast", graph.op("reduce_max", graph.inputs[0], [1], shape=(1,)), shape=(1,), element=types.I32)
+    row = graph.op("gather", table, token, shape=(1, 4), axis=0, batch_dims=0)
+    x = graph.op("add", graph.inputs[0], row)
+    x = graph.op("mul", x, random(4)) if place == "before" else x
+    y = graph.op("fully_connected", x, table, None, shape=(1, 32), fused_activation_function="NONE")
+    graph.returns(y if place == "before" else graph.op("mul", y, random(32)))
+    graph.optimize()
+    assert graph.names.count("mul") == 1
+
+
+def test_a_transposed_table_of_embeddings_is_not_scaled() -> None:
+    graph = Graph((1, 16), (2,))
+    tokens = graph.op("cast", graph.inputs[1], shape=(2,), element=types.I32)
+    table = tensor_data.as_handle(tensor_data.of_array(random(16, 512)))
+    turned = tensor_data.defer("transpose", (table,), (512, 16), (1, 0))
+    again = tensor_data.defer("transpose", (table,), (512, 16), (1, 0))
+    rows = graph.op("gather", graph._add(tfl.constant(turned)), tokens, shape=(2, 16), axis=0, batch_dims=0)
+    x = graph.op("mul", graph.inputs[0], random(16))
+    y = graph.op("fully_connected", x, graph._add(tfl.constant(again)), None, shape=(1, 512))
+    graph.returns(rows, y)
+    graph.optimize()
+    assert "mul" in graph.names
+
+
 def test_a_scale_before_a_multiplying_depthwise_convolution_stays(run_tflite: RunTFLite) -> None:
     graph = Graph((1, 6, 6, 2))
     options: dict[str, Any] = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "depth_multiplier": 2}

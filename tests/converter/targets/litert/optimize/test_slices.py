@@ -6,6 +6,7 @@ import pytest
 
 from tests.converter.targets.litert.optimize.graph import Graph, check
 from tests.support.litert import RunTFLite
+from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.schema.ir.values import Value
 
 
@@ -40,6 +41,20 @@ def test_slices_of_one_axis(parts: list[tuple[int, int]], expected: list[str], r
     graph = Graph((2, 6))
     graph.returns(*(graph.op("neg", part) for part in _slices(graph, *parts)))
     check(graph, [*expected, *["neg"] * len(parts)], run_tflite)
+
+
+def test_a_slice_to_the_end_gets_its_size(run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 6))
+    graph.returns(graph.op("slice", graph.inputs[0], [1, 2], [-1, -1], shape=(1, 4)))
+    check(graph, ["slice"], run_tflite)
+    assert constant_ints(graph.ops[0].operands[2]) == (1, 4)
+
+
+def test_a_slice_of_an_unknown_batch_keeps_it(run_tflite: RunTFLite) -> None:
+    graph = Graph((-1, 6))
+    graph.returns(graph.op("slice", graph.inputs[0], [0, 2], [-1, -1], shape=(-1, 4)))
+    check(graph, ["slice"], run_tflite)
+    assert constant_ints(graph.ops[0].operands[2]) == (-1, 4)
 
 
 def test_slices_of_two_axes_stay(run_tflite: RunTFLite) -> None:

@@ -3,8 +3,8 @@
     add(conv_2d(x, w), conv_2d(x, v))      ->  conv_2d(x, w + v)            where v is as large as w, or smaller
     add(conv_2d(x, w), add(mul(x, c), d))  ->  conv_2d(x, w + diagonal(c))  and d goes into the bias
 
-RepVGG, MobileOne and others are trained with such branches. The convolutions may be depthwise. Weights must stay floats:
-those of one branch may be much smaller than those of another, and 8 bits would lose them.
+RepVGG, MobileOne and others are trained with such branches. The convolutions may be depthwise. Weights must stay
+floats: those of one branch may be much smaller than those of another, and 8 bits would lose them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def _convolution(value: Value) -> Operation | None:
 def _branch(op: Operation) -> _Branch:
     """Returns a convolution found by `_convolution`."""
     x, weights, bias = op.operands[0], fold_into_weights.float_filter(op), fold_into_weights.bias_of(op)
-    assert weights is not None and not isinstance(bias, Failure), "checked by _convolution"
+    assert weights is not None, "checked by _convolution"
+    assert not isinstance(bias, Failure), "checked by _convolution"
     image = sized(x)
     need(min(image[1:]) > 0, "a size is unknown")
     kernel = weights.shape[1], weights.shape[2]
@@ -111,21 +112,18 @@ def _sum(op: Operation) -> Emit:
         if source is None:
             continue
         second = _convolution(other)
-        if second is None:
-            small = _scaled(other, source)
-        else:
-            small = _branch(second) if second.name == source.name else None
-        large_one = _branch(source)
-        if small is None or large_one.x is not small.x or (place := _place(large_one, small)) is None:
-            continue
-        return _joined(op, source, large_one, small, place)
+        one = _branch(source)
+        small = _scaled(other, source) if second is None else _branch(second)
+        place = None if small is None or (second and second.name != source.name) else _place(one, small)
+        if small is not None and place is not None:
+            return _joined(op, source, one, small, place)
     need(False, "it isn't the sum of convolutions of one value")
     raise AssertionError
 
 
 def _place(one: _Branch, other: _Branch) -> tuple[int, int] | None:
     """Returns the position of a filter in another, `None` if it is outside or if its pixels are others."""
-    if one.filter.shape[0] != other.filter.shape[0] or one.filter.shape[3] != other.filter.shape[3]:
+    if one.x is not other.x or one.filter.shape[::3] != other.filter.shape[::3]:
         return None
     place = []
     for axis in range(2):

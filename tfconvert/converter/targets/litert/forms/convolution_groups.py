@@ -41,14 +41,13 @@ def _in_groups(op: Operation) -> Emit:
     need(len(set(inputs)) == 1 and sum(inputs) == sized(x)[-1], "the parts aren't equal shares of the channels")
     need(all(part.has_one_use() for part in split.results), "a part is used elsewhere")
     filters = [_plain_filter(each, first) for each in convolutions]
-    biases = [fold_into_weights.bias_of(each) for each in convolutions]
-    need(not any(isinstance(bias, Failure) for bias in biases), "a bias is computed")
+    biases = list(map(_bias, convolutions))
 
     def emit_groups(build: FormBuilder) -> Value:
         outputs = shape[-1]
         weights = tensor_data.defer("concat", tuple(filters), (outputs, *filters[0].shape[1:]), 0)
         zeros = np.zeros(outputs // len(filters), np.float32)
-        shifts = [tensor_data.to_array(bias) if tensor_data.is_constant(bias) else zeros for bias in biases]
+        shifts = [zeros if bias is None else tensor_data.to_array(bias) for bias in biases]
         operands = (x, build.constant(weights), build.constant(np.concatenate(shifts)))
         options = {name: tfl.attribute(first, name) for name in _OPTIONS}
         return build.tfl("conv_2d", operands, like(x, shape), options)
@@ -64,6 +63,14 @@ def _plain_filter(op: Operation, first: Operation) -> Constant:
     need(weights.shape[3] == shape_of(op.operands[0])[3], "it has groups already")
     need(all(option(op, name) == tfl.attribute(first, name) for name in _OPTIONS), "the options differ")
     return weights
+
+
+def _bias(op: Operation) -> Constant | None:
+    bias = fold_into_weights.bias_of(op)
+    if isinstance(bias, Failure):
+        need(False, bias.reason)
+        raise AssertionError
+    return bias
 
 
 FAST_BYTES: tuple[Pattern[Any], ...] = (fast("convolutions-in-groups", "concatenation", _in_groups, depth=2),)

@@ -5,6 +5,8 @@ processor:
 
     softmax(x)                ->  transpose(e / sum(e)), e = exp(y - max(y)), y = transpose(x)  of few classes
     log_softmax(x)            ->  y - log(sum(exp(y))), y = x - max(x)
+    l2_normalization(x)       ->  x * rsqrt(maximum(sum(square(x)), 1e-12))
+    squared_difference(x, m)  ->  square(d), d = sub(x, m)                where sub(x, m) is there, too
     squared_difference(x, m)  ->  mul(d, d), d = sub(x, m)                                      of what becomes integers
 
 XNNPACK's softmax handles one vector after the other, which takes 40 ns even for two numbers, and the rest of a vector
@@ -19,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, need
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.forms.builder import NOT_FUSED, FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, fast, worth
 from tfconvert.converter.targets.litert.forms.questions import (
     array_of,
@@ -34,6 +37,7 @@ from tfconvert.converter.targets.litert.forms.questions import (
     small,
     static_shape,
 )
+from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.ir.operation import Operation
@@ -61,12 +65,15 @@ def _softmax(op: tfl.TFLOp, build: FormBuilder) -> Value:
 
 
 def _l2_normalization(op: tfl.TFLOp, build: FormBuilder) -> Value:
-    """`x * rsqrt(max(sum(x * x), epsilon))`."""
     need_floats(op.operands[0])
-    value = build.low(op.operands[0])
-    total = build.along_rows("sum", build.unary("square", value))
-    inverse = build.unary("rsqrt", build.binary("maximum", total, _L2_EPSILON))
-    return build.reshape(build.activated(op, build.binary("mul", value, inverse)), static_shape(op.results[0]))
+    value = _unit(build, build.low(op.operands[0]))
+    return build.reshape(build.activated(op, value), static_shape(op.results[0]))
+
+
+def _unit(build: FormBuilder, x: Value) -> Value:
+    """Inserts `x * rsqrt(max(sum(x * x), epsilon))`."""
+    total = build.along_rows("sum", build.unary("square", x))
+    return build.binary("mul", x, build.unary("rsqrt", build.binary("maximum", total, _L2_EPSILON)))
 
 
 # The square of the smallest norm that LiteRT divides by.
@@ -381,6 +388,10 @@ _OF_FLOATS = ("exp", "log", "sqrt")
 _MIN_VECTORS = 512
 _MAX_CLASSES = 31
 _MIN_LOGARITHMS = 1024
+# The length of vectors from which the row of normalization is several times faster; with 8 numbers it is slower.
+_MIN_VECTOR = 16
+# How many ops further on a difference is looked for.
+_NEAR = 16
 
 
 def _softmax_by_steps(op: Operation) -> Emit:
@@ -408,6 +419,36 @@ def _log_softmax_by_steps(op: Operation) -> Emit:
     return lambda build: _logarithms(build, x)
 
 
+def _normalized(op: Operation) -> Emit:
+    x = op.operands[0]
+    shape = large(x)
+    need(is_float(x) and option(op, "fused_activation_function") == "NONE", "it isn't of 32-bit floats")
+    worth(shape[-1] >= _MIN_VECTOR, "the vectors are short")
+    return lambda build: _unit(build, x)
+
+
+def _match_difference(op: Operation) -> Operation | Failure:
+    """Returns the next op that computes the difference of the operands."""
+    x, y = op.operands
+    if not is_float(x) or shape_of(x) != shape_of(op.results[0]):
+        return Failure("it isn't of 32-bit floats, or broadcasts its first operand")
+    following = op.next_op
+    for _ in range(_NEAR):
+        if following is None:
+            break
+        if following.name == "tfl.sub" and list(following.operands) == [x, y] and matching.is_plain(following):
+            return following
+        following = following.next_op
+    return Failure("the difference isn't used soon")
+
+
+def _square_difference(op: Operation, match: Operation, rewriter: Rewriter) -> None:
+    build, kind = FormBuilder(rewriter, is_fast=True), op.results[0].type
+    difference = build.tfl("sub", op.operands, kind, NOT_FUSED)
+    rewriter.replace_value(match.results[0], difference)
+    rewriter.replace(build.unary("square", difference))
+
+
 def _squared(op: Operation) -> Emit:
     large(op.results[0])
     need_floats(op.results[0])
@@ -417,6 +458,8 @@ def _squared(op: Operation) -> Emit:
 FAST_FLOATS: tuple[Pattern[Any], ...] = (
     fast("softmax-by-steps", "softmax", _softmax_by_steps),
     fast("log-softmax-by-steps", "log_softmax", _log_softmax_by_steps),
+    fast("normalize-by-steps", "l2_normalization", _normalized),
+    Pattern("square-of-difference", "tfl.squared_difference", _match_difference, _square_difference),
 )
 FAST_INTEGERS: tuple[Pattern[Any], ...] = (fast("square-by-product", "squared_difference", _squared),)
 

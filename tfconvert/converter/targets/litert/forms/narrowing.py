@@ -188,7 +188,7 @@ def _match(op: Operation) -> _Narrowing | Failure:
     owner = op.operands[0].owner
     if not isinstance(owner, Operation) or owner.name not in _OPERANDS:
         return Failure("nothing before it computes rows apart")
-    cut = _picked(op) if op.name in _GATHERS else _cut_of(op)
+    cut = _part_of(op)
     if cut is None:
         return Failure("it doesn't take a small part of one dimension")
     found = _Narrowing({op.operands[0]: cut})
@@ -200,6 +200,13 @@ def _match(op: Operation) -> _Narrowing | Failure:
     if cut.rows is not None and sum(map(_work, found.ops)) < _MIN_SAVED:
         return Failure("the products are small")
     return found
+
+
+def _part_of(op: Operation) -> _Cut | None:
+    """Returns the part that a slice or a gather takes."""
+    if op.name in _SLICES:
+        return _cut_of(op)
+    return _picked(op) if op.name in _GATHERS else None
 
 
 def _work(op: Operation) -> int:
@@ -239,7 +246,7 @@ def _needless(value: Value, cut: _Cut, found: _Narrowing) -> list[Operation] | N
         if user in found.ops:
             if found.ops[user][use.index] != cut.axis:
                 return None
-        elif (use.index == 0 and user.name in _SLICES and _cut_of(user) == cut) or (use.index == 0 and user.name in _GATHERS and _picked(user) == cut and not found.ops):
+        elif use.index == 0 and _part_of(user) == cut and (cut.rows is None or not found.ops):
             slices.append(user)
         else:
             return None

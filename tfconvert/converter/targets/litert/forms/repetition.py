@@ -182,7 +182,7 @@ def _repeated(build: FormBuilder, value: Value, shape: Shape, multiples: Sequenc
 
 # The maximum number of copies that are joined faster, and of channels.
 _MAX_JOINED = 5
-_MAX_CHANNELS = 128
+_MAX_CHANNELS = 96
 # The kernel of tile copies longer rows as fast.
 _MAX_COPIED = 256
 

@@ -106,7 +106,7 @@ _FAST = LazyTable(
             "scatter_nd unsorted_segment_max unsorted_segment_min unsorted_segment_prod unsorted_segment_sum",
             "FAST_FLOATS",
         ),
-        LazyModule("formulas", "log_softmax softmax", "FAST_FLOATS"),
+        LazyModule("formulas", "l2_normalization log_softmax softmax squared_difference", "FAST_FLOATS"),
         LazyModule("formulas", "squared_difference", "FAST_INTEGERS"),
     ),
 )

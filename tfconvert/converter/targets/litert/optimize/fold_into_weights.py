@@ -115,17 +115,18 @@ def _is_table(op: Operation) -> bool:
     # The table may be transposed, and so another value. Only long ones are worth the search.
     if len(dims) != 2 or dims[0] <= _TABLE_ROWS * dims[1] or not isinstance(constant, tensor_data.TensorData):
         return False
-    origin, block = _origin(constant).source.fingerprint(), op.parent
+    origin, block = _origin(constant).fingerprint(), op.parent
     assert block is not None
     tables = (tensor_data.constant_of(each.operands[_TABLES[each.name]]) for each in block.ops if each.name in _TABLES)
-    return any(isinstance(each, tensor_data.TensorData) and _origin(each).source.fingerprint() == origin for each in tables)
+    return any(isinstance(each, tensor_data.TensorData) and _origin(each).fingerprint() == origin for each in tables)
 
 
-def _origin(constant: tensor_data.TensorData) -> tensor_data.TensorData:
-    """Returns the constant that transposes and reshapes started from."""
-    while isinstance(constant.source, tensor_data.Deferred) and constant.source.function in ("reshape", "transpose"):
-        constant = constant.source.arguments[0]
-    return constant
+def _origin(constant: tensor_data.TensorData) -> tensor_data.Source:
+    """Returns the source that transposes and reshapes started from."""
+    source = constant.source
+    while isinstance(source, tensor_data.Deferred) and source.function in ("reshape", "transpose"):
+        source = source.arguments[0].source
+    return source
 
 
 # The ops that look up rows, and the index of the table. It has more rows than a multiple of its columns.
@@ -505,13 +506,11 @@ _NOT_JOINED = Failure("it isn't of concatenated results of ops with weights")
 
 
 def _match_joined(op: Operation) -> _Joined | Failure:
-    for index, value in enumerate(op.operands):
-        joined = matching.sole_producer(value, "tfl.concatenation")
-        if joined is not None:
-            break
-    else:
+    joins = [matching.sole_producer(value, "tfl.concatenation") for value in op.operands]
+    joined = next((each for each in joins if each is not None), None)
+    if joined is None:
         return _NOT_JOINED
-    dims = matching.shape(value)
+    dims = matching.shape(joined.results[0])
     if not dims or not matching.is_plain(joined) or dialect.attribute(joined, "axis") not in (-1, len(dims) - 1):
         return Failure("more than channels is concatenated")
     for part in joined.operands:
@@ -522,7 +521,7 @@ def _match_joined(op: Operation) -> _Joined | Failure:
             return Failure("a bias is computed, or a number of channels is unknown")
     if len(op.operands) == 1:
         return _Joined(joined, None, None)
-    origin = op.operands[1 - index]
+    origin = op.operands[1 - joins.index(joined)]
     constant = tensor_data.constant_of(origin)
     if constant is None or matching.shape(op.results[0]) != dims:
         return Failure("the other operand is computed, or broadcasts it")
