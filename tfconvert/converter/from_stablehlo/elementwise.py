@@ -515,7 +515,7 @@ def _complex_sign(real: EmittedTensor, imaginary: EmittedTensor) -> _Parts:
 
 
 def _unsigned_zero(y: EmittedTensor) -> EmittedTensor:
-    """Returns numbers without -0, which LiteRT's transform has as imaginary parts where XLA's has 0: its angle is -pi."""
+    """Returns numbers without -0, which LiteRT's transform has for imaginary parts that are 0: its angle is -pi."""
     owner = y.value.owner
     return y.equal(0).where(0.0, y) if isinstance(owner, Operation) and owner.name == "tf.Imag" else y
 

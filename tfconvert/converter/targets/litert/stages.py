@@ -139,7 +139,7 @@ STAGES: Sequence[Stage] = (
         "fast-forms",
         "fused operators are known, and integers follow, whose kernels are others",
         (_SLOW,),
-        ("quantize", "tune"),
+        ("quantize", "tune", "target_runtime"),
         "is_for_processors",
     ),
     Stage("portable-forms", "fused operators are known, and quantizing follows", takes=("quantize",)),
@@ -181,7 +181,11 @@ STAGES: Sequence[Stage] = (
         "quantize",
     ),
     Stage(
-        "fast-forms", "what is still floats will not become integers", (*_STATIC, _SLOW), ("tune",), "is_for_processors"
+        "fast-forms",
+        "what is still floats will not become integers",
+        (*_STATIC, _SLOW),
+        ("tune", "target_runtime"),
+        "is_for_processors",
     ),
     Stage("separate-state", "states of integers are constants so far", (*_STATIC, _WITH_STATE)),
     Stage("quantize-io", "inputs and outputs have kept their types so far", _STATIC, ("quantize",), "quantize"),

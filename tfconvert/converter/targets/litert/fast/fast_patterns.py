@@ -47,18 +47,29 @@ ROOTS = tuple(dict.fromkeys(f"tfl.{name}" for name in _ROOTS.split()))
 """The ops without which a module has nothing to rewrite."""
 
 
-def patterns_for(names: Iterable[str], *, only_floats: bool, has_int16: bool = False) -> PatternSet:
+SCATTER_RELEASE = (2, 16)
+"""The first release of the runtime whose `STABLEHLO_SCATTER` combines elements with updates."""
+
+# The start of the names of the patterns that insert it.
+_SCATTER = "scatter-"
+
+
+def patterns_for(
+    names: Iterable[str], *, only_floats: bool, has_int16: bool = False, has_scatter: bool = True
+) -> PatternSet:
     """Returns the patterns that a module with ops of some names needs.
 
     Args:
         names: The names.
         only_floats: Whether no activations will become integers.
         has_int16: Whether they may become 16-bit integers.
+        has_scatter: Whether the runtime has `STABLEHLO_SCATTER`.
     """
     table = _FOR_FLOATS if only_floats else _FOR_INT16 if has_int16 else _FOR_INT8
-    return _patterns(table, table.needed(names))
+    return _patterns(table, table.needed(names), has_scatter)
 
 
 @cache
-def _patterns(table: LazyTable, modules: frozenset[LazyModule]) -> PatternSet:
-    return PatternSet(pattern for file in table.load(modules) for pattern in file.PATTERNS)
+def _patterns(table: LazyTable, modules: frozenset[LazyModule], has_scatter: bool) -> PatternSet:
+    found = [pattern for file in table.load(modules) for pattern in file.PATTERNS]
+    return PatternSet(each for each in found if has_scatter or not each.name.startswith(_SCATTER))
