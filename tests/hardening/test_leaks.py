@@ -84,6 +84,7 @@ _ALLOWED = {
     ("tools.litert_child", "_STATM.read_text"): "what the system reports of the process",
     ("converter.process.child_process", "os.fdopen"): "the child's own output",
     ("converter.process.sandbox", "os.open"): "names a directory to the kernel, and reads nothing",
+    ("converter.targets.litert.forms.scatter_speed", "TABLE.read_text"): _OURS,
     ("converter.targets.litert.flex.conversion", "_LIST.read_text"): _OURS,
     ("converter.targets.litert.passes.calibrate", "calibration.load"): _NAMED_BY_THE_USER,
     ("converter.targets.litert.quantize.calibration", "Path(path).read_text"): _NAMED_BY_THE_USER,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+import tfconvert
 from tests.converter.from_stablehlo.programs import convert, operators, program, type_of
 from tests.support.litert import run
 from tfconvert.converter.executor import executor
@@ -402,6 +405,149 @@ def test_scatters_at_constants(name: str) -> None:
     text = _scatter(case, constant, [type_of(case.x), type_of(case.updates)])
     check(text, [case.x, case.updates])
     assert not {"LESS", "EQUAL"} & set(operators(convert(text))) or case.body in ("maximum", "minimum")
+
+
+# Tensors that are large beside the updates, some of which are outside, negative, or of one place.
+_LONG = np.random.default_rng(3).normal(size=9000).astype(np.float32)
+_WIDE = np.random.default_rng(4).normal(size=(90, 80)).astype(np.float32)
+_MASSES = np.random.default_rng(5).normal(size=(4000, 3)).astype(np.float32)
+_LINES = "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1"
+_POINTS = "inserted_window_dims = [0, 1], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1"
+_TURNED = "inserted_window_dims = [0, 1], scatter_dims_to_operand_dims = [1, 0], index_vector_dim = 1"
+_SPOTS = ints(0, 8999, 3, 3, -1, -9000, 9000, shape=(7, 1))
+_PAIRS = ints(0, 79, 89, 0, 5, 5, 5, 5, -1, 3, 90, 3, 3, 80, shape=(7, 2))
+_SOME = np.random.default_rng(6).normal(size=7).astype(np.float32)
+
+LARGE = {
+    **{
+        f"{body or 'set'} of {name}": Scatter(dims, body, x, places, _SOME)
+        for body in ("", "multiply", "maximum", "minimum")
+        for name, dims, x, places in (
+            ("elements", _LINES, _LONG, _SPOTS),
+            ("points", _POINTS, _WIDE, _PAIRS),
+            ("points, turned", _TURNED, _WIDE.T.copy(), _PAIRS),
+        )
+    },
+    "set of integers": Scatter(_POINTS, "", (_WIDE * 9).astype(np.int32), _PAIRS, (_SOME * 9).astype(np.int32)),
+    "set of octets": Scatter(_LINES, "", (_LONG * 9).astype(np.int8), _SPOTS, (_SOME * 9).astype(np.int8)),
+    "set of booleans": Scatter(_LINES, "", _LONG > 0, _SPOTS, _SOME > 0),
+    "set of rows": Scatter(ROWS, "", _MASSES, ints(0, 3999, 4000, -1, 7, 7, shape=(6, 1)), _MASSES[:6] + 1),
+    "maximum of integers": Scatter(
+        _LINES, "maximum", (_LONG * 9).astype(np.int32), _SPOTS, (_SOME * 9).astype("int32")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_few_updates_of_large_tensors(name: str) -> None:
+    case = LARGE[name]
+    text = _scatter(case, "", [type_of(each) for each in (case.x, case.indices, case.updates)])
+    check(text, [case.x, case.indices, case.updates])
+    assert operators(convert(text))["STABLEHLO_SCATTER"] == 1
+    for_gpu = convert(text, target=tfconvert.LiteRT(accelerator=["gpu"]))
+    assert "STABLEHLO_SCATTER" not in operators(for_gpu)
+    for_old = convert(text, target=tfconvert.LiteRT(target_runtime="2.15"))
+    assert "STABLEHLO_SCATTER" not in operators(for_old)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_few_updates_of_large_tensors_at_constants(name: str) -> None:
+    case = LARGE[name]
+    kind = type_of(case.indices)
+    constant = f'    %i = "stablehlo.constant"() <{{value = dense<{case.indices.tolist()}> : {kind}}}> : () -> {kind}'
+    text = _scatter(case, constant, [type_of(case.x), type_of(case.updates)])
+    check(text, [case.x, case.updates])
+
+
+@pytest.mark.parametrize("body", ["add", "subtract"])
+@pytest.mark.parametrize("dims", [_LINES, _POINTS])
+def test_sums_of_updates(body: str, dims: str) -> None:
+    x, places = (_LONG, _SPOTS) if dims == _LINES else (_WIDE, _PAIRS)
+    case = Scatter(dims, body, x, places, _SOME)
+    text = _scatter(case, "", [type_of(each) for each in (case.x, case.indices, case.updates)])
+    check(text, [case.x, case.indices, case.updates])
+    found = operators(convert(text))
+    assert "UNSORTED_SEGMENT_SUM" not in found
+    assert found.get("SCATTER_ND") == 1 or found.get("STABLEHLO_SCATTER") == 1
+
+
+def test_nan_is_reported() -> None:
+    case = LARGE["maximum of elements"]
+    text = _scatter(case, "", [type_of(each) for each in (case.x, case.indices, case.updates)])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.mlir")
+        path.write_text(text, "utf-8")
+        report = tfconvert.convert(str(path)).report
+    assert any("STABLEHLO_MAXIMUM: NaN may be lost" in note.message for note in report.notes)
+
+
+def test_starts_that_are_limited_together() -> None:
+    """A slice that is updated for each row of a batch, as JAX writes it."""
+    x, starts, updates = _WIDE[:5, :64].reshape(5, 8, 8).copy(), ints(-3, 0, 2, 7, 99), _SOME[:5].reshape(5, 1, 1)
+    body = """    %z = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+    %l = "stablehlo.constant"() <{value = dense<[7, 7]> : tensor<2xi32>}> : () -> tensor<2xi32>
+    %r = "stablehlo.reshape"(%b) : (tensor<5xi32>) -> tensor<5x1xi32>
+    %i = "stablehlo.concatenate"(%r, %r) <{dimension = 1 : i64}>
+        : (tensor<5x1xi32>, tensor<5x1xi32>) -> tensor<5x2xi32>
+    %h = "stablehlo.broadcast_in_dim"(%l) <{broadcast_dimensions = array<i64: 1>}> : (tensor<2xi32>) -> tensor<5x2xi32>
+    %w = "stablehlo.broadcast_in_dim"(%z) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<5x2xi32>
+    %j = "stablehlo.clamp"(%w, %i, %h) : (tensor<5x2xi32>, tensor<5x2xi32>, tensor<5x2xi32>) -> tensor<5x2xi32>
+    %0 = "stablehlo.scatter"(%a, %j, %c) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1, 2],
+        input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1, 2],
+        index_vector_dim = 1>}> ({
+    ^bb0(%o: tensor<f32>, %n: tensor<f32>):
+      "stablehlo.return"(%n) : (tensor<f32>) -> ()
+    }) : (tensor<5x8x8xf32>, tensor<5x2xi32>, tensor<5x1x1xf32>) -> tensor<5x8x8xf32>
+    return %0 : tensor<5x8x8xf32>"""
+    kinds = [type_of(each) for each in (x, starts, updates)]
+    check(program(body, kinds, kinds[:1]), [x, starts, updates])
+
+
+COMPLEX = {
+    "scatter": (
+        """%0 = "stablehlo.scatter"(%z, %b, %z) <{scatter_dimension_numbers = #stablehlo.scatter<
+            inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+        ^bb0(%o: tensor<complex<f32>>, %n: tensor<complex<f32>>):
+          %s = "stablehlo.add"(%o, %n) : (tensor<complex<f32>>, tensor<complex<f32>>) -> tensor<complex<f32>>
+          "stablehlo.return"(%s) : (tensor<complex<f32>>) -> ()
+        }) : (tensor<4xcomplex<f32>>, tensor<4xi32>, tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>""",
+        4,
+    ),
+    "gather": (
+        """%0 = "stablehlo.gather"(%z, %b) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0],
+            start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1>}>
+            : (tensor<4xcomplex<f32>>, tensor<4xi32>) -> tensor<4xcomplex<f32>>""",
+        4,
+    ),
+    "pad": (
+        """%v = "stablehlo.constant"() <{value = dense<(2.0, -1.0)> : tensor<complex<f32>>}>
+            : () -> tensor<complex<f32>>
+        %0 = "stablehlo.pad"(%z, %v) <{edge_padding_low = array<i64: 1>, edge_padding_high = array<i64: 2>,
+            interior_padding = array<i64: 0>}>
+            : (tensor<4xcomplex<f32>>, tensor<complex<f32>>) -> tensor<7xcomplex<f32>>""",
+        7,
+    ),
+    "reverse": (
+        """%0 = "stablehlo.reverse"(%z) <{dimensions = array<i64: 0>}>
+            : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>""",
+        4,
+    ),
+    "sign": ('%0 = "stablehlo.sign"(%z) : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>', 4),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_numbers_are_moved_by_their_parts(name: str) -> None:
+    op, size = COMPLEX[name]
+    kind = f"tensor<{size}xcomplex<f32>>"
+    body = f"""    %z = "stablehlo.complex"(%a, %c) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xcomplex<f32>>
+    {op}
+    %r = "stablehlo.real"(%0) : ({kind}) -> tensor<{size}xf32>
+    %i = "stablehlo.imag"(%0) : ({kind}) -> tensor<{size}xf32>
+    return %r, %i : tensor<{size}xf32>, tensor<{size}xf32>"""
+    text = program(body, ["tensor<4xf32>", "tensor<4xi32>", "tensor<4xf32>"], [f"tensor<{size}xf32>"] * 2)
+    check(text, [_SOME[:4], ints(3, 1, 1, 0), np.array([0.5, 0, -2, 1], np.float32)])
+    assert "RFFT2D" not in operators(convert(text))
 
 
 def test_a_body_that_is_not_known_is_refused() -> None:

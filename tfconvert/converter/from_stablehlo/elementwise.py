@@ -372,6 +372,8 @@ def _sign(raised: RaisedOp) -> EmittedTensor:
     (x,) = raised.operands
     if _kind(x) == "i" and not x.rank and range_of(x.value, x.known).low > 0:
         return raised.constant(1)
+    if x.dtype.kind == "c":
+        return raised.elementwise(partial(_apply, raised, "Sign", {}), x)
     return raised.elementwise(lambda x: x.minimum(1) if x.dtype.kind == "u" else x.sign(), x)
 
 
@@ -382,7 +384,7 @@ def _atan2(raised: RaisedOp) -> EmittedTensor:
         return raised.elementwise(lambda y: y.op("Atan", y), y)
     if x.dtype.kind == "c":
         raise Declined("angles of complex numbers are no numbers of LiteRT")
-    return y.atan2(x)
+    return _unsigned_zero(y).atan2(x)
 
 
 def _cbrt(x: EmittedTensor) -> EmittedTensor:
@@ -503,7 +505,19 @@ def _complex_exp(real: EmittedTensor, imaginary: EmittedTensor) -> _Parts:
 
 
 def _complex_log(real: EmittedTensor, imaginary: EmittedTensor) -> _Parts:
-    return (real * real + imaginary * imaginary).log() * 0.5, imaginary.atan2(real)
+    return (real * real + imaginary * imaginary).log() * 0.5, _unsigned_zero(imaginary).atan2(real)
+
+
+def _complex_sign(real: EmittedTensor, imaginary: EmittedTensor) -> _Parts:
+    size = (real * real + imaginary * imaginary).sqrt()
+    size = size.equal(0).where(size + 1, size)
+    return real / size, imaginary / size
+
+
+def _unsigned_zero(y: EmittedTensor) -> EmittedTensor:
+    """Returns numbers without -0, which LiteRT's transform has for imaginary parts that are 0: its angle is -pi."""
+    owner = y.value.owner
+    return y.equal(0).where(0.0, y) if isinstance(owner, Operation) and owner.name == "tf.Imag" else y
 
 
 # What is computed of the parts of complex numbers, which LiteRT hardly computes with.
@@ -512,6 +526,7 @@ _OF_COMPLEX: dict[str, Callable[..., _Parts]] = {
     "Exp": _complex_exp,
     "Log": _complex_log,
     "Mul": _product,
+    "Sign": _complex_sign,
     "Sub": lambda a, b, c, d: (a - c, b - d),
 }
 

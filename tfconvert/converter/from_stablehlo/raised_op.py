@@ -39,13 +39,20 @@ class RaisedOp:
         operands: Its operands.
     """
 
-    __slots__ = ("_builder", "_known", "op", "operands")
+    __slots__ = ("_builder", "_is_part", "_known", "op", "operands")
 
     def __init__(self, op: Operation, known: Known) -> None:
         self.op = op
+        self._is_part = False
         self._known = known
         self._builder = TFBuilder(op)
         self.operands = [self.tensor(operand) for operand in op.operands]
+
+    def of_parts(self, operands: list[EmittedTensor]) -> RaisedOp:
+        """Returns the same op on the real or on the imaginary parts of its operands."""
+        view = RaisedOp(self.op, self._known)
+        view.operands, view._is_part = operands, True
+        return view
 
     def tensor(self, value: Value) -> EmittedTensor:
         """Returns a value as a tensor of a formula."""
@@ -154,7 +161,10 @@ class RaisedOp:
 
     def dtype(self, result: int = 0) -> np.dtype[Any]:
         """Returns the dtype of a result."""
-        return np.dtype(types.numpy_dtype(types.element_of(self.op.results[result].type)))
+        dtype = np.dtype(types.numpy_dtype(types.element_of(self.op.results[result].type)))
+        if self._is_part and dtype.kind == "c":
+            return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
+        return dtype
 
     def declared(self, result: int = 0) -> Shape:
         """Returns a result's shape by its type, -1 for dynamic dimensions."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.control_flow.calls import inline_call
-from tfconvert.converter.from_stablehlo import backwards, composites, control_flow, rows, shaping
+from tfconvert.converter.from_stablehlo import backwards, complex_numbers, composites, control_flow, rows, shaping
 from tfconvert.converter.from_stablehlo.constant_ops import CONSTANT_OPS, turn_into_constant
 from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp
 from tfconvert.converter.ir.tasks import Task, drive
@@ -216,7 +216,7 @@ class Raising:
         if row is None:
             what = f"there is no {name[1:]!r} in TensorFlow" if name.startswith("@") else "TensorFlow has no such op"
             raise Declined(f"{what}, and no ops that compute the same are known yet")
-        found = row(view)
+        found = complex_numbers.by_parts(row, view) if complex_numbers.is_by_parts(name, view) else row(view)
         results = (found,) if isinstance(found, EmittedTensor) else tuple(found)
         for index, result in enumerate(results):
             view.specialize(result, index)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.bounds import Number
+from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.indexing import components, is_unique, ordered, signed, unsigned
 from tfconvert.converter.from_stablehlo.places import WHOLE, Places, Window, cut, extent, packed, vector_of
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
@@ -165,7 +166,7 @@ class _Scatter:
         region = self.x if self.name == _SET and is_one else cut(self.x, windows)
         moved = [Places(raised, region, each.axis, each.length, each.index) for each in left]
         found = self._scattered(region, moved)
-        return self.x.op("XlaDynamicUpdateSlice", self.x, found, begins)  # type: ignore[no-any-return]
+        return _put(self.x, found, begins)
 
     def _scattered(self, x: EmittedTensor, places: Sequence[Places]) -> EmittedTensor:
         """Scatters where some places are computed or differ; all of `x` is covered along other axes."""
@@ -241,7 +242,7 @@ class _Scatter:
                     for begin, length, own in zip(begins, self.lengths, raised.sizes(x), strict=True)
                 ]
                 update = self.combine(cut(x, windows), update)
-            return x.op("XlaDynamicUpdateSlice", x, update, vector_of(x, begins))  # type: ignore[no-any-return]
+            return _put(x, update, vector_of(x, begins))
         need(all(each.length == 1 for each in places), _PARTS)
         mask: EmittedTensor | None = None
         for each in places:
@@ -414,6 +415,13 @@ class _Scatter:
             limit = float(np.finfo(np.float32).max) * (-1 if segment == "Max" else 1)
             return found.equal(limit).where(rows, extreme)
         return extreme
+
+
+def _put(x: EmittedTensor, update: EmittedTensor, begins: Any) -> EmittedTensor:
+    """Returns a tensor with a part that is replaced."""
+    if x.dtype.kind == "c":
+        return complex_of(*(_put(one, other, begins) for one, other in zip(parts(x), parts(update), strict=True)))
+    return x.op("XlaDynamicUpdateSlice", x, update, begins)  # type: ignore[no-any-return]
 
 
 _PARTS = "a part of an update may be outside"

@@ -35,6 +35,12 @@ CASES = (
     Case("NonMaxSuppressionV5", (_HALF_OVER, "f32[5]@0:1", 5, 0.5, 0.0, 0.5)),
     # Updates of one place replace each other; scattering adds them up.
     Case("TensorScatterUpdate", ("f32[4,3]", _indices(1, 1, 3).reshape(3, 1), "f32[3,3]")),
+    *(
+        Case(f"TensorScatter{how}", ("f32[90,80]", "i32[9,2]@0:79", "f32[9]"))
+        for how in ("Add", "Max", "Min", "Sub", "Update")
+    ),
+    Case("TensorScatterUpdate", ("i32[9000]", "i32[9,1]@0:8999", "i32[9]")),
+    Case("TensorScatterAdd", ("f32[9000,2]", "i32[3,4,1]@0:8999", "f32[3,4,2]")),
     Case("TensorScatterUpdate", ("f32[4,3]", "i32[9,1]@0:2", "f32[9,3]")),
     Case("TensorScatterUpdate", ("f32[?4,3]", "i32[?9,2]@0:2", "f32[?9]")),
     Case("TensorScatterUpdate", ("i64[4,3,2]", "i64[2,2,2]@0:2", "i64[2,2,2]")),

@@ -73,7 +73,7 @@ def _combined(op: Operation) -> Emit:
 
 
 def _segments(op: Operation) -> Emit:
-    """What was combined of the updates of each row."""
+    """The updates of each row, combined with each other."""
     updates, ids, _ = _of_segments(op)
     need(not _COMBINING.intersection(_users(op.results[0])), "it is combined with other rows")
     points = _points(op, _NEUTRAL[op.name.removeprefix(_SEGMENT)](dtype_of(op.results[0])))

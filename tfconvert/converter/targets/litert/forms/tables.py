@@ -122,8 +122,20 @@ FAST_ROOTS = tuple(_FAST.by_op)
 """The ops without which no form is faster."""
 
 
+SCATTER_RELEASE = (2, 16)
+"""The first release of the runtime whose `STABLEHLO_SCATTER` combines elements with updates."""
+
+# The start of the names of the patterns that insert it.
+_SCATTER = "scatter-"
+
+
 def fast_forms(
-    names: Iterable[str], *, only_floats: bool, has_int16: bool = False, keeps_weights: bool = True
+    names: Iterable[str],
+    *,
+    only_floats: bool,
+    has_int16: bool = False,
+    keeps_weights: bool = True,
+    has_scatter: bool = True,
 ) -> PatternSet:
     """Returns the patterns of faster forms that a module with ops of some names needs, and those that merge reshapes.
 
@@ -135,17 +147,19 @@ def fast_forms(
         only_floats: Whether no activations will become integers.
         has_int16: Whether they may become 16-bit integers.
         keeps_weights: Whether weights stay floats, where activations do.
+        has_scatter: Whether the runtime has `STABLEHLO_SCATTER`.
     """
     floats = _WEIGHTS if keeps_weights else _FLOATS
     kinds = floats if only_floats else _INT16 if has_int16 else _INT8
-    return _fast_forms(frozenset(row for row in _FAST.needed(names) if row.title in kinds))
+    return _fast_forms(frozenset(row for row in _FAST.needed(names) if row.title in kinds), has_scatter)
 
 
 @cache
-def _fast_forms(needed: frozenset[LazyModule]) -> PatternSet:
+def _fast_forms(needed: frozenset[LazyModule], has_scatter: bool) -> PatternSet:
     rows = [row for row in _FAST.modules if row in needed]
     found = [getattr(file, row.title) for row, file in zip(rows, _FAST.load(needed), strict=True)]
-    return PatternSet(pattern for patterns in (*found, reshapes.PATTERNS if found else ()) for pattern in patterns)
+    patterns = [each for part in (*found, reshapes.PATTERNS if found else ()) for each in part]
+    return PatternSet(each for each in patterns if has_scatter or not each.name.startswith(_SCATTER))
 
 
 @cache

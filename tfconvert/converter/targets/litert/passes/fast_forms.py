@@ -32,9 +32,10 @@ from typing import TYPE_CHECKING, ClassVar
 from tfconvert.converter.pipeline.greedy_pass import GreedyPass
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.converter.targets.litert.forms.tables import fast_forms
+from tfconvert.converter.targets.litert.forms import tables
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.tflite import versions
 from tfconvert.settings.quantization import Quantize
 
 if TYPE_CHECKING:
@@ -48,17 +49,22 @@ class FastForms(GreedyPass):
         quantize: How to quantize later on; operators that will be of integers stay as they are.
         tune: What has the times of this model's forms: `host`, the path of a table, or of a directory for files;
             without it, those of `speed.tsv` decide.
+        target_runtime: The release of the runtime that must have the operators; empty for the newest.
     """
 
-    __slots__ = ("_choice", "quantize", "tune")
+    __slots__ = ("_choice", "_has_scatter", "quantize", "tune")
 
     name: ClassVar[str] = "fast-forms"
     dialect: ClassVar[str] = "tfl."
     has_side_effects = staticmethod(tfl.has_side_effects)
 
-    def __init__(self, quantize: Quantize | None = None, tune: str | os.PathLike[str] = "") -> None:
+    def __init__(
+        self, quantize: Quantize | None = None, tune: str | os.PathLike[str] = "", target_runtime: str = ""
+    ) -> None:
         super().__init__()
         self.quantize = quantize
+        release = versions.parse_release(target_runtime) if target_runtime else None
+        self._has_scatter = release is None or release >= tables.SCATTER_RELEASE
         # Forms that will be of integers can be measured only when they are.
         self.tune = "" if self._is_static else tune
         self._choice: FastChoice | None = None
@@ -72,7 +78,13 @@ class FastForms(GreedyPass):
         only_floats = not self._is_static and "tfl.fake_quant" not in names
         has_int16 = self.quantize is not None and self.quantize.mode == "int16"
         keeps_weights = self.quantize is None or self.quantize.mode == "float16"
-        found = fast_forms(names, only_floats=only_floats, has_int16=has_int16, keeps_weights=keeps_weights)
+        found = tables.fast_forms(
+            names,
+            only_floats=only_floats,
+            has_int16=has_int16,
+            keeps_weights=keeps_weights,
+            has_scatter=self._has_scatter,
+        )
         return found if self._choice is None else self._choice.patterns(found)
 
     def apply(self, module: ModuleOp) -> PassResult:
