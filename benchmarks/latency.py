@@ -7,9 +7,9 @@
 Models and the official converter's files are kept in a cache folder. Both files of a model run in one process in turns,
 many short runs each, so that whatever else the machine does slows both alike. Where a process happens to place weights
 in memory changes times by several percent, for equal files, too: so several processes run a pair, and each file loads
-first in every other one. The figures are the minima over all of them, and the ratio of the lower quartiles. The numbers of the pieces that XNNPACK runs and of the operators that it
-doesn't follow. With a mode that quantizes, our float file takes its turns, too, and the last figure is the time in
-relation to its.
+first in every other one. The figures are the minima over all of them, the ratio of the lower quartiles, and the numbers
+of the pieces that XNNPACK runs and of the operators that it doesn't follow. With a mode that quantizes, our float file
+takes its turns, too, and the last figure is the time in relation to its.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from benchmarks.zoo import QUIET_TENSORFLOW, REPOSITORY, default_cache
 MODES = ("float", "dynamic", "int8")
 SAMPLES = 4
 
-# In how many processes each pair of files runs, how long in each, and how long one of both before it is the other's turn.
+# In how many processes a pair of files runs, how long in each, and how long one of both before it is the other's turn.
 PROCESSES = 4
 SECONDS = 0.5
 TURN = 0.004
@@ -244,9 +244,7 @@ def _times_in_process(paths: Sequence[Path], threads: int, seconds: float) -> li
     return [(min(taken), _quartile(taken)) for taken in times]
 
 
-def least_times(
-    paths: Sequence[Path], threads: int, seconds: float, processes: int
-) -> tuple[list[float], list[float]]:
+def least_times(paths: Sequence[Path], threads: int, seconds: float, processes: int) -> tuple[list[float], list[float]]:
     """Returns the least of the minima and of the lower quartiles of each file over several processes."""
     minima, quartiles = [[float("inf")] * len(paths) for _ in range(2)]
     context = multiprocessing.get_context("spawn")
@@ -356,7 +354,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--family", default="", help="models of this family")
     parser.add_argument("--mode", choices=MODES, default="float", help="the numbers of the weights (%(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="threads of LiteRT (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long a pair runs in a process (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long a process runs a pair (%(default)s)")
     parser.add_argument("--processes", type=int, default=PROCESSES, help="how many processes run a pair (%(default)s)")
     parser.add_argument("--operators", action="store_true", help="print the operators that differ in number")
     parser.add_argument("--make", action="store_true", help="only make the models and the official files, all modes")

@@ -36,13 +36,13 @@ class Part(NamedTuple):
         name: The section's name on the command line.
         title: Its title.
         text: What is measured.
-        command: The program, and its arguments.
+        commands: The programs, and their arguments.
     """
 
     name: str
     title: str
     text: str
-    command: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
 
 
 PARTS = (
@@ -52,37 +52,46 @@ PARTS = (
         "Networks of keras.applications, as Keras 3 exports them, converted by tfconvert and `tf.lite.TFLiteConverter`."
         " Most of our time for small networks is fixed: about 0.2 s for loading Python and the libraries.\n\n"
         "![Time and memory of conversions, against TensorFlow's converter](benchmark.png)",
-        ("benchmarks.compare", "--runs", "1", "--seconds", "2", "--output", "out/benchmark.md"),
+        (("benchmarks.compare", "--runs", "1", "--seconds", "2", "--output", "out/benchmark.md"),),
     ),
     Part(
         "memory",
         "Models in memory",
         "Keras models that are already loaded, in one process: `tfconvert.convert(model)` and"
         " `TFLiteConverter.from_keras_model(model)`. Most of our time is TensorFlow tracing the model.",
-        ("benchmarks.in_memory", "--runs", "2"),
+        (("benchmarks.in_memory", "--runs", "2"),),
     ),
     Part(
         "growth",
         "Large graphs",
         "Synthetic graphs without weights: whole processes by the number of nodes.",
-        ("benchmarks.scaling", "--official", "--nodes", "10000,100000", "--runs", "1"),
+        (("benchmarks.scaling", "--official", "--nodes", "10000,100000", "--runs", "1"),),
     ),
     Part(
         "latency",
         "Speed of the files",
-        "Our files and the official converter's, float, in LiteRT with XNNPACK and one thread, in turns: minima in"
-        " milliseconds, their ratio, that of the lower quartiles, operators, and the pieces that XNNPACK runs with the"
-        " operators beside them. The forms that make the difference were found with these models.",
-        ("benchmarks.latency",),
+        "Our files and the official converter's in LiteRT with XNNPACK and one thread, in turns, in several processes:"
+        " minima in milliseconds, their ratio, that of the lower quartiles, operators, and the pieces that XNNPACK runs"
+        " with the operators beside them. The forms that make the difference were found with these models. First float"
+        " files, then `--quantize dynamic` and `--quantize int8`, whose last column is the time by that of our float"
+        " file.",
+        (
+            ("benchmarks.latency",),
+            ("benchmarks.latency", "--mode", "dynamic", "--processes", "2"),
+            ("benchmarks.latency", "--mode", "int8", "--processes", "2"),
+        ),
     ),
     Part(
-        "accelerators", "Accelerators", "Verdicts by the tables, for files with a batch of 1.", ("benchmarks.verdicts",)
+        "accelerators",
+        "Accelerators",
+        "Verdicts by the tables, for files with a batch of 1.",
+        (("benchmarks.verdicts",),),
     ),
     Part(
         "service",
         "The service",
         "Fifty clients that send models to one server, and a process for each model.",
-        ("benchmarks.load", "--seconds", "20", "--baseline-seconds", "20"),
+        (("benchmarks.load", "--seconds", "20", "--baseline-seconds", "20"),),
     ),
 )
 
@@ -91,17 +100,21 @@ def section(part: Part) -> str:
     """Measures, and returns the section.
 
     Raises:
-        RuntimeError: The program failed.
+        RuntimeError: A program failed.
     """
+    return "\n\n".join((f"## {part.title}", part.text, *map(_measured, part.commands))) + "\n"
+
+
+def _measured(command: tuple[str, ...]) -> str:
+    """Returns a program's command line and what it prints."""
     done = subprocess.run(
-        [sys.executable, "-m", *part.command], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=False
+        [sys.executable, "-m", *command], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode:
-        raise RuntimeError(f"{' '.join(part.command)} ended with status {done.returncode}")
-    command = f"```sh\npython -m {' '.join(part.command)}\n```"
+        raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}")
     printed = done.stdout.strip()
     shown = printed if "| ---" in printed else f"```text\n{printed}\n```"
-    return f"## {part.title}\n\n{part.text}\n\n{command}\n\n{shown}\n"
+    return f"```sh\npython -m {' '.join(command)}\n```\n\n{shown}"
 
 
 def sections(text: str) -> dict[str, str]:
