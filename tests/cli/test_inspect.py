@@ -325,5 +325,5 @@ def test_standard_input_is_a_file(extension: str, digits_model: Path, tmp_path: 
 
 def test_standard_input_that_is_no_model() -> None:
     done = CliRunner().invoke(main, ["inspect", "-"], input=b"")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "standard input.pb is empty" in done.stderr

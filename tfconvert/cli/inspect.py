@@ -56,7 +56,7 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
     `tfconvert view MODEL` shows a model as a page.
 
     Exit status: 0 if the model will convert (or is a .tflite file), 1 if it won't or is damaged, 2 if the command line
-    is wrong or MODEL can't be opened.
+    is wrong, or MODEL can't be opened or is another kind of file.
     """
     from tfconvert.cli.json_output import print_json
     from tfconvert.tools.inspection import inspect as look
