@@ -46,7 +46,8 @@ EXIT_STATUS = (
 
 EXIT_STATUS_NOTE = (
     "As with diff and cmp, 1 from tfconvert diff and tfconvert verify always means a difference, or for verify that "
-    "the runtime fails: a damaged file or a full disk is 2 there. With several models, the status is the highest of any of them."
+    "the runtime fails: a damaged file or a full disk is 2 there. With several models, the status is the highest of "
+    "any of them."
 )
 """The exceptions of some commands."""
 
