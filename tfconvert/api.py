@@ -11,8 +11,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, ParamSpec
 
-from tfconvert.converter.process.guard import diagnosed
 from tfconvert.converter.process.collector import paused
+from tfconvert.converter.process.guard import diagnosed
 from tfconvert.converter.process.interpreter import with_room
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.exporters.output_file import Parts, is_c_source, only_part, places_of, write_parts

@@ -54,10 +54,10 @@ def test_errors_end_the_pause(
 def test_samples_are_made_as_outside(before: bool, digits_model: Path) -> None:
     seen = []
 
-    def samples() -> Iterator[np.ndarray]:
+    def samples() -> Iterator[list[np.ndarray]]:
         for _ in range(3):
             seen.append(gc.isenabled())
-            yield np.zeros((1, 8, 8, 1), np.float32)
+            yield [np.zeros((1, 8, 8, 1), np.float32)]
 
     tfconvert.convert(digits_model, quantize="int8", samples=samples)
     assert set(seen) == {before}

@@ -50,6 +50,7 @@ _STATUS: Mapping[str, int] = {
     "bad-database": 503,
     "database-away": 503,
     "disk-full": 503,
+    "page-not-ready": 503,
     "service-not-ready": 503,
     "service-stopping": 503,
     "storage-failed": 503,
