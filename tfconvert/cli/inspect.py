@@ -32,6 +32,11 @@ Examples:
 """
 
 
+def _refuse_report(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+    if path is not None and not context.resilient_parsing:
+        raise click.UsageError(f"inspect prints text. For a page: tfconvert view MODEL -o {path}")
+
+
 @click.command("inspect", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("model", type=click.Path(allow_dash=True))
 @imports_option
@@ -48,6 +53,7 @@ Examples:
 )
 @json_option()
 @click.option("-v", "--verbose", is_flag=True, help="List all ops.")
+@click.option("--report", hidden=True, expose_value=False, callback=_refuse_report)
 def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, verbose: bool, **settings: Any) -> None:
     """Describe MODEL, whether it will convert, and the result.
 
