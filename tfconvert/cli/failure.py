@@ -66,7 +66,7 @@ def show_failure(problem: ConversionError) -> None:
 
 def tell_more(code: str) -> None:
     """Prints the last line of a failed command."""
-    say(f"tfconvert explain {code} tells more", sys.stderr)
+    say(f"For details, run: tfconvert explain {code}", sys.stderr)
 
 
 class ErrorGuard:

@@ -254,7 +254,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @server_options
 @json_option("Print the report as JSON.")
 @click.option(
-    "-q", "--quiet", is_flag=True, help="Print nothing but errors, and that a quantized model differs too much."
+    "-q", "--quiet", is_flag=True, help="Print only errors, and a warning if a quantized model differs too much."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report, and TensorFlow's log for Keras files.")
 @flag(DEBUG, is_flag=True, expose_value=False, help="Print the traceback of an internal error.")
