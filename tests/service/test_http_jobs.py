@@ -301,7 +301,9 @@ def test_pages_are_made_once_when_they_are_requested(server: Serving, monkeypatc
     assert not server.service.pages
 
 
-def test_a_page_that_takes_long_holds_up_nobody(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_takes_long_holds_up_nobody(
+    server: Serving, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     slow, other = server.submitted(RELU.encode() + b"slow"), server.submitted(RELU.encode() + b"other")
     server.end(slow)
     server.end(other)
@@ -334,6 +336,7 @@ def test_a_page_that_takes_long_holds_up_nobody(server: Serving, monkeypatch: py
 
     asyncio.run(request())
     assert made == [slow]
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]
     assert not server.service.slots
     assert not server.service.pages
 

@@ -124,7 +124,8 @@ def _headers(problem: ConversionError, status: int) -> dict[str, str]:
 
 def _on_error(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, ConversionError)
-    if status_of(problem.code) >= 500 and not problem.code.startswith("service-"):
+    is_passing = isinstance(problem, TryLaterError) or problem.code.startswith("service-")
+    if status_of(problem.code) >= 500 and not is_passing:
         _LOG.error("%s %s: %s [%s]", request.method, request.url.path, problem, problem.code)
     return to_response(problem, request.url.path)
 
