@@ -30,8 +30,15 @@ tfconvert \\- convert TensorFlow models to LiteRT files, without TensorFlow
 """
 EXIT_STATUS = (
     ("0", "The command did what it was asked to, and the answer is yes."),
-    ("1", "A model can't be converted, read or run, or the answer is no, as for results that differ."),
-    ("2", "The command line is wrong, or a file that it names doesn't exist or can't be opened."),
+    (
+        "1",
+        "A model can't be converted or run, a file is damaged or can't be written, a server can't start, or the answer "
+        "is no, as for results that differ.",
+    ),
+    (
+        "2",
+        "The command line is wrong, or a path that it names doesn't exist, can't be opened or is another kind of file.",
+    ),
     ("3", "An internal error, which is reported in one line; --debug prints its traceback."),
     ("130", "The command was interrupted from the keyboard."),
 )
@@ -39,7 +46,8 @@ EXIT_STATUS = (
 
 EXIT_STATUS_NOTE = (
     "As with diff and cmp, 1 from tfconvert diff and tfconvert verify always means a difference, or for verify that "
-    "the runtime fails: a damaged file is 2 there. With several models, the status is the highest of any of them."
+    "the runtime fails: a damaged file or a full disk is 2 there. With several models, the status is the highest of "
+    "any of them."
 )
 """The exceptions of some commands."""
 

@@ -38,6 +38,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("calibrated-in-numpy", "default-range", "low-fidelity", "no-samples"), "quantization"),
     **dict.fromkeys(("not-quantized", "stays-float", "unknown-range", "worst-layers"), "quantization"),
     **dict.fromkeys(("litert-missing", "litert-timeout"), "verification"),
+    "not-a-saved-model": "reading",
     "output-not-writable": "options",
     "wrong-backend": "stablehlo",
 }

@@ -23,8 +23,8 @@ PAGE = Path(__file__).parent / "stablehlo_input.md"
 _HEAD = """# StableHLO as input
 
 What each op of StableHLO and CHLO becomes in a model from JAX, Keras on JAX, or a file of StableHLO: first TensorFlow
-ops, then, with all optimizations, LiteRT operators. The rows are seen on one small example of each op, with sizes that
-are fixed. Other types, attributes and open sizes may become other ops; ops around it may be fused with it.
+ops, then, with all optimizations, LiteRT operators. Each row was observed on one small example of fixed sizes. Other
+types, attributes and dynamic sizes may become other ops, and neighbouring ops may be fused with it.
 [From JAX](jax.md) explains how to save models, and `tfconvert inspect MODEL` says whether a model will convert.
 
 """
@@ -303,8 +303,12 @@ WITHOUT_EXAMPLES: Mapping[str, str] = {
 """Ops that need no example -> what they become."""
 
 
-def form(example: Example) -> str:
-    """Returns what an example becomes, as cells of a row."""
+# Ops that LiteRT can't compute, but that JAX doesn't export: it writes the formula instead.
+_FORMULA_IN_JAX = {"bessel_i1e": "jax.scipy.special.i1e", "zeta": "jax.scipy.special.zeta"}
+
+
+def form(name: str, example: Example) -> str:
+    """Returns what the example of an op becomes, as cells of a row."""
     module = IRParser(example.text()).parse_module()
     raising = Raising()
     raising.run(functions_of(module))
@@ -318,14 +322,16 @@ def form(example: Example) -> str:
         try:
             operators = tfconvert.convert(str(path)).report.operators
         except ConversionError as problem:
-            return f"{' '.join(made) or 'its operand'} | refused: {problem.diagnostics[0].message}"
+            function = _FORMULA_IN_JAX.get(name)
+            but = f"; `{function}` converts, since JAX exports it as a formula" if function else ""
+            return f"{' '.join(made) or 'its operand'} | refused: {problem.diagnostics[0].message}{but}"
     litert = " ".join(f"`{name}`" for name in sorted(operators)) or "nothing"
     return f"{' '.join(made) or 'its operand'} | {litert}"
 
 
 def page() -> str:
     """Returns the page."""
-    rows = [f"| `{name}` | {form(example)} |" for name, example in sorted(EXAMPLES.items())]
+    rows = [f"| `{name}` | {form(name, example)} |" for name, example in sorted(EXAMPLES.items())]
     others = [f"| `{name}` | {what} |" for name, what in sorted(WITHOUT_EXAMPLES.items())]
     return (
         f"{_HEAD}| op | TensorFlow ops | LiteRT operators |\n|---|---|---|\n"

@@ -11,6 +11,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, ParamSpec
 
+from tfconvert.converter.process.collector import paused
 from tfconvert.converter.process.guard import diagnosed
 from tfconvert.converter.process.interpreter import with_room
 from tfconvert.converter.targets.output_form import Form, form_of
@@ -280,7 +281,8 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
     options = conversion.checked(options)
     start = time.perf_counter()
     on_stage("open")
-    original, source = source, source.importable()
+    with paused():
+        original, source = source, source.importable()
     preparation = time.perf_counter() - start
     with limited(options.limits), ExitStack() as undo, ExitStack() as end:
         if original.prepared is None:

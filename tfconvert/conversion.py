@@ -19,6 +19,7 @@ from tfconvert.converter.ir.op_counts import kind_of_operations
 from tfconvert.converter.pipeline.runner import as_functions, is_uncut, run_stages
 from tfconvert.converter.pipeline.stage import InStage, Instrument
 from tfconvert.converter.pipelines import load_target
+from tfconvert.converter.process.collector import paused
 from tfconvert.converter.targets.target import ConvertedFile, Imported, Target
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Recorder, Report, StageTime
@@ -150,7 +151,7 @@ def run(
         on_stage: Called with each stage's name before it runs.
         on_import: Called with the imported module before anything is done to it.
     """
-    with limited(options.limits):
+    with limited(options.limits), paused():
         return _run(source, options, on_stage, on_import)
 
 

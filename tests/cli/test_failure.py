@@ -44,7 +44,7 @@ def test_a_mistake_is_a_message_that_asks_for_a_report(
     assert "Traceback" not in result.stderr
     assert f"(tfconvert {version('tfconvert')}, Python" in result.stderr
     assert "report it" in result.stderr
-    assert result.stderr.endswith("tfconvert explain internal-error tells more\n")
+    assert result.stderr.endswith("For details, run: tfconvert explain internal-error\n")
     assert not list(tmp_path.iterdir())
 
 
@@ -114,7 +114,7 @@ def test_programs_are_told_too(
     assert (told["code"], told["message"]) == ("internal-error", "stage legalize: KeyError: 'gone'")
     if "--debug" not in arguments:
         assert result.exit_code == BUG
-        assert "tfconvert explain internal-error tells more\n" in result.stderr
+        assert "For details, run: tfconvert explain internal-error\n" in result.stderr
 
 
 def test_python_gets_the_exception_as_it_is(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_a_stage_before_the_passes_is_named(
 def test_a_failure_names_its_code_in_the_last_line(tmp_path: Path) -> None:
     result = _convert(tmp_path / "nothing", tmp_path)
     assert result.exit_code == 2
-    assert result.stderr.splitlines()[-1] == "tfconvert explain model-not-found tells more"
+    assert result.stderr.splitlines()[-1] == "For details, run: tfconvert explain model-not-found"
 
 
 @pytest.mark.parametrize("options", [[], ["--debug"]])

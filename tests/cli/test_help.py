@@ -50,7 +50,7 @@ def test_verbs_with_typing_errors_are_named(typed: str, meant: str) -> None:
 def test_a_path_is_no_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "convert").mkdir()
-    assert "convert is not a SavedModel" in _output("convert", status=1)
+    assert "convert is not a SavedModel" in _output("convert", status=2)
     assert "nothing doesn't exist" in _output("nothing", status=2)
 
 

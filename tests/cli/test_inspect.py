@@ -325,5 +325,12 @@ def test_standard_input_is_a_file(extension: str, digits_model: Path, tmp_path: 
 
 def test_standard_input_that_is_no_model() -> None:
     done = CliRunner().invoke(main, ["inspect", "-"], input=b"")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "standard input.pb is empty" in done.stderr
+
+
+def test_a_page_is_of_another_command(digits_model: Path) -> None:
+    done = CliRunner().invoke(main, ["inspect", str(digits_model), "--report", "page.html"])
+    assert done.exit_code == 2
+    assert "tfconvert view MODEL -o page.html" in done.stderr
+    assert "--report" not in CliRunner().invoke(main, ["inspect", "--help"]).stdout

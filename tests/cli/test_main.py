@@ -147,7 +147,7 @@ def test_a_missing_model_is_reported(tmp_path: Path) -> None:
 def test_a_file_that_is_not_a_model_is_reported(tmp_path: Path) -> None:
     (tmp_path / "model.h6").write_text("hello")
     run = tfconvert(tmp_path / "model.h6", "-o", tmp_path / "out.tflite")
-    assert "unknown-format" in clean_failure(run, tmp_path)
+    assert "unknown-format" in clean_failure(run, tmp_path, status=2)
 
 
 def test_damaged_weights_leave_no_file(digits_model: Path, tmp_path: Path) -> None:

@@ -63,13 +63,20 @@ UNOPENED = {
 }
 
 # Paths of something else than a model.
-UNSUITABLE = {
+OTHER_KINDS = {
     "empty file": "empty.tflite",
-    "text": "text.tflite",
     "text of no known extension": "text.txt",
-    "half a file": "half.tflite",
+    "ONNX": "model.onnx",
+    "HTML": "page.tflite",
+    "other graph": "text.pb",
     "empty directory": "folder",
     "damaged archive": "damaged.keras",
+}
+
+# Paths of .tflite files that are damaged.
+DAMAGED = {
+    "text": "text.tflite",
+    "half a file": "half.tflite",
     "absolute path": "{here}/half.tflite",
     "link": "link.tflite",
     "spaces": "half of it.tflite",
@@ -92,6 +99,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: bytes) -> Path:
         "empty.tflite": b"",
         "text.tflite": b"hello\n" * 9,
         "text.txt": b"hello\n",
+        "text.pb": b"hello\n",
+        "page.tflite": b"<!DOCTYPE html><html><body>Not found</body></html>",
+        "model.onnx": b"\x08\x07\x12\x07pytorch",
         "half.tflite": half,
         "half of it.tflite": half,
         "damaged.keras": b"PK\x03\x04" + b"rubbish" * 9,
@@ -154,10 +164,26 @@ def test_a_path_that_cant_be_opened_is_an_error_of_the_command_line(
     _run(here, _filled(READERS[command], path, digits_model), WRONG, left)
 
 
-@pytest.mark.parametrize("name", UNSUITABLE)
+# `bench` and `verify --on` read .tflite files alone: other contents that they don't recognize are a damaged file.
+_TFLITE_ONLY = ("text of no known extension", "other graph", "empty directory", "damaged archive")
+
+
+@pytest.mark.parametrize("name", OTHER_KINDS)
 @pytest.mark.parametrize("command", READERS)
-def test_a_path_of_something_else_is_a_failure(command: str, name: str, here: Path, digits_model: Path) -> None:
-    path = UNSUITABLE[name].replace("{here}", str(here))
+def test_a_path_of_another_kind_is_an_error_of_the_command_line(
+    command: str, name: str, here: Path, digits_model: Path
+) -> None:
+    path = OTHER_KINDS[name]
+    _list(command, path, here)
+    status = FAILED if command == "bench" and name in _TFLITE_ONLY else WRONG
+    left = frozenset({"new.html"}) if "report" in command else frozenset[str]()
+    _run(here, _filled(READERS[command], path, digits_model), status, left)
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+@pytest.mark.parametrize("command", READERS)
+def test_a_damaged_file_is_a_failure(command: str, name: str, here: Path, digits_model: Path) -> None:
+    path = DAMAGED[name].replace("{here}", str(here))
     _list(command, path, here)
     is_listing = command.startswith(LISTING) and command != "build one"
     status = WRONG if is_listing or command.startswith(COMPARING) else FAILED

@@ -262,7 +262,7 @@ def test_the_first_generation_s_own() -> None:
     }
     assert _mapped(V1_ROWS, output_format="TFLITE") == ({}, [])
     assert _mapped(V1_ROWS, output_format=3) == ({}, ["no-effect"])
-    assert "can't be 'TEXT'" in _refused(V1_ROWS, output_format="TEXT")
+    assert "'TEXT' is not known" in _refused(V1_ROWS, output_format="TEXT")
     made_up = _mapped(V1_ROWS, inference_type="uint8", default_ranges_stats=(0, 6))[0]
     assert made_up == {
         "quantize": Quantize("int8", io="uint8", slow_integers=True, variables="float32", default_range=(0, 6))

@@ -91,14 +91,17 @@ def _of_arguments(model: Path) -> dict[str, tuple[Callable[[], Any], str]]:
         "signature": (lambda: new.from_saved_model(model, ["no"]), "Invalid signature key 'no'.*\n.*serving_default"),
         "signature, version 1": (lambda: old.from_saved_model(model, signature_key="no"), "Invalid signature key 'no'"),
         "tags": (lambda: new.from_saved_model(model, tags=["train"]), "no graph with the tags train"),
-        "odd tags": (lambda: new.from_saved_model(model, tags=tags), r"tags: it can't have \[\]"),
-        "odd keys": (lambda: new.from_saved_model(model, signature_keys=number), "signature_keys: it can't have 7"),
-        "odd tags, version 1": (lambda: old.from_saved_model(model, tag_set=tags), "tag_set: it can't have"),
-        "odd path": (lambda: new.from_saved_model(path), "saved_model_dir: it can't be None"),
-        "odd functions": (lambda: new.from_concrete_functions(number), "funcs: it can't be 7"),
+        "odd tags": (lambda: new.from_saved_model(model, tags=tags), r"tags: \[\] is not a string"),
+        "odd keys": (lambda: new.from_saved_model(model, signature_keys=number), "signature_keys: 7 is not a string"),
+        "odd tags, version 1": (lambda: old.from_saved_model(model, tag_set=tags), "tag_set: .* is not a string"),
+        "odd path": (lambda: new.from_saved_model(path), "saved_model_dir: None is not a path"),
+        "odd functions": (lambda: new.from_concrete_functions(number), "funcs: 7 is not a list"),
         "no functions": (lambda: new.from_concrete_functions([]), "no function"),
         "shape of no input": (lambda: old.from_saved_model(model, input_shapes={"y": [1]}), "'y', which is no input"),
-        "shapes of a list": (lambda: old.from_saved_model(model, input_shapes=number), "input_shapes: it can't be 7"),
+        "shapes of a list": (
+            lambda: old.from_saved_model(model, input_shapes=number),
+            "input_shapes: 7 is not a mapping",
+        ),
         "odd shape": (lambda: old.from_saved_model(model, input_shapes={"pixels": number}), "shape of 'pixels'"),
         "nothing to feed": (lambda: old(None, None, None, output_arrays=["y"]), "what to feed"),
         "nothing to fetch": (lambda: old(None, None, [], input_arrays_with_shape=[("x", [1])]), "what to fetch"),
@@ -124,6 +127,17 @@ def test_functions_that_are_not_traced(tf: ModuleType) -> None:
         tfconvert.TFLiteConverter.from_concrete_functions([tf.function(lambda x: x)])
     whole = tf.function(lambda x: x + 1.0, input_signature=[tf.TensorSpec([2], tf.float32)])
     assert tfconvert.TFLiteConverter.from_concrete_functions([whole]).convert()
+
+
+def test_advice_names_attributes(tf: ModuleType) -> None:
+    function = tf.function(tf.linalg.det, input_signature=[tf.TensorSpec([3, 3])])
+    converter = tfconvert.TFLiteConverter.from_concrete_functions([function])
+    with pytest.raises(ConversionError) as caught:
+        converter.convert()
+    (advice,) = caught.value.advice
+    assert "Select TF ops (OpsSet.SELECT_TF_OPS in target_spec.supported_ops)" in advice
+    assert "custom ops (allow_custom_ops = True)" in advice
+    assert "--" not in advice
 
 
 def test_errors_of_the_conversion(digits_model: Path) -> None:

@@ -72,7 +72,7 @@ def test_texts_are_short_and_name_no_rules(name: str) -> None:
     code = re.search(r"\[([a-z0-9-]+)\]", text)
     assert first.startswith("tfconvert: error: ")
     assert code is not None
-    assert last == f"tfconvert explain {code[1]} tells more"
+    assert last == f"For details, run: tfconvert explain {code[1]}"
 
 
 @pytest.mark.parametrize("name", sorted(CORPUS.keys() - {"damaged-mlir"}))

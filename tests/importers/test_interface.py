@@ -248,6 +248,10 @@ def test_a_function_of_two_names_is_one_signature(digits_model: Path) -> None:
     assert [each.keys for each in model.report.interfaces] == [("serving_default",)]
     (note,) = (each for each in model.report.notes if each.code == "same-signature")
     assert "'serve'" in note.message
+    # The line of the signature has its other name; the note and its hint are for those who want more.
+    assert "  serving_default (in the model also serve): pixels" in model.report.to_text()
+    assert note.message not in model.report.to_text()
+    assert note.message in model.report.to_text(verbose=True)
     runner = Interpreter(model_content=bytes(model)).get_signature_runner()
     assert list(runner.get_input_details()) == ["pixels"]
     for wanted in (["serve", "serving_default"], ["serve"]):

@@ -83,6 +83,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.cli.inspect",
     "tfconvert.cli.keras_files",
     "tfconvert.cli.explain",
+    "tfconvert.cli.extras",
     "tfconvert.cli.failure",
     "tfconvert.cli.main",
     "tfconvert.cli.ops",

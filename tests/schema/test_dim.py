@@ -45,7 +45,9 @@ def test_equal_sizes_are_one_object() -> None:
 
 def test_texts_are_sums_of_products() -> None:
     assert str(_add(product((4, X, Y)), 16)) == "4*x.0*x.1 + 16"
-    assert str(apply("subtract", apply("divide", X, 2), _add(Y, 1))) == "floor((x.0) / (2)) - x.1 - 1"
+    assert str(apply("subtract", apply("divide", X, 2), _add(Y, 1))) == "floor(x.0 / 2) - x.1 - 1"
+    assert str(apply("divide", _add(X, 1), 2)) == "floor((x.0 + 1) / 2)"
+    assert str(apply("remainder", _add(X, Y), X)) == "((x.0 + x.1) mod x.0)"
     assert str(apply("maximum", apply("maximum", N, 3), Symbol("m"))) == "max(m, n[0], 3)"
 
 
@@ -54,6 +56,11 @@ def test_provable_relations() -> None:
     assert (apply("GE", X, 0), apply("LT", X, 0), apply("EQ", _add(X, 1), 0)) == (1, 0, 0)
     assert is_at_least(_add(X, 2), X)
     assert not is_at_least(N, 0)
+    half = apply("divide", _add(X, 1), 2)
+    assert is_at_least(product((2, half)), X)
+    assert not is_at_least(product((2, half)), _add(X, 1))
+    assert is_at_least(product((3, apply("ceil_divide", X, 3))), X)
+    assert not is_at_least(product((2, apply("divide", _add(N, 1), 2))), N)
     assert is_multiple(_add(product((6, X)), 4), 2)
     assert not is_multiple(_add(product((6, X)), 4), 4)
     assert apply("divide", _add(product((6, X)), 4), 2) is _add(product((3, X)), 2)
@@ -102,14 +109,33 @@ def _computed(name: str, *numbers: int) -> int:
     st.lists(st.integers(-6, 9), min_size=9, max_size=9),
     st.sampled_from(sorted(DIVISIONS)),
     st.integers(1, 5),
+    st.sampled_from([N, X]),
 )
-@settings(max_examples=100, deadline=None, derandomize=True)
-def test_simplified_sizes_equal_plain_ones(names: list[str], numbers: list[int], division: str, divisor: int) -> None:
-    size: Dim = N
-    plain = numbers[0]
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_simplified_sizes_equal_plain_ones(
+    names: list[str], numbers: list[int], division: str, divisor: int, symbol: Symbol
+) -> None:
+    value = abs(numbers[0]) if symbol.is_natural else numbers[0]
+    size: Dim = symbol
+    plain = value
     for name, number in zip(names, numbers[1:], strict=False):
-        size = apply(name, size, N if number > 6 else number)
-        plain = _computed(name, plain, numbers[0] if number > 6 else number)
-        size = apply("select", apply("LT", N, number), apply(division, size, divisor), size)
-        plain = _computed(division, plain, divisor) if numbers[0] < number else plain
-    assert emit(size, {N: numbers[0]}.__getitem__, _computed) == plain
+        size = apply(name, size, symbol if number > 6 else number)
+        plain = _computed(name, plain, value if number > 6 else number)
+        size = apply("select", apply("LT", symbol, number), apply(division, size, divisor), size)
+        plain = _computed(division, plain, divisor) if value < number else plain
+    assert emit(size, {symbol: value}.__getitem__, _computed) == plain
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(1, 4)), min_size=2, max_size=6),
+    st.integers(0, 40),
+)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_bounds_of_quotients_hold(steps: list[tuple[str, int]], value: int) -> None:
+    """Sizes of windows and their padding: quotients, multiplied and compared with what was divided."""
+    size, plain = _add(X, 1), value + 1
+    for name, number in steps:
+        size = apply("maximum", apply("subtract", apply("multiply", apply(name, size, number), number), X), 0)
+        plain = max(_computed(name, plain, number) * number - value, 0)
+        size, plain = _add(size, X), plain + value
+    assert emit(size, {X: value}.__getitem__, _computed) == plain

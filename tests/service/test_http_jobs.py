@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 
 from tests.batch.models import RELU
 from tests.service.serving import MADE, Serving, packed, refusal
+from tfconvert.service.http import jobs as jobs_of_http
 from tfconvert.service.jobs import JobRecord
 from tfconvert.service.storage import PAGE
 
@@ -264,14 +267,14 @@ def test_a_link_is_not_a_result(server: Serving, tmp_path: Path) -> None:
     assert refusal(server.client.get(f"/v1/jobs/{job}/result")) == (404, "no-result")
 
 
-def test_pages_are_made_one_at_a_time_when_they_are_requested(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_are_made_once_when_they_are_requested(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [server.submitted(RELU.encode() + bytes([65 + number])) for number in range(3)]
     busy: list[str] = []
     made: list[str] = []
 
     def make_page(job: JobRecord) -> None:
         busy.append(job.id)
-        assert len(busy) == 1
+        assert len(busy) == 1  # As many as the server runs jobs, or one if it runs none.
         path = server.service.folders.result(job.id, 1) / PAGE
         if not path.exists():
             time.sleep(0.05)
@@ -296,6 +299,49 @@ def test_pages_are_made_one_at_a_time_when_they_are_requested(server: Serving, m
     assert refusal(none) == (404, "no-result")
     assert sorted(made) == sorted(jobs)
     assert not server.service.slots
+    assert not server.service.pages
+
+
+def test_a_page_that_takes_long_holds_up_nobody(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, other = server.submitted(RELU.encode() + b"slow"), server.submitted(RELU.encode() + b"other")
+    server.end(slow)
+    server.end(other)
+    path = server.service.folders.result(slow, 1) / PAGE
+    path.unlink()
+    finish = threading.Event()
+    made: list[str] = []
+
+    def make_page(job: JobRecord) -> None:
+        made.append(job.id)
+        assert finish.wait(60)
+        path.write_text("drawn")
+
+    monkeypatch.setattr(server.service.workers, "make_page", make_page)
+    monkeypatch.setattr(jobs_of_http, "_PAGE_SECONDS", 0.05)
+    logged: list[object] = []
+    monkeypatch.setattr(
+        logging.getLogger("tfconvert.service.http.problems"), "error", lambda *args: logged.append(args)
+    )
+
+    async def request() -> None:
+        transport = httpx.ASGITransport(server.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            for _ in range(2):
+                late = await client.get(f"/v1/jobs/{slow}/report.html")
+                assert refusal(late) == (503, "page-not-ready")
+                assert late.headers["retry-after"] == "1"
+                assert (await client.get(f"/v1/jobs/{other}/report.html")).text == "<!doctype html>hello"
+                assert (await client.get(f"/v1/jobs/{slow}/report")).json() == {"ok": True}
+            finish.set()
+            (task,) = server.service.pages.values()
+            await task
+            assert (await client.get(f"/v1/jobs/{slow}/report.html")).text == "drawn"
+
+    asyncio.run(request())
+    assert made == [slow]
+    assert not logged
+    assert not server.service.slots
+    assert not server.service.pages
 
 
 def test_head_is_answered_where_get_is(server: Serving) -> None:

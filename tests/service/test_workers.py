@@ -209,6 +209,23 @@ def test_a_page_has_no_graphs_if_the_model_is_gone(
     assert not left_over(folders)
 
 
+def test_a_page_has_no_graphs_if_they_take_too_long(
+    store: JobStore, folders: Folders, config: ServiceConfig, submission: Submit
+) -> None:
+    pool = WorkerPool(store, folders, config._replace(page_seconds=0.001))
+    pool.start()
+    try:
+        job, _ = store.submit(submission())
+        pool.wake()
+        done = wait_for(store, job)
+        pool.make_page(done)
+    finally:
+        pool.stop(0)
+    page = (folders.result(done.id, 1) / PAGE).read_text()
+    assert _data(page, "graphs") is None
+    assert not left_over(folders)
+
+
 def test_no_page_is_made_after_a_passing_failure(
     start: Start, store: JobStore, folders: Folders, submission: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,4 +109,4 @@ def test_a_file_of_another_model_is_named(tf: ModuleType, tmp_path: Path) -> Non
     assert "name the model that the file was made from" in run.stderr
     run = _verify(tmp_path / "x.tflite", "--against", models[2])
     assert run.exit_code == 1
-    assert "if the file was made from this model, this is a defect of the converter" in run.stderr
+    assert "if tfconvert made the file from this model, this is a bug" in run.stderr

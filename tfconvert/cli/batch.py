@@ -161,7 +161,7 @@ def batch(
     that fails doesn't affect the others.
 
     Exit status: 0 if all results were written, 1 if a conversion failed, 2 if the command line or a manifest is wrong,
-    or a model can't be opened.
+    or a model can't be opened or is another kind of file.
     """
     from tfconvert.batch import entries as listing
     from tfconvert.batch.models_file import read_list, read_models, with_lists

@@ -56,7 +56,7 @@ def bench(
     delegate that takes several operators at once gains nothing, so the sum is not the time of the whole.
 
     Exit status: 0 if it was measured, 1 if the file is damaged or LiteRT can't run it, 2 if the command line is wrong
-    or FILE can't be opened.
+    or FILE can't be opened or is another kind of file.
     """
     from tfconvert.tools.bench import measure
 

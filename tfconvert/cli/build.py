@@ -78,7 +78,7 @@ def build(config: str, jobs: int | None, cache_dir: str | None, as_json: bool, q
     affect the others.
 
     Exit status: 0 if all files were written, 1 if a conversion failed, 2 if FILE is wrong or names
-    a model that can't be opened.
+    a model that can't be opened or is another kind of file.
     """
     from tfconvert.batch.models_file import read_models
 

@@ -17,7 +17,7 @@ FAILED = 1
 """Exit status if a model can't be converted or read, or the answer is no, as for files that differ."""
 
 WRONG = 2
-"""Exit status if the command line is wrong, or a file that it names doesn't exist or can't be opened."""
+"""Exit status if the command line is wrong, or a path that it names can't be opened or is another kind of file."""
 
 BUG = 3
 """Exit status after an internal error."""
@@ -30,8 +30,14 @@ _OF_THE_COMMAND_LINE = frozenset(
     {
         "bad-config",
         "bad-tuning-table",
+        "foreign-format",
         "malformed-pipeline",
         "model-not-found",
+        "not-a-graph-def",
+        "not-a-keras-model",
+        "not-a-meta-graph",
+        "not-a-saved-model",
+        "unknown-format",
         "unknown-option",
         "unknown-pass",
         "unknown-pipeline",
@@ -60,7 +66,7 @@ def show_failure(problem: ConversionError) -> None:
 
 def tell_more(code: str) -> None:
     """Prints the last line of a failed command."""
-    say(f"tfconvert explain {code} tells more", sys.stderr)
+    say(f"For details, run: tfconvert explain {code}", sys.stderr)
 
 
 class ErrorGuard:
@@ -68,12 +74,14 @@ class ErrorGuard:
 
     Args:
         debug: Whether the exception is raised as it is, with its traceback.
+        out_of_resources: The exit status if memory or the disk is exhausted.
     """
 
-    __slots__ = ("_debug",)
+    __slots__ = ("_debug", "_out_of_resources")
 
-    def __init__(self, debug: bool) -> None:
+    def __init__(self, debug: bool, out_of_resources: int = FAILED) -> None:
         self._debug = debug
+        self._out_of_resources = out_of_resources
 
     def __enter__(self) -> None:
         pass
@@ -89,7 +97,8 @@ class ErrorGuard:
             if is_full(problem):
                 silence(sys.stdout)
             show_failure(ConversionError([unexpected(problem)]))
-            sys.exit(1 if is_full(problem) or isinstance(problem, MemoryError | RecursionError) else BUG)
+            is_out = is_full(problem) or isinstance(problem, MemoryError | RecursionError)
+            sys.exit(self._out_of_resources if is_out else BUG)
 
 
 class JsonErrors:

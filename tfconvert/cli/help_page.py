@@ -31,7 +31,7 @@ COMMANDS = {
     "ops": "List TensorFlow's ops with what becomes of each.",
     "opt": "Print a model as MLIR, after the requested passes.",
     "serve": "Run the conversion service: jobs over HTTP, and a page.",
-    "verify": "Compare a .tflite FILE with the model that it was made of.",
+    "verify": "Compare a .tflite FILE with the model that it was converted from.",
     "view": "Show MODEL in the browser, or two models side by side.",
 }
 """The other commands, with a line for the help, for which none of them is loaded."""

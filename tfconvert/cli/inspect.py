@@ -32,6 +32,11 @@ Examples:
 """
 
 
+def _refuse_report(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+    if path is not None and not context.resilient_parsing:
+        raise click.UsageError(f"inspect prints text. For a page: tfconvert view MODEL -o {path}")
+
+
 @click.command("inspect", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("model", type=click.Path(allow_dash=True))
 @imports_option
@@ -48,6 +53,7 @@ Examples:
 )
 @json_option()
 @click.option("-v", "--verbose", is_flag=True, help="List all ops.")
+@click.option("--report", hidden=True, expose_value=False, callback=_refuse_report)
 def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, verbose: bool, **settings: Any) -> None:
     """Describe MODEL, whether it will convert, and the result.
 
@@ -56,7 +62,7 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
     `tfconvert view MODEL` shows a model as a page.
 
     Exit status: 0 if the model will convert (or is a .tflite file), 1 if it won't or is damaged, 2 if the command line
-    is wrong or MODEL can't be opened.
+    is wrong, or MODEL can't be opened or is another kind of file.
     """
     from tfconvert.cli.json_output import print_json
     from tfconvert.tools.inspection import inspect as look

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from tfconvert.cli.completion import complete_model
-from tfconvert.cli.failure import DEBUG, INTERRUPTED, ErrorGuard, JsonErrors, UsageErrors, show_failure, status_of
+from tfconvert.cli.failure import (
+    DEBUG,
+    FAILED,
+    INTERRUPTED,
+    WRONG,
+    ErrorGuard,
+    JsonErrors,
+    UsageErrors,
+    show_failure,
+    status_of,
+)
 from tfconvert.cli.help_page import COMMANDS, SUMMARY, format_help
 from tfconvert.cli.keras_files import imports_option, prepare_for_keras
 from tfconvert.cli.options import CONTEXT, STATS, flag, json_option, setting_options, show, to_settings
@@ -158,7 +168,9 @@ class MainCommand(click.Group):
         given = list(sys.argv[1:] if args is None else args)
         rest = [argument for argument in given if argument != DEBUG]
         self._as_json = "--json" in rest
-        with ErrorGuard(debug=rest != given):
+        # To the caller of these, 1 means that the files differ.
+        out_of_resources = WRONG if rest[:1] in (["diff"], ["verify"]) else FAILED
+        with ErrorGuard(debug=rest != given, out_of_resources=out_of_resources):
             return super().main(rest, *positional, **extra)
 
     def make_context(
@@ -242,7 +254,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @server_options
 @json_option("Print the report as JSON.")
 @click.option(
-    "-q", "--quiet", is_flag=True, help="Print nothing but errors, and that a quantized model differs too much."
+    "-q", "--quiet", is_flag=True, help="Print only errors, and a warning if a quantized model differs too much."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report, and TensorFlow's log for Keras files.")
 @flag(DEBUG, is_flag=True, expose_value=False, help="Print the traceback of an internal error.")
@@ -273,7 +285,7 @@ def main(model: str, result: str | None, as_json: bool, quiet: bool, verbose: bo
     With -o - or -o /dev/stdout the report goes to the error stream.
 
     Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong or names an
-    input that can't be opened, 3 after an internal error.
+    input that can't be opened or is another kind of file, 3 after an internal error.
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")

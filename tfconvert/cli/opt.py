@@ -101,8 +101,8 @@ def opt(model: str | None, output_file: str | None, list_passes: bool, **setting
     artifact, a file of jax.export or a .tflite file. The output of --print-ir-... and --time-passes goes to the error
     stream.
 
-    Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong or INPUT can't be opened, 3
-    after an internal error.
+    Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong, or INPUT can't be opened
+    or is another kind of file, 3 after an internal error.
     """
     if list_passes:
         _list_passes()

@@ -12,6 +12,7 @@ from typing import Any, TextIO, get_args
 
 import click
 
+from tfconvert.cli.extras import as_installed
 from tfconvert.cli.help_page import Flag
 from tfconvert.cli.keras_files import prepare_for_keras
 from tfconvert.cli.streams import COLOURS, say
@@ -178,14 +179,14 @@ _OTHERS: Mapping[Any, tuple[Function, ...]] = {
             section="LiteRT files",
             metavar="[OUTPUT=]FILE",
             multiple=True,
-            help="Store a text file of labels, one a line, with an output; or a .json file. Repeatable.",
+            help="Store a text file of labels, one per line, with an output; or a .json file. Repeatable.",
         ),
         flag(
             "--metadata-normalization",
             section="LiteRT files",
             type=Syntax("[INPUT=]MEAN,STD", "127.5,127.5", _normalization),
             multiple=True,
-            help="Store how programs are to normalize an input, (x - MEAN) / STD. Repeatable.",
+            help="Store how apps should normalize an input, (x - MEAN) / STD. Repeatable.",
         ),
     ),
     Quantize: (
@@ -364,4 +365,4 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
     found = list(diagnostics)
     for diagnostic, text in zip(found, texts_of(found, with_code=True), strict=True):
         head = click.style(f"tfconvert: {diagnostic.severity}:", fg=COLOURS.get(diagnostic.severity), bold=True)
-        say(f"{head} {text}", sys.stderr)
+        say(f"{head} {as_installed(text)}", sys.stderr)

@@ -41,7 +41,7 @@ output_options = adding(
         section="Output",
         metavar="FILE",
         type=click.Path(),
-        help="Write which files were read, for Make and Ninja.",
+        help="Write the list of files that were read, for Make and Ninja.",
     ),
     flag(
         "--report",
@@ -50,7 +50,7 @@ output_options = adding(
         is_common=True,
         metavar="FILE",
         type=click.Path(),
-        help="Write the report as a page to look at (HTML).",
+        help="Write the report as an HTML page.",
     ),
     flag(
         "--open",

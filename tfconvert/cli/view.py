@@ -47,7 +47,7 @@ def view(model: str, other: str | None, page: str | None, no_open: bool, bench: 
     differences marked. The page is a single file that loads nothing.
 
     Exit status: 0 if the page was written, also if the model can't be converted; 1 if there is nothing to show, 2 if
-    the command line is wrong or MODEL can't be opened.
+    the command line is wrong, or MODEL can't be opened or is another kind of file.
     """
     from tfconvert.cli.browser import open_page, temporary_page
     from tfconvert.report.report import write_page

@@ -16,6 +16,7 @@ from tfconvert.importers.traced_model import TracedModel
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.files import is_missing
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.setting import shown
 
 
 def texts(name: str, given: Any) -> list[str] | None:
@@ -29,7 +30,7 @@ def texts(name: str, given: Any) -> list[str] | None:
     found = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
     for each in found:
         if not isinstance(each, str):
-            raise refusal(name, f"it can't have {each!r}", "pass a list of texts")
+            raise refusal(name, f"{each!r} is not a string", "pass a list of strings")
     return found or None
 
 
@@ -41,7 +42,7 @@ def path_of(name: str, given: Any) -> str:
     """
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str):
-        raise refusal(name, f"it can't be {given!r}", "pass a path")
+        raise refusal(name, f"{given!r} is not a path", "pass a path")
     return path
 
 
@@ -88,7 +89,7 @@ def check_functions(funcs: Any) -> None:
         ConverterError: No function is given, or one could be traced in many ways (`wrong-option`).
     """
     if not isinstance(funcs, list | tuple):
-        raise refusal("funcs", f"it can't be {funcs!r}", "pass a list of concrete functions")
+        raise refusal("funcs", f"{shown(funcs)} is not a list", "pass a list of concrete functions")
     if not funcs:
         raise refusal("funcs", "there is no function to convert", "pass a list of concrete functions")
     for each in funcs:
@@ -108,7 +109,7 @@ def shapes_of(name: str, given: Any) -> dict[str, list[int | None]]:
         ConverterError: It is something else (`wrong-option`).
     """
     if not isinstance(given, Mapping | None):
-        raise refusal(name, f"it can't be {given!r}", "pass shapes by the input's name")
+        raise refusal(name, f"{given!r} is not a mapping", "pass shapes by the input's name")
     for key, shape in (given or {}).items():
         if not isinstance(key, str) or not isinstance(shape, Collection | None) or isinstance(shape, str):
             raise refusal(name, f"the shape of {key!r} can't be {shape!r}", "pass a list of numbers")

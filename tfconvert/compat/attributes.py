@@ -65,7 +65,7 @@ def _output_format(values: Values) -> Mapped:
     if values["output_format"] in (3, "GRAPHVIZ_DOT"):
         text = f"output_format has no effect: only .tflite files are written; {_PRINT}"
         return Mapped(notes=(Diagnostic("no-effect", text, severity=NOTE),))
-    raise refusal("output_format", f"it can't be {values['output_format']!r}", "leave it out")
+    raise refusal("output_format", f"{values['output_format']!r} is not known", "leave it out")
 
 
 def _maps(name: str, default: Any, text: str) -> Row:
@@ -324,7 +324,7 @@ def _check_truth(rows: Sequence[Row], values: Values) -> None:
         try:
             bool(None if row.name == SAMPLES else value)
         except (TypeError, ValueError):
-            raise refusal(row.name, f"it can't be {value!r}", "pass a single value") from None
+            raise refusal(row.name, f"{value!r} has several values", "pass a single value") from None
 
 
 def _is_given(value: Any) -> bool:

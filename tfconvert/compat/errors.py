@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -40,6 +41,13 @@ _HINTS = {
     "no-samples": "set representative_dataset to a function that yields typical inputs",
 }
 
+# How a setting in advice, in brackets after a flag, is written for the class.
+_ADVICE = {
+    "--allow-custom-ops": "allow_custom_ops = True",
+    "--allow-flex": "OpsSet.SELECT_TF_OPS in target_spec.supported_ops",
+}
+_IN_BRACKETS = re.compile(r"\((--[a-z-]+),[^()]*\)")
+
 
 @contextmanager
 def as_of_the_class() -> Iterator[None]:
@@ -54,9 +62,14 @@ def as_of_the_class() -> Iterator[None]:
         raise
     except ConversionError as problem:
         kind = ConverterFileError if problem.code in _OF_FILES else ConverterError
-        raise kind(map(in_its_words, problem.diagnostics), problem.advice) from problem
+        advice = [_IN_BRACKETS.sub(_attribute, text) for text in problem.advice]
+        raise kind(map(in_its_words, problem.diagnostics), advice) from problem
 
 
 def in_its_words(problem: Diagnostic) -> Diagnostic:
     """Returns what is told with a hint that names attributes instead of settings."""
     return problem._replace(hint=_HINTS.get(problem.code, problem.hint))
+
+
+def _attribute(found: re.Match[str]) -> str:
+    return f"({_ADVICE[found[1]]})" if found[1] in _ADVICE else found[0]

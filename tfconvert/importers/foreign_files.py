@@ -146,8 +146,9 @@ class Row(NamedTuple):
 
     Attributes:
         what: What it is, after "is".
-        hint: The tool or the command that helps; `{path}` is the path, `{found}` what `matches` returned.
-        matches: Returns whether it is that, or text for the hint.
+        hint: The tool or the command that helps; in both texts `{path}` is the path, and `{found}` the text that
+            `matches` returned.
+        matches: Returns whether it is that, or a text about it.
     """
 
     what: str
@@ -159,23 +160,24 @@ def _url(found: Found) -> bool:
     return _URL.match(found.given) is not None
 
 
-def _lfs_pointer(found: Found) -> str:
-    """Returns the pointer of Git LFS: the file itself, or one that a SavedModel has in place of a file."""
+def _lfs_pointer(found: Found) -> str | bool:
+    """Returns whether the file is a pointer of Git LFS, or which file of a SavedModel is one."""
     inside = [found.path / name for name in (*SAVED_MODEL_FILES, "fingerprint.pb")] if found.names else [found.path]
     if "variables" in found.names:
         inside += [found.path / "variables" / name for name in Found(found.path / "variables", "").names]
     pointers = [path for path in inside if _head(path).startswith(b"version https://git-lfs.github.com/spec/")]
-    return str(pointers[0]) if pointers else ""
+    if not pointers:
+        return False
+    return f" (the pointer is {pointers[0]})" if found.names else True
 
 
-def _checkpoint(found: Found) -> str:
-    """Returns the common prefix of a checkpoint's files: in a directory, or where the path is one."""
+def _checkpoint(found: Found) -> str | bool:
+    """Returns whether the path is a checkpoint's prefix or one of its files, or which prefix a directory holds."""
     if found.names:
         indices = [name for name in found.names if name.endswith(".index")]
-        return str(found.path / indices[-1].removesuffix(".index")) if indices else ""
-    path = str(found.path)
-    prefix = re.sub(r"\.(?:index|data-\d+-of-\d+)$", "", path)
-    return prefix if is_file(Path(prefix + ".index")) else ""
+        return f" ({found.path / indices[-1].removesuffix('.index')})" if indices else ""
+    prefix = re.sub(r"\.(?:index|data-\d+-of-\d+)$", "", str(found.path))
+    return is_file(Path(prefix + ".index"))
 
 
 def _version_folder(found: Found) -> str:
@@ -249,7 +251,7 @@ ROWS: Sequence[Row] = (
     Row("a URL", "download it first, and give the path of the file or of the unpacked directory", _url),
     Row(
         "a pointer of Git LFS, not the file itself",
-        "fetch the files in the repository: git lfs pull (the pointer is {found})",
+        "fetch the files in the repository: git lfs pull{found}",
         _lfs_pointer,
     ),
     Row(
@@ -285,7 +287,7 @@ ROWS: Sequence[Row] = (
     ),
     Row("a file of safetensors, which has weights only", _WEIGHTS, _safetensors),
     Row(
-        "a checkpoint without a graph ({found})",
+        "a checkpoint without a graph{found}",
         "it has values only: restore it in Python (tf.train.Checkpoint(model).restore, model.load_weights), and "
         "pass the model to tfconvert.convert",
         _checkpoint,

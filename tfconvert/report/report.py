@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable, size_text
+from tfconvert.schema.diagnostics import SAME_SIGNATURE, ConversionError, Diagnostic, printable, size_text
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
@@ -166,7 +166,8 @@ class Report(NamedTuple):
             lines += [f"  {line}" for line in self.quantization.lines(most)]
         if self.tuning is not None:
             lines += [f"  {line}" for line in self.tuning.lines(most)]
-        lines += [f"  {note.severity}: {note}" for note in (*self.notes, *self.input_notes) if note not in first]
+        shown = (note for note in (*self.notes, *self.input_notes) if verbose or note.code != SAME_SIGNATURE)
+        lines += [f"  {note.severity}: {note}" for note in shown if note not in first]
         return "\n".join(map(printable, lines))
 
     def to_html(self, latency: Latency | None = None) -> str:

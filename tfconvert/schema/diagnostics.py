@@ -15,6 +15,9 @@ ERROR = "error"
 WARNING = "warning"
 NOTE = "note"
 
+SAME_SIGNATURE = "same-signature"
+"""The code of the note on several signatures of one function. Texts have it with -v only: all exports of Keras do."""
+
 INEXACT = "unchecked-or-inexact"
 """Code of the warning that something was dropped or changed in a way that may affect the results."""
 

@@ -33,7 +33,9 @@ class ServiceConfig(NamedTuple):
         host: The address to listen on.
         port: The port to listen on.
         workers: The number of concurrent jobs; 0 to run none on this server.
-        seconds: Maximum wall time of a job, as in `TaskLimits`; 0 for no limit, as for the next three.
+        seconds: Maximum wall time of a job, as in `TaskLimits`; 0 for no limit, as for the next four.
+        page_seconds: Maximum wall time to make the page of a report when it is first requested; without the graphs
+            if they take longer.
         memory: Maximum memory of a job, in bytes.
         files: Maximum number of open files of a job.
         output: Maximum size of any file that a job writes, in bytes.
@@ -65,6 +67,7 @@ class ServiceConfig(NamedTuple):
     port: int = 8750
     workers: int = 1
     seconds: float = 600.0
+    page_seconds: float = 300.0
     memory: int = 8 << 30
     files: int = 256
     output: int = 8 << 30
@@ -91,6 +94,11 @@ class ServiceConfig(NamedTuple):
     def limits(self) -> TaskLimits:
         """The limits of a job."""
         return TaskLimits(self.seconds, self.memory, self.files, self.output)
+
+    @property
+    def page_limits(self) -> TaskLimits:
+        """The limits of making the page of a report."""
+        return self.limits._replace(seconds=self.page_seconds)
 
     @property
     def takes_keras(self) -> bool:

@@ -349,7 +349,7 @@ class WorkerPool:
             task = attempt.prepare_page(report)
         except ConversionError as problem:
             return Outcome(problem.to_dict())
-        return self._pool.run(task, self._config.limits)
+        return self._pool.run(task, self._config.page_limits)
 
     def stop(self, grace: float) -> None:
         """Stops: starts no more jobs, and returns running ones to the queue after the grace period.

@@ -50,7 +50,7 @@ class Options:
     limits: Limits = setting(
         Limits(),
         "How much the conversion may make out of the model: limits for untrusted models.",
-        help="Limits on what converting an untrusted model may use, as constant-bytes=4294967296.",
+        help="Limits on what converting an untrusted model may use, such as constant-bytes=4294967296.",
         flag="--limit",
         expected="a Limits",
         example="tfconvert.Limits(constant_bytes=1 << 33)",

@@ -87,13 +87,13 @@ class Quantize:
     )
     exclude: Sequence[str] = setting(
         (),
-        "Patterns of names of nodes or operators that stay float, as */logits or SOFTMAX.",
+        "Patterns of names of nodes or operators that stay float, such as */logits or SOFTMAX.",
         metavar="PATTERN",
         expected="a list of patterns",
         accepts=lambda value: isinstance(value, set | frozenset) and all(isinstance(each, str) for each in value),
         is_common=True,
     )
-    strict: bool = setting(False, "int8, int16: refuse ops that would stay float but for excluded ones.")
+    strict: bool = setting(False, "int8, int16: refuse ops that would stay float, except excluded ones.")
     slow_integers: bool = setting(
         False,
         "int8: use integers also where processors compute faster with floats, for devices that need integers; strict "
@@ -101,7 +101,7 @@ class Quantize:
     )
     ranges: Ranges = setting(
         "minmax",
-        "int8, int16: how a range follows from samples: all of it, that with the least squared error, or all but "
+        "int8, int16: how a range follows from samples: all of it, the one with the smallest squared error, or all but "
         "the outermost 0.01 %.",
     )
     hybrid_only: bool = setting(
@@ -132,7 +132,7 @@ class Quantize:
     )
     trained: bool = setting(
         False,
-        "int8, int16: the model was trained with fake quantization and needs no samples. Conversions notice that by "
+        "int8, int16: the model was trained with fake quantization and needs no samples. Conversions detect that "
         "themselves; a server accepts these modes without samples only if this is set.",
     )
     trained_only: bool = setting(
@@ -145,8 +145,8 @@ class Quantize:
     )
     default_range: tuple[float, float] | None = setting(
         None,
-        "int8, int16: the minimum and maximum of values whose ranges neither samples nor training tell. Results are"
-        " wrong then; it serves to measure speed and size.",
+        "int8, int16: the minimum and maximum of values without a range from samples or training. Results are then "
+        "wrong: use it only to measure speed and size.",
         expected="two numbers, the smaller one first",
     )
     progress: Callable[[int, int | None], None] | None = None

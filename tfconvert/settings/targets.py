@@ -103,7 +103,8 @@ class LiteRT:
     )
     accelerator: Sequence[Accelerator] = setting(
         (),
-        "Accelerators and runtimes that the file is for: the report tells what each takes of it, and why not the rest.",
+        "Accelerators and runtimes that the file is for: the report lists what each of them runs, and why not the "
+        "rest.",
         expected="a list of gpu, npu, micro, ethos-u",
         example='["gpu"]',
         is_common=True,
@@ -139,7 +140,7 @@ class LiteRT:
     )
     target_runtime: str = setting(
         "",
-        "Refuse operators that a release of the runtime, as 2.14, doesn't have yet.",
+        "Refuse operators that a release of the runtime, such as 2.14, doesn't have yet.",
         metavar="RELEASE",
         expected="a release",
         accepts=lambda value: value is None,
@@ -288,7 +289,7 @@ class Iree:
     name: ClassVar[str] = "iree"
     FLAG_PREFIX: ClassVar[str] = "iree_"
 
-    backend: Backend = setting("llvm-cpu", "What to make code for; programs of vmvx run on every processor.")
+    backend: Backend = setting("llvm-cpu", "What to generate code for; vmvx programs run on every processor.")
     cpu: str = setting(
         "generic",
         "llvm-cpu's processor: a name that LLVM knows, host for this machine's, or generic for any of its kind.",
@@ -315,7 +316,7 @@ class Iree:
         True,
         "End programs with an error where an index is out of range.",
         flag="--iree-skip-index-checks",
-        help="Move indices that are out of range inside, without an error.",
+        help="Clamp indices that are out of range instead of reporting an error.",
     )
 
     def check(self) -> None:

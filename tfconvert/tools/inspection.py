@@ -22,7 +22,7 @@ from tfconvert.importers.open_model import is_stablehlo
 from tfconvert.importers.saved_model import MetaGraphInfo, graphs_in, is_saved_model
 from tfconvert.importers.source import Source
 from tfconvert.importers.tflite.model import import_tflite
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.diagnostics import SAME_SIGNATURE, ConversionError, Diagnostic
 from tfconvert.schema.dialects import tensor_data, tf
 from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.dialects.tf_saved_model import AssetOp, GlobalTensorOp
@@ -349,7 +349,8 @@ def _verdict(inspection: Inspection) -> list[str]:
     else:
         count = len(inspection.problems)
         lines = [f"  converts: no, {count} problem{'s' if count > 1 else ''}:"]
-    for each in (*inspection.problems, *inspection.notes):
+    # The signatures are listed with all their names.
+    for each in (*inspection.problems, *(note for note in inspection.notes if note.code != SAME_SIGNATURE)):
         lines += _diagnostic(each)
     return lines
 

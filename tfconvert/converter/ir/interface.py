@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
+from tfconvert.schema.diagnostics import NOTE, SAME_SIGNATURE, Diagnostic, error
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, OTHER_NAMES, port_names
@@ -78,7 +78,8 @@ class Interface(NamedTuple):
 
     def __str__(self) -> str:
         inputs, outputs = (", ".join(map(str, tensors)) for tensors in (self.inputs, self.outputs))
-        return f"{', '.join(self.keys) or self.function}: {inputs or '()'} -> {outputs}"
+        others = f" (in the model also {', '.join(self.other_keys)})" if self.other_keys else ""
+        return f"{', '.join(self.keys) or self.function}{others}: {inputs or '()'} -> {outputs}"
 
 
 def interface_called(found: Sequence[Interface], signature: str) -> Interface:
@@ -148,7 +149,7 @@ def _left_out(interface: Interface) -> Diagnostic:
     own, others = interface.keys[0], interface.other_keys
     both = " ".join(f"--signature {key}" for key in (*others, own))
     return Diagnostic(
-        "same-signature",
+        SAME_SIGNATURE,
         f"{own!r} is also exported as {', '.join(map(repr, others))}: the result has it once",
         hint=f"{both} (signatures={[*others, own]}) keeps {'both' if len(others) == 1 else 'all'}",
         severity=NOTE,

@@ -538,9 +538,7 @@ class _FidelityCheck(_Check):
         return [each for each in found if each is not None]
 
 
-_REPORT_IT = (
-    "if the file was made from this model, this is a defect of the converter; if that is tfconvert, please report it"
-)
+_REPORT_IT = "if tfconvert made the file from this model, this is a bug: please report it"
 _HINT = f"`compare_layers` (--compare-layers) finds the layer; {_REPORT_IT}"
 
 

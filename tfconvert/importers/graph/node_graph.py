@@ -509,7 +509,8 @@ def _node_attributes(
     properties = dict(signature.defaults)
     attributes: dict[str, Attribute] = {}
     node_name = node.name
-    for name, value in attr.items():
+    # The order of a protobuf map differs between processes.
+    for name, value in sorted(attr.items()):
         if name in signature.dropped or name in _NOT_KEPT:
             continue
         attribute = import_attribute(value, node_name)
@@ -519,6 +520,5 @@ def _node_attributes(
             properties[name] = attribute
     if node.device:
         attributes["device"] = attrs.string(node.device)
-    if len(attributes) > 1:
         attributes = dict(sorted(attributes.items()))
     return properties, attributes

@@ -113,7 +113,7 @@ def initial_value(
         each.name
         for key, signature in meta_graph.signature_def.items()
         if key == "__saved_model_init_op"
-        for each in signature.outputs.values()
+        for _, each in sorted(signature.outputs.items())
     ]
     value = dict(_assignments(starts, nodes)).get(variable)
     source, _ = _through_identities(value, nodes) if value is not None else (None, 0)
@@ -511,7 +511,7 @@ def _init_ops(meta_graph: pb.MetaGraphDef) -> list[str]:
     collections = (meta_graph.collection_def[name] for name in _COLLECTIONS if name in meta_graph.collection_def)
     names = [name for each in collections for name in each.node_list.value]
     if INITIALIZER in meta_graph.signature_def:
-        names += [each.name for each in meta_graph.signature_def[INITIALIZER].outputs.values()]
+        names += [each.name for _, each in sorted(meta_graph.signature_def[INITIALIZER].outputs.items())]
     return names
 
 

@@ -65,11 +65,11 @@ DIVISIONS = _QUOTIENTS | {"remainder"}
 _NEUTRAL: Mapping[str, int] = {"add": 0, "subtract": 0, "multiply": 1, **dict.fromkeys(_QUOTIENTS, 1)}
 
 _FORMS: Mapping[str, str] = {
-    "ceil_divide": "ceil(({0}) / ({1}))",
-    "divide": "floor(({0}) / ({1}))",
-    "floor_divide": "floor(({0}) / ({1}))",
-    "multiply": "({0})*({1})",
-    "remainder": "(({0}) mod ({1}))",
+    "ceil_divide": "ceil({0} / {1})",
+    "divide": "floor({0} / {1})",
+    "floor_divide": "floor({0} / {1})",
+    "multiply": "{0}*{1}",
+    "remainder": "({0} mod {1})",
     "select": "({1} if {0} else {2})",
     "EQ": "({0} == {1})",
     "NE": "({0} != {1})",
@@ -183,7 +183,9 @@ class Call(Expression):
         if self.name in ("maximum", "minimum"):
             return f"{self.name[:3]}({', '.join(map(str, self._chain()))})"
         form = _FORMS.get(self.name)
-        return form.format(*self.arguments) if form else f"{self.name}({', '.join(map(str, self.arguments))})"
+        if form is None:
+            return f"{self.name}({', '.join(map(str, self.arguments))})"
+        return form.format(*(f"({each})" if len(_terms(each)) > 1 else each for each in self.arguments))
 
     def _chain(self) -> Iterator[Dim]:
         """Yields the arguments, for those that are calls of the same operation theirs."""
@@ -299,7 +301,25 @@ def is_natural(size: Dim) -> bool:
 
 def is_at_least(x: Dim, y: Dim) -> bool:
     """Returns whether a size is surely not less than another one."""
-    return is_natural(subtract(x, y))
+    difference = subtract(x, y)
+    return is_natural(difference) or is_natural(_without_quotients(difference))
+
+
+def _without_quotients(size: Dim) -> Dim:
+    """Returns a lower bound of a size, in which multiples of rounded quotients are replaced by what was divided.
+
+    With n >= 0, 2 * floor(n / 2) is at least n - 1. Convolutions with strides and SAME padding have such sizes.
+    """
+    found: Dim = size
+    for factors, times in _terms(size):
+        (call,) = factors if len(factors) == 1 else (None,)
+        if not isinstance(call, Call) or call.name not in _QUOTIENTS or times <= 0:
+            continue
+        dividend, divisor = call.arguments
+        if isinstance(divisor, int) and divisor > 0 and times % divisor == 0 and is_natural(dividend):
+            minimum = dividend if call.name == "ceil_divide" else subtract(dividend, divisor - 1)
+            found = add(found, multiply(times // divisor, subtract(minimum, multiply(divisor, call))))
+    return found
 
 
 def is_multiple(size: Dim, divisor: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import stat
@@ -34,6 +33,9 @@ _KEY = Header(
     pattern=r"^[ -~]+$",
     description="Any text of printable ASCII: a request with the same key is not a new job.",
 )
+
+# How long a request waits for a page; clients and proxies drop a connection that is silent for a minute.
+_PAGE_SECONDS = 20.0
 
 JobId = Annotated[str, PathParameter(pattern=r"^[0-9a-f]{32}$", description="The job's ID.")]
 
@@ -231,8 +233,7 @@ async def get_report_page(
     path = service.folders.result(job.id, job.result_attempt) / PAGE
     if job.state is JobState.SUCCEEDED and not has_page(job) and not path.exists():
         with slot(service, caller):
-            async with service.page_turn:  # One at a time: jobs have the other processes.
-                await asyncio.to_thread(service.workers.make_page, job)
+            await service.make_page(job, _PAGE_SECONDS)
     response = await run_in_threadpool(_file, service, job, PAGE, "text/html", if_none_match)
     response.headers["Content-Security-Policy"] = REPORT_POLICY
     response.headers["X-Frame-Options"] = "SAMEORIGIN"

@@ -50,6 +50,7 @@ _STATUS: Mapping[str, int] = {
     "bad-database": 503,
     "database-away": 503,
     "disk-full": 503,
+    "page-not-ready": 503,
     "service-not-ready": 503,
     "service-stopping": 503,
     "storage-failed": 503,
@@ -123,7 +124,8 @@ def _headers(problem: ConversionError, status: int) -> dict[str, str]:
 
 def _on_error(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, ConversionError)
-    if status_of(problem.code) >= 500 and not problem.code.startswith("service-"):
+    is_passing = isinstance(problem, TryLaterError) or problem.code.startswith("service-")
+    if status_of(problem.code) >= 500 and not is_passing:
         _LOG.error("%s %s: %s [%s]", request.method, request.url.path, problem, problem.code)
     return to_response(problem, request.url.path)
 

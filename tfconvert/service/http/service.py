@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,8 @@ from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.versions import own_version
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import open_database
-from tfconvert.service.jobs import JobState
+from tfconvert.service.http.problems import TryLaterError
+from tfconvert.service.jobs import JobRecord, JobState
 from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
 from tfconvert.service.tokens import TokenStore
@@ -23,6 +25,8 @@ from tfconvert.service.workers import WorkerPool
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT")
+
+_LOG = logging.getLogger(__name__)
 
 Counts = Callable[[], Mapping[JobState, int]]
 
@@ -140,7 +144,7 @@ class Service:
         metrics: Its metrics.
         rates: The rate limits of owners.
         slots: The number of requests that take long by owner; used in the event loop only.
-        page_turn: Held while the page of a report is made.
+        pages: The pages of reports, by job, that are made now or wait for their turn; used in the event loop only.
         min_free_bytes: Bytes of free disk space below which the server is not ready.
         is_stopping: Whether the server was asked to stop.
 
@@ -159,7 +163,8 @@ class Service:
         self.metrics = Metrics(self.store.counts)
         self.rates = RateLimiter()
         self.slots: dict[str, int] = {}
-        self.page_turn = asyncio.Lock()
+        self.pages: dict[str, asyncio.Task[None]] = {}
+        self._page_turns = asyncio.Semaphore(max(config.workers, 1))
         self.min_free_bytes = 64 << 20
         self.is_stopping = False
         self._is_started = False
@@ -179,6 +184,35 @@ class Service:
         self.is_stopping = True
         self.store.events.wake()
         self.workers.stop(grace)
+
+    async def make_page(self, job: JobRecord, seconds: float) -> None:
+        """Makes the page of a job's report, once for all who request it, and also if they don't wait.
+
+        Args:
+            job: The job, which has succeeded.
+            seconds: How long to wait.
+
+        Raises:
+            ConversionError: It takes longer (`page-not-ready`), or it can't be made: see `WorkerPool.make_page`.
+        """
+        task = self.pages.get(job.id)
+        if task is None:
+            task = self.pages[job.id] = asyncio.create_task(self._make_page(job))
+            task.add_done_callback(lambda done: self._end_page(job, done))
+        # Neither the end of the time nor a request that is cancelled cancels the task.
+        done, _ = await asyncio.wait([task], timeout=seconds)
+        if not done:
+            raise TryLaterError("page-not-ready", "the page of the report is still being made", 1.0)
+        task.result()
+
+    async def _make_page(self, job: JobRecord) -> None:
+        async with self._page_turns:
+            await asyncio.to_thread(self.workers.make_page, job)
+
+    def _end_page(self, job: JobRecord, done: asyncio.Task[None]) -> None:
+        del self.pages[job.id]
+        if not done.cancelled() and (problem := done.exception()) is not None:
+            _LOG.warning("the page of job %s was not made: %s", job.id, problem)
 
     def close(self) -> None:
         """Closes the database."""

@@ -18,7 +18,7 @@ export class ReportView {
     document.body.classList.add("reporting");
     by("report").hidden = false;
     by("report-back").href = `#job=${encodeURIComponent(id)}`;
-    by("report-state").textContent = "The report is loaded.";
+    by("report-state").textContent = "Loading the report…";
     by("report-back").focus();
     try {
       this.text = await (await request(jobPath(id, "report.html"), { signal: stopper.signal })).text();

@@ -64,7 +64,13 @@ export async function request(path, options = {}) {
     throw new Problem(0);
   }
   if (answer.ok) return answer;
-  throw new Problem(answer.status, parsed(await answer.text()), waits(answer.headers.get("Retry-After")));
+  const body = parsed(await answer.text());
+  const wait = waits(answer.headers.get("Retry-After"));
+  if (body && body.code === "page-not-ready") {
+    await new Promise((resolve) => setTimeout(resolve, 1000 * wait));
+    return request(path, options);
+  }
+  throw new Problem(answer.status, body, wait);
 }
 
 export const json = async (path, options) => (await request(path, options)).json();

@@ -58,5 +58,5 @@ def test_orders_of_numbers_are_reported() -> None:
     first = """    %0, %1 = "chlo.top_k"(%a) <{k = 2 : i64}> : (tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>)
     return %1 : tensor<2x2xi32>"""
     assert _notes(_converted(first, result="tensor<2x2xi32>")) == [
-        "TOPK_V2: NaN has no place in the order, where it is after all numbers in JAX's (1 of them)"
+        "TOPK_V2: NaN is not ordered, where JAX puts it after all numbers (1 of them)"
     ]

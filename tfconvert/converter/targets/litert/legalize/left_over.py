@@ -21,9 +21,13 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 _CUSTOM = (
-    "allow custom ops (--allow-custom-ops, allow_custom_ops=True) and register an operator of this name in your app"
+    "allow custom ops (--allow-custom-ops, or allow_custom_ops=True in tfconvert.LiteRT) and register an operator of "
+    "this name in your app"
 )
-_FLEX = "allow Select TF ops (--allow-flex, allow_flex=True), for which your app has to link the Flex delegate"
+_FLEX = (
+    "allow Select TF ops (--allow-flex, or allow_flex=True in tfconvert.LiteRT), for which your app has to link the "
+    "Flex delegate"
+)
 
 _TEXT = "LiteRT can't process strings: split, clean and hash text before it gets to the model, which then takes numbers"
 _TRAINING = "export the model for inference, without the layers that augment images: they are for training only"

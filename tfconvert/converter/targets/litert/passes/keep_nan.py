@@ -55,7 +55,7 @@ _LOST: Mapping[str, str] = {
         _IS_LOST,
     ),
     **dict.fromkeys(("tfl.arg_max", "tfl.arg_min"), _NO_PLACE),
-    "tfl.topk_v2": "NaN has no place in the order, where it is after all numbers in JAX's",
+    "tfl.topk_v2": "NaN is not ordered, where JAX puts it after all numbers",
 }
 
 

@@ -14,6 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tfconvert.converter.ir.interface import entry_functions, interface_of
+from tfconvert.converter.process.collector import collected
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.boxes import Array
@@ -417,9 +418,8 @@ def _iterated(items: Any) -> Iterable[Any]:
     if callable(cardinality) and int(cardinality()) == _INFINITE:
         raise _sample_error("the data set has no end", "take some of it: samples.take(100)")
     if hasattr(items, "__iter__") or not hasattr(items, "__getitem__"):
-        found: Iterable[Any] = iter(items)
-        return found
-    return (items[number] for number in range(len(items)))
+        return collected(items)
+    return collected(items[number] for number in range(len(items)))
 
 
 def _array(value: Any) -> Array:
