@@ -11,12 +11,14 @@ from tfconvert.converter.from_stablehlo.constant_ops import CONSTANT_OPS, turn_i
 from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.ir.tensors import EmittedTensor
-from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt
+from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt, need
 from tfconvert.ops.operands import Known
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
-from tfconvert.schema.dialects import tensor_data, tf_effects, types
+from tfconvert.schema.dialects import dims, tensor_data, tf_effects, types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.locations import error_at, place_of
+from tfconvert.schema.dialects.stablehlo import MAX_SIZE
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -207,6 +209,8 @@ class Raising:
         return blocks
 
     def _raised(self, op: Operation) -> tuple[Sequence[Value], Sequence[Block]]:
+        for value in (*op.operands, *op.results):
+            _check_type(op, value.type)
         view = RaisedOp(op, self._known)
         name = composites.row_name(op)
         if name in control_flow.HANDLED:
@@ -216,11 +220,29 @@ class Raising:
         if row is None:
             what = f"there is no {name[1:]!r} in TensorFlow" if name.startswith("@") else "TensorFlow has no such op"
             raise Declined(f"{what}, and no ops that compute the same are known yet")
-        found = row(view)
+        composites.check_call(op, name)
+        try:
+            found = row(view)
+        except dims.MismatchError as mismatch:
+            raise error_at(op, "shape-mismatch", str(mismatch)) from None
         results = (found,) if isinstance(found, EmittedTensor) else tuple(found)
+        need(len(results) == len(op.results), "it has another number of results")
         for index, result in enumerate(results):
             view.specialize(result, index)
         return [each.value for each in results], ()
+
+
+def _check_type(op: Operation, kind: Attribute) -> None:
+    """Declines types that no op of TensorFlow computes with.
+
+    Raises:
+        ConversionError: A size doesn't fit into 32 bits (`absurd-shape`).
+    """
+    shape = types.shape_of(kind)
+    need(shape is not None, f"it has operands or results of type {kind}")
+    need(types.has_dtype(types.element_of(kind)), f"it has elements of type {types.element_of(kind)}")
+    if max(shape or (), default=0) > MAX_SIZE:
+        raise error_at(op, "absurd-shape", f"a tensor of shape {list(shape or ())} is too large for LiteRT")
 
 
 def _size_key(op: Operation) -> tuple[object, ...]:

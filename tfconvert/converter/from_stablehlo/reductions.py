@@ -302,7 +302,12 @@ def is_count(raised: RaisedOp, positions: EmittedTensor, axis: int) -> bool:
     if constant is None:
         return is_enumeration(positions.value)
     array = np.moveaxis(tensor_data.to_array(constant), axis, -1)
-    return bool((array == np.arange(array.shape[-1])).all())
+    return not is_repeated(array, -1) and bool((array == np.arange(array.shape[-1])).all())
+
+
+def is_repeated(array: tensor_data.Array, axis: int) -> bool:
+    """Returns whether an array holds one element for all along an axis: any size of such an axis takes no memory."""
+    return array.shape[axis] > 1 and not array.strides[axis]
 
 
 _SHAPING = ("tf.ExpandDims", "tf.Reshape")

@@ -82,11 +82,11 @@ class TFBuilder(OpBuilder):
 
     def ints(self, values: Sequence[int], element: Attribute = types.I32) -> Value:
         """Inserts a vector of integers, `i32` by default: axes, a shape, a permutation."""
-        return self.constant(_integers(values, types.numpy_dtype(element)))
+        return self.constant(integers(values, types.numpy_dtype(element)))
 
     def number(self, value: int) -> Value:
         """Inserts a scalar `i32`."""
-        return self.constant(_integers(value, np.dtype(np.int32)))
+        return self.constant(integers(value, np.dtype(np.int32)))
 
     def scalar(self, value: float, element: Attribute) -> Value:
         """Inserts a scalar of an element type."""
@@ -168,7 +168,7 @@ class TFBuilder(OpBuilder):
         """Returns scalars as a vector: a constant where all of them are known."""
         values = [constant_int(one) for one in scalars]
         if all(value is not None for value in values):
-            return self.constant(_integers(values, np.dtype(np.int32)))
+            return self.constant(integers(values, np.dtype(np.int32)))
         return self.tf("Pack", scalars, types.tensor(types.I32, (len(scalars),)), {"axis": 0})
 
     def zeros(self, sizes: Sequence[Scalar], element: Attribute) -> Value:
@@ -211,7 +211,7 @@ def _rank(value: Value, rank: int | None) -> int:
     return rank if rank is not None else -1 if shape is None else len(shape)
 
 
-def _integers(values: int | Sequence[int | None], dtype: np.dtype[Any]) -> tensor_data.Array:
+def integers(values: int | Sequence[int | None], dtype: np.dtype[Any]) -> tensor_data.Array:
     """Returns integers as an array.
 
     Raises:

@@ -10,14 +10,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.stablehlo import ConvAttr, DimensionNumbersAttr
-from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of
+from tfconvert.schema.dialects.stablehlo import MAX_SIZE, ConvAttr, DimensionNumbersAttr
+from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of, text_of
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import ComplexType
 from tfconvert.schema.ir.values import Value
-
-# The largest size or index, and the largest padding on either side.
-_MAX_SIZE = (1 << 31) - 1
 
 _Check = Callable[[Operation], None]
 
@@ -66,7 +65,7 @@ def _lists(op: Operation, rank: int | None, names: Sequence[str], minimum: int) 
     for name in names:
         found = ints_of(op.properties.get(name))
         if name in op.properties and rank is not None:
-            _need(op, len(found) == rank and all(minimum <= each <= _MAX_SIZE for each in found), f"the {name}")
+            _need(op, len(found) == rank and all(minimum <= each for each in found), f"the {name}")
 
 
 def _vector(op: Operation, operand: int, length: int | None) -> None:
@@ -172,7 +171,7 @@ def _pad(op: Operation) -> None:
     own, result = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
     if own is None:
         return
-    _lists(op, len(own), ("edge_padding_low", "edge_padding_high"), -_MAX_SIZE)
+    _lists(op, len(own), ("edge_padding_low", "edge_padding_high"), -MAX_SIZE)
     _lists(op, len(own), ("interior_padding",), 0)
     paddings = (ints_of(op.properties[name]) for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
     sizes = [
@@ -199,6 +198,44 @@ def _dot_general(op: Operation) -> None:
     _need(op, _sizes_agree(sizes, types.shape_of(op.results[0].type)), "the sizes")
 
 
+def _dot(op: Operation) -> None:
+    lhs, rhs = (types.shape_of(each.type) for each in op.operands)
+    if lhs is not None and rhs is not None:
+        _need(op, {len(lhs), len(rhs)} <= {1, 2} and _sizes_agree(lhs[-1:], rhs[:1]), "the sizes")
+
+
+def _matrices(op: Operation) -> None:
+    """Checks an op on square matrices, the first operand, and others that have as many rows or columns."""
+    shape, *others = (types.shape_of(each.type) for each in op.operands)
+    if shape is not None:
+        _need(op, len(shape) >= 2 and _sizes_agree(shape[-1:], shape[-2:-1]), "the sizes")
+        for other in others:
+            fits = other is None or (len(other) == len(shape) and _sizes_agree(other[:-2], shape[:-2]))
+            _need(op, fits, "the sizes")
+
+
+def _batch_norm(op: Operation) -> None:
+    _axes_of("feature_index")(op)
+    shape, axis = types.shape_of(op.operands[0].type), integer_of(op.properties["feature_index"])
+    vectors = op.operands[1:4] if op.name == "stablehlo.batch_norm_grad" else op.operands[1:]
+    for vector in vectors:
+        _need(op, shape is None or _sizes_agree(types.shape_of(vector.type), shape[axis : axis + 1]), "the sizes")
+    for same in op.operands[4:5] if len(vectors) == 3 else ():
+        _need(op, _sizes_agree(types.shape_of(same.type), shape), "the sizes")
+
+
+def _fft(op: Operation) -> None:
+    kind, lengths = text_of(op.properties["fft_type"]), ints_of(op.properties["fft_length"])
+    _need(op, len(lengths) in (1, 2, 3) and min(lengths) > 0, "the lengths")
+    for value, has_half in ((op.operands[0], kind == "IRFFT"), (op.results[0], kind == "RFFT")):
+        shape = types.shape_of(value.type)
+        sizes = (*lengths[:-1], lengths[-1] // 2 + 1 if has_half else lengths[-1])
+        _need(op, shape is None or _sizes_agree(shape[-len(lengths) :], sizes), "the lengths")
+    for value, is_real in ((op.operands[0], kind == "RFFT"), (op.results[0], kind == "IRFFT")):
+        is_complex = isinstance(types.element_of(value.type), ComplexType)
+        _need(op, is_complex != is_real, "the elements")
+
+
 def _window(op: Operation, rank: int) -> None:
     """Checks the lists of a window's dimensions."""
     names = (
@@ -214,7 +251,8 @@ def _window(op: Operation, rank: int) -> None:
     if padding is not None:
         assert tensor_data.is_constant(padding)
         found = tensor_data.to_array(padding)
-        _need(op, found.shape == (rank, 2) and bool((abs(found) <= _MAX_SIZE).all()), "the padding")
+        fits = found.shape == (rank, 2) and bool(((found >= -MAX_SIZE) & (found <= MAX_SIZE)).all())
+        _need(op, fits, "the padding")
 
 
 def _convolution(op: Operation) -> None:
@@ -272,6 +310,11 @@ def _select_and_scatter(op: Operation) -> None:
 
 def _arguments(op: Operation, region: int, count: int) -> None:
     _need(op, len(op.regions[region].block.args) == count, "the arguments of a region")
+
+
+def _reduce_precision(op: Operation) -> None:
+    _need(op, integer_of(op.properties["exponent_bits"]) > 0, "the exponent_bits")
+    _need(op, integer_of(op.properties["mantissa_bits"]) >= 0, "the mantissa_bits")
 
 
 def _gather(op: Operation) -> None:
@@ -353,8 +396,17 @@ def _same_shape(op: Operation) -> None:
         _need(op, _sizes_agree(first, types.shape_of(value.type)), "the sizes")
 
 
+def _scalar(op: Operation, value: Value, element: Attribute) -> None:
+    fits = types.element_of(value.type) == element and types.shape_of(value.type) in ((), None)
+    _need(op, fits, "the types of conditions")
+
+
 def _while(op: Operation) -> None:
     kinds = list(op.operand_types)
+    condition = op.regions[0].block.last_op
+    _need(op, condition is not None and len(condition.operands) == 1, "the conditions")
+    assert condition is not None
+    _scalar(op, condition.operands[0], types.I1)
     for region in op.regions:
         _need(op, _agree([argument.type for argument in region.block.args], kinds), "the arguments of a region")
     last = op.regions[1].block.last_op
@@ -363,6 +415,7 @@ def _while(op: Operation) -> None:
 
 
 def _branches(op: Operation) -> None:
+    _scalar(op, op.operands[0], types.I1 if op.name == "stablehlo.if" else types.I32)
     for region in op.regions:
         last = region.block.last_op
         returned = [] if last is None else list(last.operand_types)
@@ -403,14 +456,19 @@ def _bounds(op: Operation) -> None:
 _CHECKS: Mapping[str, _Check] = {
     f"stablehlo.{name}": check
     for name, check in {
+        "batch_norm_grad": _batch_norm,
+        "batch_norm_inference": _batch_norm,
+        "batch_norm_training": _batch_norm,
         "broadcast_in_dim": _broadcast,
         "case": _branches,
+        "cholesky": _matrices,
         "clamp": _clamp,
         "compare": _same_shape,
         "complex": _same_shape,
         "concatenate": _concatenate,
         "convert": _same_shape,
         "convolution": _convolution,
+        "dot": _dot,
         "dot_general": _dot_general,
         "dynamic_broadcast_in_dim": _broadcast,
         "dynamic_conv": _convolution,
@@ -420,6 +478,7 @@ _CHECKS: Mapping[str, _Check] = {
         "dynamic_reshape": _shape_operand,
         "dynamic_slice": _dynamic_slice,
         "dynamic_update_slice": _dynamic_update_slice,
+        "fft": _fft,
         "gather": _gather,
         "get_dimension_size": _axes_of("dimension"),
         "if": _branches,
@@ -430,6 +489,7 @@ _CHECKS: Mapping[str, _Check] = {
         "real": _same_shape,
         "real_dynamic_slice": _bounds,
         "reduce": _reduce,
+        "reduce_precision": _reduce_precision,
         "reduce_window": _reduce_window,
         "reshape": _reshape,
         "reverse": _axes_of("dimensions"),
@@ -440,6 +500,7 @@ _CHECKS: Mapping[str, _Check] = {
         "slice": _slice,
         "sort": _sort,
         "transpose": _transpose,
+        "triangular_solve": _matrices,
         "while": _while,
     }.items()
 }
