@@ -94,5 +94,5 @@ def test_contradictions_are_refused(name: str) -> None:
     types = ", ".join(kinds["ab".index(each[1])] for each in operands.split(", ") if each)
     properties = f" <{{{properties}}}>" if properties else ""
     call = f'"stablehlo.{op}"({operands}){properties} : ({types}) -> {returned}'
-    with pytest.raises(ConversionError, match="do not fit its operands and results|must be|can't be"):
+    with pytest.raises(ConversionError, match=r"do not fit its operands and results|must be|can't be"):
         import_mlir(program(f"    %0 = {call}\n    return %0 : {returned}", kinds, [returned]), "model.mlir")

@@ -21,6 +21,7 @@ from tfconvert.schema.dialects.stablehlo import MAX_SIZE
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import INDEX, ComplexType, FloatType, IntegerType
 from tfconvert.schema.ir.values import Value
 
 PREFIXES = ("stablehlo.", "chlo.")
@@ -209,17 +210,17 @@ class Raising:
         return blocks
 
     def _raised(self, op: Operation) -> tuple[Sequence[Value], Sequence[Block]]:
+        name = composites.row_name(op)
+        row = rows.row_of(name)
+        if row is None and name not in control_flow.HANDLED:
+            what = f"there is no {name[1:]!r} in TensorFlow" if name.startswith("@") else "TensorFlow has no such op"
+            raise Declined(f"{what}, and no ops that compute the same are known yet")
         for value in (*op.operands, *op.results):
             _check_type(op, value.type)
         view = RaisedOp(op, self._known)
-        name = composites.row_name(op)
-        if name in control_flow.HANDLED:
+        if row is None:
             found, blocks = control_flow.raised(view)
             return [each.value for each in found], blocks
-        row = rows.row_of(name)
-        if row is None:
-            what = f"there is no {name[1:]!r} in TensorFlow" if name.startswith("@") else "TensorFlow has no such op"
-            raise Declined(f"{what}, and no ops that compute the same are known yet")
         composites.check_call(op, name)
         try:
             found = row(view)
@@ -238,11 +239,12 @@ def _check_type(op: Operation, kind: Attribute) -> None:
     Raises:
         ConversionError: A size doesn't fit into 32 bits (`absurd-shape`).
     """
-    shape = types.shape_of(kind)
-    need(shape is not None, f"it has operands or results of type {kind}")
-    need(types.has_dtype(types.element_of(kind)), f"it has elements of type {types.element_of(kind)}")
-    if max(shape or (), default=0) > MAX_SIZE:
-        raise error_at(op, "absurd-shape", f"a tensor of shape {list(shape or ())} is too large for LiteRT")
+    shape, element = types.shape_of(kind), types.element_of(kind)
+    is_number = isinstance(element, ComplexType | FloatType | IntegerType) and types.from_mlir(element) is not None
+    if shape is None or not (is_number or element is INDEX):
+        raise Declined(f"it has operands or results of type {kind}")
+    if max(shape, default=0) > MAX_SIZE:
+        raise error_at(op, "absurd-shape", f"a tensor of shape {list(shape)} is too large for LiteRT")
 
 
 def _size_key(op: Operation) -> tuple[object, ...]:

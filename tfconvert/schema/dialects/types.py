@@ -322,15 +322,6 @@ def numpy_dtype(element: Attribute) -> np.dtype[np.generic]:
     return row.dtype if row is not None else _dtype_without_row(element)
 
 
-def has_dtype(element: Attribute) -> bool:
-    """Returns whether an MLIR element type has a numpy counterpart."""
-    try:
-        numpy_dtype(element)
-    except KeyError:
-        return False
-    return True
-
-
 @cache
 def _dtype_without_row(element: Attribute) -> np.dtype[np.generic]:
     """Returns the dtype of an element type that only StableHLO has."""
