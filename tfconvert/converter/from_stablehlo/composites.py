@@ -50,6 +50,7 @@ _CALLS: Mapping[str, tuple[Count, Count]] = {
     "@lapack_spotrf_ffi": (Count(1, _MANY), Count(2, 2)),
     "@lapack_strsm_ffi": (Count(2, _MANY), Count(1, 1)),
     "@shape_assertion": (Count(1, _MANY), Count(0, 0)),
+    "@stablehlo.dynamic_reduce_window": (Count(7, 7), Count(1, 1)),
     "@stablehlo.dynamic_rng_bit_generator": (Count(2, 2), Count(2, 2)),
     "@stablehlo.dynamic_top_k": (Count(2, 2), Count(2, 2)),
     "topk": (Count(1, 1), Count(2, 2)),

@@ -240,9 +240,9 @@ class RaisedOp:
             return found
         if not vector.rank:
             return (dims.UNKNOWN,)
-        (length,) = self.sizes(vector)
-        need(length >= 0, "the number of dimensions isn't known")
-        return (dims.UNKNOWN,) * length
+        sizes = self.sizes(vector)
+        need(len(sizes) == 1 and sizes[0] >= 0, "the number of dimensions isn't known")
+        return (dims.UNKNOWN,) * sizes[0]
 
     def _partial(self, value: Value) -> dims.Partial | None:
         if value not in self._known.partials and (constant := tensor_data.constant_of(value)) is not None:

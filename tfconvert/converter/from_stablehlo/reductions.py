@@ -12,7 +12,7 @@ import numpy as np
 
 from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp, Rows
-from tfconvert.converter.ir.constants import is_enumeration
+from tfconvert.converter.ir.constants import is_enumeration, is_repeated
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.schema.dialects import dims, tensor_data, tf
@@ -303,11 +303,6 @@ def is_count(raised: RaisedOp, positions: EmittedTensor, axis: int) -> bool:
         return is_enumeration(positions.value)
     array = np.moveaxis(tensor_data.to_array(constant), axis, -1)
     return not is_repeated(array, -1) and bool((array == np.arange(array.shape[-1])).all())
-
-
-def is_repeated(array: tensor_data.Array, axis: int) -> bool:
-    """Returns whether an array holds one element for all along an axis: any size of such an axis takes no memory."""
-    return array.shape[axis] > 1 and not array.strides[axis]
 
 
 _SHAPING = ("tf.ExpandDims", "tf.Reshape")

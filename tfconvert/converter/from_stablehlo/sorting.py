@@ -14,8 +14,7 @@ from tfconvert.converter.from_stablehlo.bounds import Number
 from tfconvert.converter.from_stablehlo.indexing import signed, unsigned
 from tfconvert.converter.from_stablehlo.places import extent
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
-from tfconvert.converter.from_stablehlo.reductions import is_repeated
-from tfconvert.converter.ir.constants import is_enumeration
+from tfconvert.converter.ir.constants import is_enumeration, is_repeated
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.schema.dialects import tensor_data

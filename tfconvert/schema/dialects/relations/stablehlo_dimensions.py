@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.stablehlo import MAX_SIZE, ConvAttr, DimensionNumbersAttr
+from tfconvert.schema.dialects.stablehlo import MAX_SIZE, SIZE_OPERANDS, ConvAttr, DimensionNumbersAttr
 from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of, text_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import ComplexType
+from tfconvert.schema.ir.types import INDEX, ComplexType, IntegerType
 from tfconvert.schema.ir.values import Value
 
 _Check = Callable[[Operation], None]
@@ -30,6 +30,8 @@ def check(op: Operation) -> None:
     own = _CHECKS.get(op.name)
     if own is not None:
         own(op)
+    if op.name in SIZE_OPERANDS:
+        _integers(op, [op.operands[index] for index in SIZE_OPERANDS[op.name]])
 
 
 def _rank(value: Value) -> int | None:
@@ -72,6 +74,20 @@ def _vector(op: Operation, operand: int, length: int | None) -> None:
     """Checks an operand that has an element for each dimension."""
     shape = types.shape_of(op.operands[operand].type)
     _need(op, length is None or shape is None or _sizes_agree(shape, (length,)), f"the elements of operand {operand}")
+
+
+def _integers(op: Operation, values: Sequence[Value]) -> None:
+    """Checks operands that are sizes, positions or indices."""
+    for value in values:
+        element = types.element_of(value.type)
+        fits = element is INDEX or (isinstance(element, IntegerType) and element is not types.I1)
+        _need(op, fits, "the elements of sizes or indices")
+
+
+def _starts(op: Operation, values: Sequence[Value]) -> None:
+    """Checks operands that are the start of a slice along one dimension each."""
+    _integers(op, values)
+    _need(op, all(types.shape_of(value.type) in ((), None) for value in values), "the start indices")
 
 
 def _broadcast(op: Operation) -> None:
@@ -134,6 +150,7 @@ def _slice(op: Operation) -> None:
 
 
 def _dynamic_slice(op: Operation) -> None:
+    _starts(op, op.operands[1:])
     own = types.shape_of(op.operands[0].type)
     if own is None:
         return
@@ -146,6 +163,7 @@ def _dynamic_slice(op: Operation) -> None:
 
 
 def _dynamic_update_slice(op: Operation) -> None:
+    _starts(op, op.operands[2:])
     own, update = (types.shape_of(each.type) for each in op.operands[:2])
     if own is None or update is None:
         return
@@ -262,7 +280,10 @@ def _convolution(op: Operation) -> None:
     shapes = [types.shape_of(value.type) for value in values]
     for shape, layout in zip(shapes, layouts.layouts, strict=True):
         _need(op, shape is None or len(shape) == len(layout), "the dimension numbers")
-    _window(op, len(layouts.lhs) - 2)
+    rank = len(layouts.lhs) - 2
+    _window(op, rank)
+    if len(op.operands) > 2:
+        _need(op, _sizes_agree(types.shape_of(op.operands[2].type), (rank, 2)), "the padding")
     groups = [integer_of(op.properties[name]) for name in ("feature_group_count", "batch_group_count")]
     _need(op, min(groups) > 0, "the groups")
     if None not in shapes:
@@ -280,7 +301,7 @@ def _reduce(op: Operation) -> None:
     _need(op, len(op.operands) == 2 * count == 2 * len(op.results), "the initial values")
     axes = ints_of(op.properties["dimensions"])
     own = types.shape_of(op.operands[0].type)
-    _arguments(op, 0, 2 * count)
+    _arguments(op, 0, 2 * count, count)
     for value, result in zip(op.operands[:count], op.results, strict=True):
         _need(op, _sizes_agree(types.shape_of(value.type), own), "the sizes")
         if own is not None:
@@ -292,7 +313,7 @@ def _reduce(op: Operation) -> None:
 def _reduce_window(op: Operation) -> None:
     count = len(op.operands) // 2
     _need(op, len(op.operands) == 2 * count == 2 * len(op.results), "the initial values")
-    _arguments(op, 0, 2 * count)
+    _arguments(op, 0, 2 * count, count)
     for value, result in zip(op.operands[:count], op.results, strict=True):
         rank = _rank(value)
         if rank is not None:
@@ -304,12 +325,14 @@ def _select_and_scatter(op: Operation) -> None:
     rank = _rank(op.operands[0])
     if rank is not None:
         _window(op, rank)
-    _arguments(op, 0, 2)
-    _arguments(op, 1, 2)
+    _arguments(op, 0, 2, 1)
+    _arguments(op, 1, 2, 1)
 
 
-def _arguments(op: Operation, region: int, count: int) -> None:
-    _need(op, len(op.regions[region].block.args) == count, "the arguments of a region")
+def _arguments(op: Operation, region: int, count: int, returned: int) -> None:
+    block = op.regions[region].block
+    _need(op, len(block.args) == count, "the arguments of a region")
+    _need(op, block.last_op is not None and len(block.last_op.operands) == returned, "the values of a region")
 
 
 def _reduce_precision(op: Operation) -> None:
@@ -321,8 +344,11 @@ def _gather(op: Operation) -> None:
     dims = op.properties["dimension_numbers"]
     assert isinstance(dims, DimensionNumbersAttr)
     own, indices, result = _rank(op.operands[0]), types.shape_of(op.operands[1].type), _rank(op.results[0])
+    _integers(op, [op.operands[1]])
     if own is None or indices is None or result is None:
         return
+    if op.name == "stablehlo.dynamic_gather":
+        _vector(op, 2, own)
     left_out = (*dims.of("collapsed_slice_dims"), *dims.of("operand_batching_dims"))
     _indexed(op, dims, "start_index_map", ("operand_batching_dims", "start_indices_batching_dims"), own, indices)
     fits = _are_axes(left_out, own) and _are_axes(dims.of("offset_dims"), result)
@@ -341,9 +367,10 @@ def _scatter(op: Operation) -> None:
     dims = op.properties["scatter_dimension_numbers"]
     count = len(op.results)
     _need(op, len(op.operands) == 2 * count + 1, "the operands")
-    _arguments(op, 0, 2 * count)
+    _arguments(op, 0, 2 * count, count)
     assert isinstance(dims, DimensionNumbersAttr)
     own, indices, update = _rank(op.operands[0]), types.shape_of(op.operands[count].type), _rank(op.operands[count + 1])
+    _integers(op, [op.operands[count]])
     if own is None or indices is None or update is None:
         return
     left_out = (*dims.of("inserted_window_dims"), *dims.of("input_batching_dims"))
@@ -370,7 +397,7 @@ def _indexed(
 
 def _sort(op: Operation) -> None:
     _need(op, len(op.results) == len(op.operands), "the results")
-    _arguments(op, 0, 2 * len(op.operands))
+    _arguments(op, 0, 2 * len(op.operands), 1)
     axis = integer_of(op.properties.get("dimension"), -1)
     for value in op.operands:
         rank = _rank(value)
