@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.ranges import is_dimension, is_size
-from tfconvert.converter.ir.constants import constant_array
+from tfconvert.converter.ir.constants import constant_array, integers
 from tfconvert.converter.ir.tensors import EmittedTensor
-from tfconvert.converter.ir.tf_builder import TFBuilder, integers
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.ops.operands import MAX_PARTIAL, Known
 from tfconvert.schema.dialects import dims, tensor_data, types

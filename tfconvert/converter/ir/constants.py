@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
@@ -43,6 +46,20 @@ def constant_int(scalar: Scalar) -> int | None:
         return scalar
     found = constant_ints(scalar)
     return found[0] if found is not None and len(found) == 1 else None
+
+
+def integers(values: int | Sequence[int | None], dtype: np.dtype[Any]) -> Array:
+    """Returns integers as an array.
+
+    Raises:
+        ConversionError: One doesn't fit (`absurd-shape`): it was computed from a dimension that is beyond LiteRT.
+    """
+    try:
+        return np.array(values, dtype)
+    except OverflowError:
+        raise error(
+            "absurd-shape", f"a size of {values} doesn't fit {dtype}", hint="check the shapes of the inputs"
+        ) from None
 
 
 def index_range(*bounds: int) -> Array:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tfconvert.converter.ir.tf_builder import TFBuilder, integers
+from tfconvert.converter.ir.constants import integers
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.ops.call import call_of
 from tfconvert.ops.declaration import Formula, keywords
 from tfconvert.ops.folding import fold

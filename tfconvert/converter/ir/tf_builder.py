@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.constants import Scalar, constant_int
-from tfconvert.schema.diagnostics import error
+from tfconvert.converter.ir.constants import Scalar, constant_int, integers
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -209,17 +208,3 @@ def _rank(value: Value, rank: int | None) -> int:
     """Returns an explicit rank, else the value's, -1 if that is unknown."""
     shape = types.shape_of(value.type)
     return rank if rank is not None else -1 if shape is None else len(shape)
-
-
-def integers(values: int | Sequence[int | None], dtype: np.dtype[Any]) -> tensor_data.Array:
-    """Returns integers as an array.
-
-    Raises:
-        ConversionError: One doesn't fit (`absurd-shape`): it was computed from a dimension that is beyond LiteRT.
-    """
-    try:
-        return np.array(values, dtype)
-    except OverflowError:
-        raise error(
-            "absurd-shape", f"a size of {values} doesn't fit {dtype}", hint="check the shapes of the inputs"
-        ) from None
