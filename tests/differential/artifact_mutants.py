@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import resource
 import signal
 import tempfile
@@ -26,7 +27,7 @@ from typing import Any
 import tfconvert
 from tests.importers.stablehlo.seeds import SEEDS
 from tests.importers.stablehlo.texts import TEXTS
-from tests.mutate import tokens
+from tests.mutate import numbers, tokens
 from tests.mutate.litert import LiteRT
 from tests.mutate.worker import NOT_EXPLAINED, where
 from tfconvert.importers.stablehlo.artifact import import_artifact, is_artifact
@@ -114,8 +115,60 @@ def text_mutant(seeds: Sequence[bytes], number: int) -> bytes:
     draw = random.Random(number)
     text, other = (draw.choice(seeds).decode() for _ in range(2))
     for _ in range(draw.choice(_CHANGES)):
-        text = tokens.mutate(draw, text, other)
+        kind = draw.randrange(4)
+        if kind == 0:
+            text = _change_everywhere(draw, text)
+        elif kind == 1:
+            text = _change_number(draw, text)
+        else:
+            text = tokens.mutate(draw, text, other)
     return text.encode("utf-8", "replace")
+
+
+_TYPE = re.compile(r"tensor<(?:[\d?]+x)*[\w!.]+(?:<[^<>\n]*>)?>")
+_PART = re.compile(r"[\d?]+(?=x)|(?<=[<x])[a-z]\w*(?:<\w+>)?(?=>)")
+_NUMBER = re.compile(r"(?<=[\[ ])-?\d+(?=[],>} ])")
+_ELEMENTS = (
+    "f32",
+    "f16",
+    "bf16",
+    "f64",
+    "i1",
+    "i4",
+    "i8",
+    "i32",
+    "i64",
+    "ui8",
+    "ui32",
+    "index",
+    "complex<f32>",
+    "f8E4M3FN",
+)
+_SIZES = ("?", "0", "1", "2", "3", "7", "64", "65536", "2147483647", "2147483648", "9223372036854775807")
+
+
+def _change_everywhere(draw: random.Random, text: str) -> str:
+    """Returns a text with a size or the element type of one type changed wherever it occurs."""
+    kinds = _TYPE.findall(text)
+    if not kinds:
+        return text
+    old = draw.choice(kinds)
+    parts = list(_PART.finditer(old))
+    if not parts:
+        return text
+    part = draw.choice(parts)
+    new = draw.choice(_ELEMENTS if part[0][0].isalpha() else _SIZES)
+    return text.replace(old, old[: part.start()] + new + old[part.end() :])
+
+
+def _change_number(draw: random.Random, text: str) -> str:
+    """Returns a text with another number in an attribute or a constant."""
+    places = list(_NUMBER.finditer(text))
+    if not places:
+        return text
+    place = draw.choice(places)
+    number = numbers.integer(draw, -(2**63), 2**63 - 1, int(place[0]))
+    return f"{text[: place.start()]}{number}{text[place.end() :]}"
 
 
 def _convert(data: bytes, path: Path, settings: Mapping[str, Any]) -> bytes:
@@ -144,13 +197,13 @@ def _time_limit() -> Iterator[None]:
 
 
 def run(
-    seeds: Sequence[bytes], numbers: Iterable[int], folder: Path, draw: Mutant = mutant, *, open_every: int = 0
+    seeds: Sequence[bytes], chosen: Iterable[int], folder: Path, draw: Mutant = mutant, *, open_every: int = 0
 ) -> Summary:
     """Converts mutants, which are written to a directory.
 
     Args:
         seeds: The files that they are made of.
-        numbers: The mutants.
+        chosen: The mutants' numbers.
         folder: The directory.
         draw: Returns a mutant by its number.
         open_every: Every which result LiteRT opens, in another process; 0 for none.
@@ -158,7 +211,7 @@ def run(
     summary = Summary()
     path = folder / ("mutant.mlir" if draw is text_mutant else "mutant.mlirbc")
     with LiteRT() as litert:
-        for number in numbers:
+        for number in chosen:
             settings = SETTINGS[number % len(SETTINGS)]
             with _Attempt(summary, number), _time_limit():
                 content = _convert(draw(seeds, number), path, settings)
@@ -222,10 +275,10 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     own = [text.encode() for text in TEXTS.values()] if arguments.text else list(SEEDS.values())
     seeds = [*own, *(path.read_bytes() for path in arguments.files)]
-    numbers = range(arguments.first, arguments.first + arguments.count)
+    chosen = range(arguments.first, arguments.first + arguments.count)
     with tempfile.TemporaryDirectory() as folder:
         draw = text_mutant if arguments.text else mutant
-        summary = run(seeds, numbers, Path(folder), draw, open_every=arguments.open_every)
+        summary = run(seeds, chosen, Path(folder), draw, open_every=arguments.open_every)
     for what, count in summary.counts.most_common():
         print(f"{count:9} {what}")
     print(f"{summary.opened:9} opened in LiteRT")

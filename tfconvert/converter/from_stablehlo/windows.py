@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.convolutions import is_same
@@ -229,7 +230,7 @@ def _running(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_revers
     fill = neutral("maximum" if name == "log_add_exp" else name, wide.dtype)
     terms: EmittedTensor = reached.op("SelectV2", reached, wide.expand_dims(axis), raised.constant(fill, wide.dtype))
     if name == "log_add_exp":
-        lowest = float(np.finfo(np.float32).min)
+        lowest = float(ml_dtypes.finfo(wide.dtype).min)
         top = terms.reduce("Max", [axis + 1]).maximum(lowest)
         return (terms - top.expand_dims(axis + 1)).exp().sum([axis + 1]).log() + top
     need(name in _REDUCTIONS, "TensorFlow has no such running reduction")

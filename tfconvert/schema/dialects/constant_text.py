@@ -225,7 +225,9 @@ def _converted(items: list[Any], element: Attribute, dtype: np.dtype[Any]) -> te
             return np.array(numbers, np.uint64).astype(dtype)
         wrapped = [number - (1 << width) if number >> (width - 1) == 1 else number for number in numbers]
         return np.array(wrapped, np.int64).astype(dtype)
-    return np.array([_floating(item, dtype) for item in items], dtype)
+    # Numbers that are too large for the type are infinite, as MLIR has it.
+    with np.errstate(over="ignore"):
+        return np.array([_floating(item, dtype) for item in items], dtype)
 
 
 def _strings(items: list[Any]) -> tensor_data.Array:

@@ -60,7 +60,7 @@ class Definition(NamedTuple):
         regions: The number of regions.
         properties: Its properties.
         types: The rule for the types of operands and results.
-        kinds: The kinds of elements that operands can have, as `_kind_of` returns them; empty for any.
+        kinds: The kinds of elements that operands can have, as `kind_of` returns them; empty for any.
     """
 
     name: str
@@ -134,7 +134,7 @@ def _check_types(op: Operation, rule: str) -> None:
 def _check_kinds(op: Operation, kinds: str) -> None:
     for kind in op.operand_types:
         element = types.element_of(kind)
-        if _kind_of(element) not in kinds:
+        if kind_of(element) not in kinds:
             names = " or ".join([_KINDS[each] for each in kinds])
             raise VerifyError(f"the operands of {op.name} must be {names}, found {element}")
 
@@ -142,7 +142,7 @@ def _check_kinds(op: Operation, kinds: str) -> None:
 _KINDS: Mapping[str, str] = {"b": "booleans", "i": "integers", "f": "floats", "c": "complex numbers"}
 
 
-def _kind_of(element: Attribute) -> str:
+def kind_of(element: Attribute) -> str:
     """Returns the kind of an element type, a key of `_KINDS`; of quantized numbers that of those they stand for."""
     if isinstance(element, FloatType | quant.UniformType):
         return "f"

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.op_table import kind_of
 from tfconvert.schema.dialects.stablehlo import MAX_SIZE, SIZE_OPERANDS, ConvAttr, DimensionNumbersAttr
 from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of, text_of
 from tfconvert.schema.ir.attribute import Attribute
@@ -30,6 +31,8 @@ def check(op: Operation) -> None:
     own = _CHECKS.get(op.name)
     if own is not None:
         own(op)
+    if op.name in _ONE_KIND:
+        _one_kind(op, (*op.operands[_ONE_KIND[op.name]], *op.results))
     if op.name in SIZE_OPERANDS:
         _integers(op, [op.operands[index] for index in SIZE_OPERANDS[op.name]])
 
@@ -74,6 +77,17 @@ def _vector(op: Operation, operand: int, length: int | None) -> None:
     """Checks an operand that has an element for each dimension."""
     shape = types.shape_of(op.operands[operand].type)
     _need(op, length is None or shape is None or _sizes_agree(shape, (length,)), f"the elements of operand {operand}")
+
+
+def _one_kind(op: Operation, values: Sequence[Value]) -> None:
+    """Checks that values are all floats, or all integers: some ops compute in a wider type than that of operands."""
+    _need(op, len({kind_of(types.element_of(value.type)) for value in values}) == 1, "the elements")
+
+
+def _product_kinds(op: Operation) -> None:
+    """Checks the operands of a product; products of integers may be summed as floats, but not the other way round."""
+    kinds = [kind_of(types.element_of(value.type)) for value in (*op.operands[:2], *op.results)]
+    _need(op, kinds[0] == kinds[1] and kinds[2] in (kinds[0], "f"), "the elements")
 
 
 def _integers(op: Operation, values: Sequence[Value]) -> None:
@@ -200,6 +214,7 @@ def _pad(op: Operation) -> None:
 
 
 def _dot_general(op: Operation) -> None:
+    _product_kinds(op)
     dims = op.properties["dot_dimension_numbers"]
     lhs, rhs = (types.shape_of(each.type) for each in op.operands)
     if lhs is None or rhs is None:
@@ -217,6 +232,7 @@ def _dot_general(op: Operation) -> None:
 
 
 def _dot(op: Operation) -> None:
+    _product_kinds(op)
     lhs, rhs = (types.shape_of(each.type) for each in op.operands)
     if lhs is not None and rhs is not None:
         _need(op, {len(lhs), len(rhs)} <= {1, 2} and _sizes_agree(lhs[-1:], rhs[:1]), "the sizes")
@@ -274,6 +290,7 @@ def _window(op: Operation, rank: int) -> None:
 
 
 def _convolution(op: Operation) -> None:
+    _product_kinds(op)
     layouts = op.properties["dimension_numbers"]
     assert isinstance(layouts, ConvAttr)
     values = (op.operands[0], op.operands[1], op.results[0])
@@ -301,8 +318,9 @@ def _reduce(op: Operation) -> None:
     _need(op, len(op.operands) == 2 * count == 2 * len(op.results), "the initial values")
     axes = ints_of(op.properties["dimensions"])
     own = types.shape_of(op.operands[0].type)
-    _arguments(op, 0, 2 * count, count)
-    for value, result in zip(op.operands[:count], op.results, strict=True):
+    _body(op, 0, op.operands)
+    for value, init, result in zip(op.operands[:count], op.operands[count:], op.results, strict=True):
+        _one_kind(op, (value, init, result))
         _need(op, _sizes_agree(types.shape_of(value.type), own), "the sizes")
         if own is not None:
             _need(op, _are_axes(axes, len(own)), "the dimensions")
@@ -313,8 +331,9 @@ def _reduce(op: Operation) -> None:
 def _reduce_window(op: Operation) -> None:
     count = len(op.operands) // 2
     _need(op, len(op.operands) == 2 * count == 2 * len(op.results), "the initial values")
-    _arguments(op, 0, 2 * count, count)
-    for value, result in zip(op.operands[:count], op.results, strict=True):
+    _body(op, 0, op.operands)
+    for value, init, result in zip(op.operands[:count], op.operands[count:], op.results, strict=True):
+        _one_kind(op, (value, init, result))
         rank = _rank(value)
         if rank is not None:
             _window(op, rank)
@@ -325,14 +344,32 @@ def _select_and_scatter(op: Operation) -> None:
     rank = _rank(op.operands[0])
     if rank is not None:
         _window(op, rank)
-    _arguments(op, 0, 2, 1)
-    _arguments(op, 1, 2, 1)
+    _body(op, 0, [op.operands[0]] * 2, is_predicate=True)
+    _body(op, 1, [op.operands[0]] * 2)
 
 
-def _arguments(op: Operation, region: int, count: int, returned: int) -> None:
+def _body(op: Operation, region: int, values: Sequence[Value], *, is_predicate: bool = False) -> None:
+    """Checks a region that computes with elements of some values.
+
+    Args:
+        op: The op.
+        region: Which region.
+        values: The tensors with elements as each of its arguments has them.
+        is_predicate: Whether it returns a boolean; otherwise it returns the first half of its arguments combined with
+            the others.
+    """
     block = op.regions[region].block
-    _need(op, len(block.args) == count, "the arguments of a region")
-    _need(op, block.last_op is not None and len(block.last_op.operands) == returned, "the values of a region")
+    returned = list(block.last_op.operands) if block.last_op is not None else []
+    _need(op, len(block.args) == len(values), "the arguments of a region")
+    _need(op, len(returned) == (1 if is_predicate else len(values) // 2), "the values of a region")
+    for argument, value in zip(block.args, values, strict=True):
+        _need(op, types.shape_of(argument.type) in ((), None), "the arguments of a region")
+        _one_kind(op, (argument, value))
+    if is_predicate:
+        _scalar(op, returned[0], types.I1)
+    else:
+        for result, value in zip(returned, values, strict=False):
+            _one_kind(op, (result, value))
 
 
 def _reduce_precision(op: Operation) -> None:
@@ -367,7 +404,9 @@ def _scatter(op: Operation) -> None:
     dims = op.properties["scatter_dimension_numbers"]
     count = len(op.results)
     _need(op, len(op.operands) == 2 * count + 1, "the operands")
-    _arguments(op, 0, 2 * count, count)
+    _body(op, 0, [*op.operands[:count], *op.operands[count + 1 :]])
+    for value, update, result in zip(op.operands[:count], op.operands[count + 1 :], op.results, strict=True):
+        _one_kind(op, (value, update, result))
     assert isinstance(dims, DimensionNumbersAttr)
     own, indices, update = _rank(op.operands[0]), types.shape_of(op.operands[count].type), _rank(op.operands[count + 1])
     _integers(op, [op.operands[count]])
@@ -397,9 +436,10 @@ def _indexed(
 
 def _sort(op: Operation) -> None:
     _need(op, len(op.results) == len(op.operands), "the results")
-    _arguments(op, 0, 2 * len(op.operands), 1)
+    _body(op, 0, [each for value in op.operands for each in (value, value)], is_predicate=True)
     axis = integer_of(op.properties.get("dimension"), -1)
-    for value in op.operands:
+    for value, result in zip(op.operands, op.results, strict=True):
+        _one_kind(op, (value, result))
         rank = _rank(value)
         _need(op, rank is None or -rank <= axis < max(rank, 1), "the dimension")
         _need(op, _sizes_agree(types.shape_of(value.type), types.shape_of(op.operands[0].type)), "the sizes")
@@ -407,6 +447,7 @@ def _sort(op: Operation) -> None:
 
 def _select(op: Operation) -> None:
     predicate, one, other = (types.shape_of(each.type) for each in op.operands)
+    _need(op, types.element_of(op.operands[0].type) is types.I1, "the elements of the first operand")
     _need(op, _sizes_agree(one, other) and (predicate == () or _sizes_agree(predicate, one)), "the sizes")
     _need(op, _sizes_agree(one, types.shape_of(op.results[0].type)), "the sizes")
 
@@ -479,6 +520,25 @@ def _bounds(op: Operation) -> None:
         op, None in (ranks := (_rank(op.operands[0]), _rank(op.results[0]))) or ranks[0] == ranks[1], "the dimensions"
     )
 
+
+# The operands that have elements of the results' kind, but for those that are checked one by one.
+_ONE_KIND: Mapping[str, slice] = {
+    f"stablehlo.{name}": operands
+    for name, operands in {
+        "dynamic_broadcast_in_dim": slice(1),
+        "dynamic_gather": slice(1),
+        "dynamic_pad": slice(2),
+        "dynamic_reshape": slice(1),
+        "dynamic_slice": slice(1),
+        "dynamic_update_slice": slice(2),
+        "gather": slice(1),
+        "real_dynamic_slice": slice(1),
+        "select": slice(1, 3),
+        "select_and_scatter": slice(3),
+        "set_dimension_size": slice(1),
+        "triangular_solve": slice(2),
+    }.items()
+}
 
 _CHECKS: Mapping[str, _Check] = {
     f"stablehlo.{name}": check
