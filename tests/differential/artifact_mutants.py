@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -49,6 +50,9 @@ SETTINGS: Sequence[Mapping[str, Any]] = (
 
 # Codes that stand for mistakes of our own: what runs out of memory asks for more than the file is worth.
 _NOT_EXPLAINED = NOT_EXPLAINED | {"out-of-memory"}
+
+# Up to how many elements of all tensors together LiteRT opens a result.
+_MAX_ELEMENTS = 1 << 24
 
 _NOTABLE = (0, 1, 2, 3, 5, 0x7F, 0x80, 0xFE, 0xFF)
 
@@ -246,11 +250,12 @@ class _Attempt:
 
 
 def _can_be_opened(content: bytes) -> bool:
-    """Returns whether a result is a file for LiteRT whose sizes are all fixed: others may need sizes above 1."""
+    """Returns whether a result is a file for LiteRT whose sizes are fixed and small: others may need sizes above 1."""
     if content[4:8] != TFLITE_IDENTIFIER:
         return False
-    tensors = (tensor for graph in read_model(content).tree()["subgraphs"] for tensor in graph.get("tensors", ()))
-    return not any("shape_signature" in tensor for tensor in tensors)
+    tensors = [tensor for graph in read_model(content).tree()["subgraphs"] for tensor in graph.get("tensors", ())]
+    elements = sum(prod(tensor.get("shape", ())) for tensor in tensors)
+    return elements <= _MAX_ELEMENTS and not any("shape_signature" in tensor for tensor in tensors)
 
 
 def _open(litert: LiteRT, content: bytes, path: Path, number: int, summary: Summary) -> None:

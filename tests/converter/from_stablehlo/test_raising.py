@@ -95,3 +95,8 @@ def test_scalars_are_not_sorted() -> None:
         '      "stablehlo.return"(%c) : (tensor<i1>) -> ()\n    })'
     )
     assert "scalars have no order" in str(_refusal(op, ["tensor<f32>"], "tensor<f32>"))
+
+
+@pytest.mark.parametrize("kind", ["tensor<0x1099511627776x9xi32>", "tensor<0x2147483647x2147483647x4xi32>"])
+def test_absurd_numbers_of_elements_are_refused(kind: str) -> None:
+    assert _refusal('"stablehlo.iota"() <{iota_dimension = 2 : i64}>', [], kind).code == "absurd-shape"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -26,6 +27,9 @@ from tfconvert.schema.ir.values import Value
 
 PREFIXES = ("stablehlo.", "chlo.")
 
+
+# The largest number of elements of a tensor; where one of its sizes is zero, of the others.
+_MAX_ELEMENTS = 1 << 40
 
 # How many further places of one kind of op a message names.
 _NAMED = 3
@@ -103,10 +107,11 @@ class Raising:
         left: The ops that stay, with the reason.
     """
 
-    __slots__ = ("_functions", "_known", "_of_sizes", "applied", "left")
+    __slots__ = ("_checked", "_functions", "_known", "_of_sizes", "applied", "left")
 
     def __init__(self) -> None:
         self._functions: Mapping[str, FuncOp] = {}
+        self._checked: set[Attribute] = set()
         self._known = Known()
         # What ops on sizes were replaced by.
         self._of_sizes: dict[tuple[object, ...], Value] = {}
@@ -216,7 +221,9 @@ class Raising:
             what = f"there is no {name[1:]!r} in TensorFlow" if name.startswith("@") else "TensorFlow has no such op"
             raise Declined(f"{what}, and no ops that compute the same are known yet")
         for value in (*op.operands, *op.results):
-            _check_type(op, value.type)
+            if value.type not in self._checked:
+                _check_type(op, value.type)
+                self._checked.add(value.type)
         view = RaisedOp(op, self._known)
         if row is None:
             found, blocks = control_flow.raised(view)
@@ -237,13 +244,13 @@ def _check_type(op: Operation, kind: Attribute) -> None:
     """Declines types that no op of TensorFlow computes with.
 
     Raises:
-        ConversionError: A size doesn't fit into 32 bits (`absurd-shape`).
+        ConversionError: A size doesn't fit into 32 bits, or the number of elements is absurd (`absurd-shape`).
     """
     shape, element = types.shape_of(kind), types.element_of(kind)
     is_number = isinstance(element, ComplexType | FloatType | IntegerType) and types.from_mlir(element) is not None
     if shape is None or not (is_number or element is INDEX):
         raise Declined(f"it has operands or results of type {kind}")
-    if max(shape, default=0) > MAX_SIZE:
+    if max(shape, default=0) > MAX_SIZE or math.prod([size for size in shape if size > 0]) > _MAX_ELEMENTS:
         raise error_at(op, "absurd-shape", f"a tensor of shape {list(shape)} is too large for LiteRT")
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.convolutions import is_same
@@ -208,6 +207,10 @@ _REDUCTIONS = {"add": "Sum", "and": "All", "maximum": "Max", "minimum": "Min", "
 _RUNNING = {"add": "Cumsum", "multiply": "Cumprod"}
 
 
+# The lowest numbers of narrow floats.
+_LOWEST = {"bfloat16": -3.3895313892515355e38, "float16": -65504.0}
+
+
 def _running(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_reversed: bool) -> EmittedTensor:
     """Returns each element combined with all before it, or behind it."""
     size = raised.sizes(x)[axis]
@@ -230,7 +233,7 @@ def _running(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_revers
     fill = neutral("maximum" if name == "log_add_exp" else name, wide.dtype)
     terms: EmittedTensor = reached.op("SelectV2", reached, wide.expand_dims(axis), raised.constant(fill, wide.dtype))
     if name == "log_add_exp":
-        lowest = float(ml_dtypes.finfo(wide.dtype).min)
+        lowest = _LOWEST.get(wide.dtype.name, float(np.finfo(np.float32).min))
         top = terms.reduce("Max", [axis + 1]).maximum(lowest)
         return (terms - top.expand_dims(axis + 1)).exp().sum([axis + 1]).log() + top
     need(name in _REDUCTIONS, "TensorFlow has no such running reduction")

@@ -198,7 +198,9 @@ class Attributes:
         except KeyError:
             raise _unsupported(f"a constant of type {kind.element_type}") from None
         count = math.prod(kind.shape)
-        if not kind.is_static or count > _MAX_ELEMENTS or dtype.hasobject:
+        # numpy limits the product of the other sizes where one is zero, too.
+        is_large = math.prod([each for each in kind.shape if each]) > _MAX_ELEMENTS
+        if not kind.is_static or is_large or dtype.hasobject:
             raise malformed(f"a constant has the type {kind}")
         if self._place is not None and size == count * dtype.itemsize > SMALL and dtype != np.bool_:
             file, offset = self._place

@@ -167,7 +167,8 @@ def _array(
 ) -> tensor_data.Array:
     element, dims = kind.element_type, kind.shape
     dtype = types.numpy_dtype(element)
-    if math.prod(dims) * dtype.itemsize > MAX_BYTES:
+    # numpy limits the product of the other sizes where one is zero, too.
+    if math.prod([size for size in dims if size]) * dtype.itemsize > MAX_BYTES:
         parser.raise_error(f"expected at most {MAX_BYTES} bytes in a constant", position)
     if math.prod(dims) == 0 and not items:
         return np.zeros(dims, dtype)
