@@ -405,8 +405,8 @@ def _scatter(op: Operation) -> None:
     count = len(op.results)
     _need(op, len(op.operands) == 2 * count + 1, "the operands")
     _body(op, 0, [*op.operands[:count], *op.operands[count + 1 :]])
-    for value, update, result in zip(op.operands[:count], op.operands[count + 1 :], op.results, strict=True):
-        _one_kind(op, (value, update, result))
+    for values in zip(op.operands[:count], op.operands[count + 1 :], op.results, strict=True):
+        _one_kind(op, values)
     assert isinstance(dims, DimensionNumbersAttr)
     own, indices, update = _rank(op.operands[0]), types.shape_of(op.operands[count].type), _rank(op.operands[count + 1])
     _integers(op, [op.operands[count]])
