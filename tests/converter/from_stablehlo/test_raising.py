@@ -100,3 +100,31 @@ def test_scalars_are_not_sorted() -> None:
 @pytest.mark.parametrize("kind", ["tensor<0x1099511627776x9xi32>", "tensor<0x2147483647x2147483647x4xi32>"])
 def test_absurd_numbers_of_elements_are_refused(kind: str) -> None:
     assert _refusal('"stablehlo.iota"() <{iota_dimension = 2 : i64}>', [], kind).code == "absurd-shape"
+
+
+def test_bodies_that_compute_with_other_elements_are_refused() -> None:
+    op = (
+        '"stablehlo.reduce"(%a, %b) <{dimensions = array<i64: 0>}> ({\n    ^bb0(%x: tensor<i1>, %y: tensor<i1>):\n'
+        '      %c = "stablehlo.and"(%x, %y) : (tensor<i1>, tensor<i1>) -> tensor<i1>\n'
+        '      "stablehlo.return"(%c) : (tensor<i1>) -> ()\n    })'
+    )
+    problem = _refusal(op, ["tensor<4xf32>", "tensor<f32>"], "tensor<f32>")
+    assert problem.code == "invalid-ir"
+    assert "the elements of stablehlo.reduce" in str(problem)
+
+
+def test_windows_with_too_many_elements_are_refused() -> None:
+    less = '"stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction GE>}>'
+    body = f"""    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = "stablehlo.select_and_scatter"(%a, %b, %z) <{{window_dimensions = array<i64: 65536>}}> ({{
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %s = {less} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      "stablehlo.return"(%s) : (tensor<i1>) -> ()
+    }}, {{
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %s = "stablehlo.add"(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%s) : (tensor<f32>) -> ()
+    }}) : (tensor<65600xf32>, tensor<65xf32>, tensor<f32>) -> tensor<65600xf32>
+    return %0 : tensor<65600xf32>"""
+    with pytest.raises(ConversionError, match="more than 1024 elements"):
+        convert(program(body, ["tensor<65600xf32>", "tensor<65xf32>"], ["tensor<65600xf32>"]))
