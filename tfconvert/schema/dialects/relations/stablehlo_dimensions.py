@@ -285,8 +285,8 @@ def _window(op: Operation, rank: int) -> None:
     if padding is not None:
         assert tensor_data.is_constant(padding)
         found = tensor_data.to_array(padding)
-        fits = found.shape == (rank, 2) and bool(((found >= -MAX_SIZE) & (found <= MAX_SIZE)).all())
-        _need(op, fits, "the padding")
+        _need(op, found.shape == (rank, 2) and padding.type.element_type is types.I64, "the padding")
+        _need(op, bool(((found >= -MAX_SIZE) & (found <= MAX_SIZE)).all()), "the padding")
 
 
 def _convolution(op: Operation) -> None:
