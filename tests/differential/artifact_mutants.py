@@ -3,7 +3,8 @@
     python -m tests.differential.artifact_mutants --count 20000 [--text] [FILE...]
 
 The artifacts are those of the tests, and the files that are named; with `--text` they are MLIR texts. A mutant's number
-determines what it is made of and the settings that it is converted with. LiteRT opens a sample of the results.
+determines what it is made of and the settings that it is converted with. LiteRT opens a sample of the results, and
+StableHLO is read again.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tests.importers.stablehlo.texts import TEXTS
 from tests.mutate import numbers, tokens
 from tests.mutate.litert import LiteRT
 from tests.mutate.worker import NOT_EXPLAINED, where
+from tfconvert.importers.mlir import import_mlir
 from tfconvert.importers.stablehlo.artifact import import_artifact, is_artifact
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER, read_model
@@ -220,8 +222,9 @@ def run(
             with _Attempt(summary, number), _time_limit():
                 content = _convert(draw(seeds, number), path, settings)
                 summary.counts["converted"] += 1
-                is_opened = open_every and summary.counts["converted"] % open_every == 0
-                if is_opened and _can_be_opened(content):
+                if content[4:8] != TFLITE_IDENTIFIER:
+                    _read(content, number, summary)
+                elif open_every and summary.counts["converted"] % open_every == 0 and _can_be_opened(content):
                     _open(litert, content, folder / "mutant.tflite", number, summary)
     return summary
 
@@ -246,16 +249,22 @@ class _Attempt:
                 self._summary.fail(self._number, str(problem)[:200], str(problem))
         elif isinstance(problem, Exception | _TooSlow):
             self._summary.fail(self._number, where(problem), "".join(traceback.format_exception(problem)))
-        return not isinstance(problem, KeyboardInterrupt)
+        return isinstance(problem, Exception | _TooSlow)
 
 
 def _can_be_opened(content: bytes) -> bool:
-    """Returns whether a result is a file for LiteRT whose sizes are fixed and small: others may need sizes above 1."""
-    if content[4:8] != TFLITE_IDENTIFIER:
-        return False
+    """Returns whether the sizes in a file for LiteRT are fixed and small: others may need sizes above 1."""
     tensors = [tensor for graph in read_model(content).tree()["subgraphs"] for tensor in graph.get("tensors", ())]
     elements = sum(prod(tensor.get("shape", ())) for tensor in tensors)
     return elements <= _MAX_ELEMENTS and not any("shape_signature" in tensor for tensor in tensors)
+
+
+def _read(content: bytes, number: int, summary: Summary) -> None:
+    """Reads StableHLO that was written."""
+    try:
+        import_mlir(content.decode(), "result.mlir")
+    except ConversionError as problem:
+        summary.fail(number, f"result: {problem.code}", str(problem))
 
 
 def _open(litert: LiteRT, content: bytes, path: Path, number: int, summary: Summary) -> None:

@@ -72,6 +72,14 @@ BROKEN: dict[str, tuple[str, str, str, list[str], str]] = {
     "order": ("transpose", "permutation = array<i64: 0, 0>", "%a", ["2x3xf32"], "2x2xf32"),
     "other rank": ("broadcast_in_dim", "broadcast_dimensions = array<i64: 0, 2>", "%a", ["2x3xf32"], "2x3xf32"),
     "other size": ("broadcast_in_dim", "broadcast_dimensions = array<i64: 1>", "%a", ["2xf32"], "4x3xf32"),
+    "padding of 32 bits": (
+        "convolution",
+        f"dimension_numbers = {_LAYOUTS}, padding = dense<0> : tensor<1x2xi32>, feature_group_count = 1 : i64, "
+        "batch_group_count = 1 : i64",
+        "%a, %b",
+        ["1x4x3xf32", "2x3x4xf32"],
+        "1x3x4xf32",
+    ),
     "paddings": (
         "pad",
         "edge_padding_low = array<i64: 1>, edge_padding_high = array<i64: 0>, interior_padding = array<i64: 0>",
