@@ -69,7 +69,7 @@ class _TooSlow(BaseException):
 
 @dataclass(slots=True)
 class Summary:
-    """What became of mutants.
+    """The outcomes of mutants.
 
     Attributes:
         counts: How many were converted, or refused with which code.

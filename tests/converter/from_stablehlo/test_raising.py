@@ -45,6 +45,11 @@ def test_calls_with_other_numbers_of_operands_or_results_are_refused(
     assert "another number of" in str(problem)
 
 
+def test_calls_with_operands_of_other_types_are_refused() -> None:
+    problem = _refusal(_call("chlo.erf", "%a"), ["tensor<2xi32>"], "tensor<2xi32>")
+    assert "operands of other types" in str(problem)
+
+
 @pytest.mark.parametrize("name", ["stablehlo.while", "stablehlo.compare", "stablehlo.reduce"])
 def test_calls_do_not_stand_for_ops_with_regions_or_properties(name: str) -> None:
     problem = _refusal(_call(name, "%a"), ["tensor<2xf32>"], "tensor<2xf32>")
@@ -110,7 +115,7 @@ def test_bodies_that_compute_with_other_elements_are_refused() -> None:
     )
     problem = _refusal(op, ["tensor<4xf32>", "tensor<f32>"], "tensor<f32>")
     assert problem.code == "invalid-ir"
-    assert "the elements of stablehlo.reduce" in str(problem)
+    assert "the arguments of a region of stablehlo.reduce" in str(problem)
 
 
 def test_windows_with_too_many_elements_are_refused() -> None:

@@ -76,6 +76,12 @@ def test_cut_artifacts_are_refused(name: str) -> None:
             import_artifact(data[:length], name)
 
 
+def test_unknown_visibilities_are_refused() -> None:
+    data = next(data for data in SEEDS.values() if b"private" in data)
+    with pytest.raises(ConversionError, match="visibility of a function is one of public, private, nested"):
+        import_artifact(data.replace(b"private", b"prlvate"), "model")
+
+
 def test_mutants_are_converted_or_refused(tmp_path: Path) -> None:
     summary = run(list(SEEDS.values()), range(2000), tmp_path)
     assert not summary.failures, summary.details

@@ -9,9 +9,9 @@ from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.symbol_table import named
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.schema.dialects import dims, stablehlo
+from tfconvert.schema.dialects import dims, stablehlo, types
 from tfconvert.schema.dialects.locations import error_at
-from tfconvert.schema.dialects.op_table import Count, Definition
+from tfconvert.schema.dialects.op_table import Count, Definition, kind_of
 from tfconvert.schema.ir.operation import Operation
 
 COMPOSITE = "stablehlo.composite"
@@ -58,7 +58,7 @@ _CALLS: Mapping[str, tuple[Count, Count]] = {
 
 
 def check_call(op: Operation, name: str) -> None:
-    """Declines a call whose operands and results are not as many as its row expects; other ops are verified.
+    """Declines a call with other operands or results than its row expects; other ops are verified.
 
     Args:
         op: The op.
@@ -70,6 +70,9 @@ def check_call(op: Operation, name: str) -> None:
     known = _CALLS.get(name) if definition is None else (definition.operands, definition.results)
     for values, count in zip((op.operands, op.results), known or (), strict=False):
         need(count.minimum <= len(values) <= count.maximum, "it has another number of operands or results")
+    if definition is not None and definition.kinds:
+        found = {kind_of(types.element_of(kind)) for kind in op.operand_types}
+        need(found <= {*definition.kinds}, "it has operands of other types than the op that it stands for")
 
 
 def decomposition(op: Operation) -> str:

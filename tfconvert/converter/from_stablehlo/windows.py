@@ -321,7 +321,7 @@ def _pool(raised: RaisedOp, kind: str, x: EmittedTensor, windows: _Windows) -> E
     if any(map(any, windows.pads)):
         is_static = (
             kind == "Max"
-            or min(size for size, (low, high) in zip(raised.sizes(x), windows.pads, strict=True) if low + high) >= 0
+            or min(size for size, (low, high) in zip(raised.sizes(x), windows.pads, strict=True) if low or high) >= 0
         )
         if is_static and all(is_same(*one) for one in each):
             padding = "SAME"

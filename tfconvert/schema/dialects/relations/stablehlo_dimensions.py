@@ -318,9 +318,10 @@ def _reduce(op: Operation) -> None:
     _need(op, len(op.operands) == 2 * count == 2 * len(op.results), "the initial values")
     axes = ints_of(op.properties["dimensions"])
     own = types.shape_of(op.operands[0].type)
-    _body(op, 0, op.operands)
+    _body(op, 0, [*op.results, *op.results])
     for value, init, result in zip(op.operands[:count], op.operands[count:], op.results, strict=True):
-        _one_kind(op, (value, init, result))
+        _one_kind(op, (value, result))
+        _need(op, types.element_of(init.type) == types.element_of(result.type), "the elements")
         _need(op, _sizes_agree(types.shape_of(value.type), own), "the sizes")
         if own is not None:
             _need(op, _are_axes(axes, len(own)), "the dimensions")
@@ -331,9 +332,10 @@ def _reduce(op: Operation) -> None:
 def _reduce_window(op: Operation) -> None:
     count = len(op.operands) // 2
     _need(op, len(op.operands) == 2 * count == 2 * len(op.results), "the initial values")
-    _body(op, 0, op.operands)
+    _body(op, 0, [*op.results, *op.results])
     for value, init, result in zip(op.operands[:count], op.operands[count:], op.results, strict=True):
-        _one_kind(op, (value, init, result))
+        _one_kind(op, (value, result))
+        _need(op, types.element_of(init.type) == types.element_of(result.type), "the elements")
         rank = _rank(value)
         if rank is not None:
             _window(op, rank)
@@ -345,7 +347,7 @@ def _select_and_scatter(op: Operation) -> None:
     if rank is not None:
         _window(op, rank)
     _body(op, 0, [op.operands[0]] * 2, is_predicate=True)
-    _body(op, 1, [op.operands[0]] * 2)
+    _body(op, 1, [op.results[0]] * 2)
 
 
 def _body(op: Operation, region: int, values: Sequence[Value], *, is_predicate: bool = False) -> None:
@@ -363,13 +365,12 @@ def _body(op: Operation, region: int, values: Sequence[Value], *, is_predicate: 
     _need(op, len(block.args) == len(values), "the arguments of a region")
     _need(op, len(returned) == (1 if is_predicate else len(values) // 2), "the values of a region")
     for argument, value in zip(block.args, values, strict=True):
-        _need(op, types.shape_of(argument.type) in ((), None), "the arguments of a region")
-        _one_kind(op, (argument, value))
+        _scalar(op, argument, types.element_of(value.type), "the arguments of a region")
     if is_predicate:
-        _scalar(op, returned[0], types.I1)
+        _scalar(op, returned[0], types.I1, "the values of a region")
     else:
         for result, value in zip(returned, values, strict=False):
-            _one_kind(op, (result, value))
+            _scalar(op, result, types.element_of(value.type), "the values of a region")
 
 
 def _reduce_precision(op: Operation) -> None:
@@ -404,7 +405,7 @@ def _scatter(op: Operation) -> None:
     dims = op.properties["scatter_dimension_numbers"]
     count = len(op.results)
     _need(op, len(op.operands) == 2 * count + 1, "the operands")
-    _body(op, 0, [*op.operands[:count], *op.operands[count + 1 :]])
+    _body(op, 0, [*op.results, *op.results])
     for values in zip(op.operands[:count], op.operands[count + 1 :], op.results, strict=True):
         _one_kind(op, values)
     assert isinstance(dims, DimensionNumbersAttr)
@@ -464,9 +465,9 @@ def _same_shape(op: Operation) -> None:
         _need(op, _sizes_agree(first, types.shape_of(value.type)), "the sizes")
 
 
-def _scalar(op: Operation, value: Value, element: Attribute) -> None:
+def _scalar(op: Operation, value: Value, element: Attribute, what: str = "the types of conditions") -> None:
     fits = types.element_of(value.type) == element and types.shape_of(value.type) in ((), None)
-    _need(op, fits, "the types of conditions")
+    _need(op, fits, what)
 
 
 def _while(op: Operation) -> None:
