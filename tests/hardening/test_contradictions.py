@@ -206,3 +206,19 @@ def test_sizes_beyond_32_bits_are_refused_for_stablehlo(tmp_path: Path) -> None:
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(path, target="stablehlo")
     assert caught.value.code == "absurd-shape"
+
+
+@pytest.mark.parametrize("op", ['"tf.Exp"(%x)', '"stablehlo.exponential"(%x)'])
+def test_functions_of_several_blocks_are_refused(op: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(f"""
+    func.func @main(%x: {X}) -> {X} {{
+      %0 = {op} : ({X}) -> {X}
+      func.return %0 : {X}
+    ^bb1:
+      func.return %x : {X}
+    }}
+    """)
+    with pytest.raises(ConversionError, match="several blocks") as caught:
+        tfconvert.convert(path)
+    assert caught.value.code == "invalid-ir"
