@@ -85,9 +85,10 @@ def _one_kind(op: Operation, values: Sequence[Value]) -> None:
 
 
 def _product_kinds(op: Operation) -> None:
-    """Checks the operands of a product; products of integers may be summed as floats, but not the other way round."""
-    kinds = [kind_of(types.element_of(value.type)) for value in (*op.operands[:2], *op.results)]
-    _need(op, kinds[0] == kinds[1] and kinds[2] in (kinds[0], "f"), "the elements")
+    """Checks the operands of a product; those of integers may be summed as floats, but not the other way round."""
+    one, other, result = (kind_of(types.element_of(value.type)) for value in (*op.operands[:2], *op.results))
+    narrower = {"f": "bi", "i": "b"}.get(result, "")
+    _need(op, all(kind == result or kind in narrower for kind in (one, other)), "the elements")
 
 
 def _integers(op: Operation, values: Sequence[Value]) -> None:
