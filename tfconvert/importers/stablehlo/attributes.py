@@ -7,6 +7,7 @@ parts are counted wherever they occur: a few shared parts could be a text withou
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -74,6 +75,9 @@ _MAX_PARTS = 1 << 16
 _MAX_WIDTH = 1024
 _MAX_RANK = 64
 _MAX_ELEMENTS = 1 << 40
+
+# Characters that a name in a text can't have.
+_NO_NAME = re.compile(r"\W", re.ASCII)
 
 # A dynamic size.
 _OPEN = -(1 << 63)
@@ -219,10 +223,9 @@ class Attributes:
         return DenseElementsAttr.get(kind, data * count if is_splat else data[: count * dtype.itemsize])
 
     def _opaque(self, entry: Entry) -> Attribute:
-        """Returns an attribute that nothing here reads, with its bytes as digits."""
-        return OpaqueAttr.get(
-            f"{entry.dialect}.opaque", f'<"0x{self.file.data[entry.start : entry.end].hex().upper()}">'
-        )
+        """Returns an attribute that nothing here reads, with its bytes as digits; a reader of text finds it opaque."""
+        digits = self.file.data[entry.start : entry.end].hex().upper()
+        return OpaqueAttr.get(f"opaque.{_NO_NAME.sub('_', entry.dialect)}", f'<"0x{digits}">')
 
     def unknown(self, what: str) -> ConversionError:
         """Returns the error of something that this reader doesn't know: the artifact is newer, or damaged."""
