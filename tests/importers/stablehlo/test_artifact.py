@@ -346,6 +346,22 @@ def test_unknown_attributes_are_kept(dialect: int, name: str) -> None:
     assert _only(import_mlir(str(module)), "stablehlo.add").attributes["sdy.sharding_rule"] == kept
 
 
+@pytest.mark.parametrize(("low", "high", "is_taken"), [(-128, 127, True), (-128, 255, False), (5, 5, False)])
+def test_limits_of_quantized_numbers_are_those_of_their_storage(low: int, high: int, *, is_taken: bool) -> None:
+    artifact = Artifact()
+    storage, number = artifact.type(varint(11)), artifact.type(F32)
+    (half,) = struct.unpack("<q", struct.pack("<d", 0.5))
+    limits = signed(half) + signed(0) + signed(low) + signed(high)
+    quantized = artifact.type(varints(24, 1, storage, number) + limits)
+    kind = artifact.type(varint(20) + signeds([2]) + varint(quantized))
+    ops = [op(artifact.name("return_v1"), operands=[0])]
+    data = artifact.module([artifact.function(ops, arguments=[kind], results=[kind], values=1)])
+    if is_taken:
+        assert "!quant.uniform<i8:f32, 0.5>" in str(_read(data))
+    else:
+        assert "have the limits" in str(_refusal(data))
+
+
 def test_types_of_unknown_dialects_are_refused() -> None:
     artifact = Artifact()
     kind = artifact.type(b"\x01", 2)

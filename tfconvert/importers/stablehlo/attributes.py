@@ -549,6 +549,8 @@ def _uniform(
     rounded = tuple([round_to(scale, F32) for scale in scales])
     if not all(0 < scale < math.inf for scale in rounded):
         raise malformed("a scale is not a positive number")
+    if not quant.are_limits(kind, *limits):
+        raise malformed(f"quantized numbers have the limits {limits}")
     return quant.UniformType.get(quant.Uniform(kind, rounded, zeros, axis, quant.limits_within(kind, *limits)))
 
 
