@@ -211,5 +211,5 @@ def test_tensorflow_takes_every_element_type() -> None:
 
 
 def test_numbers_beyond_a_type_are_infinite() -> None:
-    (value,) = parsed("dense<[1e39]>", "tensor<1xf32>")
+    (value,) = parsed("dense<[1.0e39]>", "tensor<1xf32>")
     assert value == np.inf
