@@ -192,3 +192,33 @@ def test_a_variable_whose_shape_is_something_else(digits_model: Path, tmp_path: 
     with pytest.raises(ConversionError, match="the attribute 'shape' is not a shape") as caught:
         tfconvert.convert(folder)
     assert caught.value.code == "bad-attribute"
+
+
+def test_sizes_beyond_32_bits_are_refused_for_stablehlo(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text("""
+    func.func @main(%x: tensor<4294967296x2xf32>) -> tensor<2xi32> {
+      %0 = "tf.Shape"(%x) : (tensor<4294967296x2xf32>) -> tensor<2xi32>
+      %1 = "tf.Neg"(%0) : (tensor<2xi32>) -> tensor<2xi32>
+      func.return %1 : tensor<2xi32>
+    }
+    """)
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.convert(path, target="stablehlo")
+    assert caught.value.code == "absurd-shape"
+
+
+@pytest.mark.parametrize("op", ['"tf.Exp"(%x)', '"stablehlo.exponential"(%x)'])
+def test_functions_of_several_blocks_are_refused(op: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(f"""
+    func.func @main(%x: {X}) -> {X} {{
+      %0 = {op} : ({X}) -> {X}
+      func.return %0 : {X}
+    ^bb1:
+      func.return %x : {X}
+    }}
+    """)
+    with pytest.raises(ConversionError, match="several blocks") as caught:
+        tfconvert.convert(path)
+    assert caught.value.code == "invalid-ir"

@@ -17,11 +17,13 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 # How mutants are converted: the weight, and what `convert` is given.
 SETTINGS: Mapping[str, tuple[int, Mapping[str, Any]]] = {
-    "plain": (30, {}),
+    "plain": (24, {}),
     "custom": (3, {"allow_custom_ops": True}),
     "flex": (1, {"allow_flex": True}),
-    "dynamic": (2, {"quantize": "dynamic"}),
-    "batch": (1, {"batch": 2}),
+    "dynamic": (4, {"quantize": "dynamic"}),
+    "batch": (4, {"batch": 2}),
+    "gpu": (4, {"accelerator": ["gpu"]}),
+    "stablehlo": (4, {"target": "stablehlo"}),
 }
 
 

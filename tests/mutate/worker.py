@@ -23,6 +23,7 @@ from tests.mutate.mutants import Mutant
 from tests.support.flat_settings import converted
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
 
 RESULT, REFUSED, FAILED = "result", "refused", "failed"
 
@@ -104,6 +105,8 @@ def _convert(mutant: Mutant, folder: Path, output: Path | None, send: Callable[[
     model = converted(path, **mutant.arguments)
     content = bytes(model)
     model.report.to_dict()
+    if content[4:8] != TFLITE_IDENTIFIER:
+        return
     import_tflite(content)
     if output is not None:
         output.write_bytes(content)

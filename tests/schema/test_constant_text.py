@@ -208,3 +208,8 @@ def test_tensorflow_takes_every_element_type() -> None:
             array = np.array([b"\x00a\xff"] * size, object) if row.dtype.kind == "O" else numbers.astype(row.dtype)
             texts[f"{row.name} {size}"] = printed(module_of(tensor_data.of_array(array, row.mlir)))
     assert list(oracle.problems(texts)) == ["wrong"]
+
+
+def test_numbers_beyond_a_type_are_infinite() -> None:
+    (value,) = parsed("dense<[1.0e39]>", "tensor<1xf32>")
+    assert value == np.inf

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.importers.stablehlo.encoder import Artifact, isolated, op, region, signed, signeds, varint, varints
+from tfconvert.importers.mlir import import_mlir
 from tfconvert.importers.stablehlo.artifact import import_artifact, is_artifact
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
@@ -333,14 +334,32 @@ def test_broken_rules_are_told_with_the_op() -> None:
     assert caught.value.code == "malformed-artifact"
 
 
-def test_attributes_of_unknown_dialects_are_kept() -> None:
+@pytest.mark.parametrize(("dialect", "name"), [(0, "builtin"), (2, "sdy")])
+def test_unknown_attributes_are_kept(dialect: int, name: str) -> None:
     artifact = Artifact()
-    name = artifact.attribute(varints(2, artifact.string("sdy.sharding_rule")), 0)
-    value = artifact.attribute(b"\x01\x02", 2)
-    others = artifact.attribute(varints(1, 1, name, value), 0)
-    assert str(_only(_read(_sum(artifact, attributes=others)), "stablehlo.add").attributes["sdy.sharding_rule"]) == (
-        '#sdy.opaque<"0x0102">'
-    )
+    key = artifact.attribute(varints(2, artifact.string("sdy.sharding_rule")), 0)
+    value = artifact.attribute(varints(60), dialect)
+    others = artifact.attribute(varints(1, 1, key, value), 0)
+    module = _read(_sum(artifact, attributes=others))
+    kept = _only(module, "stablehlo.add").attributes["sdy.sharding_rule"]
+    assert str(kept) == f'#opaque.{name}<"0x{varints(60).hex().upper()}">'
+    assert _only(import_mlir(str(module)), "stablehlo.add").attributes["sdy.sharding_rule"] == kept
+
+
+@pytest.mark.parametrize(("low", "high", "is_taken"), [(-128, 127, True), (-128, 255, False), (5, 5, False)])
+def test_limits_of_quantized_numbers_are_those_of_their_storage(low: int, high: int, *, is_taken: bool) -> None:
+    artifact = Artifact()
+    storage, number = artifact.type(varint(11)), artifact.type(F32)
+    (half,) = struct.unpack("<q", struct.pack("<d", 0.5))
+    limits = signed(half) + signed(0) + signed(low) + signed(high)
+    quantized = artifact.type(varints(24, 1, storage, number) + limits)
+    kind = artifact.type(varint(20) + signeds([2]) + varint(quantized))
+    ops = [op(artifact.name("return_v1"), operands=[0])]
+    data = artifact.module([artifact.function(ops, arguments=[kind], results=[kind], values=1)])
+    if is_taken:
+        assert "!quant.uniform<i8:f32, 0.5>" in str(_read(data))
+    else:
+        assert "have the limits" in str(_refusal(data))
 
 
 def test_types_of_unknown_dialects_are_refused() -> None:

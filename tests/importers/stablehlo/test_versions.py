@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.differential.artifact_mutants import run
+from tests.differential.artifact_mutants import run, text_mutant
 from tests.importers.stablehlo.seeds import SEEDS
 from tests.importers.stablehlo.texts import TEXTS
 from tfconvert.exporters.mlir import write_mlir
@@ -76,7 +76,21 @@ def test_cut_artifacts_are_refused(name: str) -> None:
             import_artifact(data[:length], name)
 
 
+def test_unknown_visibilities_are_refused() -> None:
+    data = next(data for data in SEEDS.values() if b"private" in data)
+    with pytest.raises(ConversionError, match="visibility of a function is one of public, private, nested"):
+        import_artifact(data.replace(b"private", b"prlvate"), "model")
+
+
 def test_mutants_are_converted_or_refused(tmp_path: Path) -> None:
-    counts = run(list(SEEDS.values()), range(2000), tmp_path)
-    assert counts["converted"] > 50
-    assert counts["malformed-artifact"] > 1000
+    summary = run(list(SEEDS.values()), range(2000), tmp_path)
+    assert not summary.failures, summary.details
+    assert summary.counts["converted"] > 50
+    assert summary.counts["malformed-artifact"] > 1000
+
+
+def test_mutants_of_texts_are_converted_or_refused(tmp_path: Path) -> None:
+    summary = run([text.encode() for text in TEXTS.values()], range(1000), tmp_path, text_mutant, open_every=10)
+    assert not summary.failures, summary.details
+    assert summary.counts["converted"] > 50
+    assert summary.opened > 2

@@ -18,6 +18,7 @@ from tfconvert.converter.from_stablehlo.shaping import padded
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.schema.dialects.stablehlo import ConvAttr
+from tfconvert.schema.limits import budget
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -211,6 +212,7 @@ def _grouped(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windows:
         return x.op("DepthwiseConv2dNative", x, kernel, **options)  # type: ignore[no-any-return]
     if windows.rank == 2 or groups == 1:
         return x.op("Conv2D" if windows.rank == 2 else "Conv3D", x, kernel, **options)  # type: ignore[no-any-return]
+    budget().take_operations(groups, "a convolution in groups")
     parts = zip(x.split(x.rank - 1, groups), kernel.split(kernel.rank - 1, groups), strict=True)
     first, *others = [part.op("Conv3D", part, weights, **options) for part, weights in parts]
     return first.concat(others, x.rank - 1)  # type: ignore[no-any-return]

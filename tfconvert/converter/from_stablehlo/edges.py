@@ -14,6 +14,7 @@ import numpy as np
 
 from tfconvert.converter.from_stablehlo.places import is_gathered
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
+from tfconvert.converter.ir.constants import index_range
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.ir.operation import Operation
@@ -79,7 +80,7 @@ def _rows(raised: RaisedOp, part: EmittedTensor, axis: int, depth: int = _DEPTH)
         if raised.elements(along) == (axis,) and len({each.source.value for each in found}) == 1:
             rows = np.concatenate([each.rows for each in found])
             return _Rows(found[0].source, rows, any(each.is_turned for each in found))
-    return _Rows(part, np.arange(max(raised.sizes(part)[axis], 0)))
+    return _Rows(part, index_range(max(raised.sizes(part)[axis], 0)))
 
 
 _MOVING = frozenset({"tf.GatherV2", "tf.ReverseV2", "tf.Slice", "tf.StridedSlice"})

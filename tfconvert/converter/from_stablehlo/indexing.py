@@ -15,6 +15,7 @@ import numpy as np
 from tfconvert.converter.from_stablehlo.bounds import Number, Span, spanned, whole_span
 from tfconvert.converter.from_stablehlo.places import WHOLE, Places, Window, cut, settled, sliced, together, vector_of
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.ir.constants import index_range
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.schema.dialects import tensor_data, tf
@@ -242,7 +243,7 @@ class _Gather:
         index, rows = place.clamped(), [("batch", each) for each in range(len(self.batch))]
         if place.length != 1:
             need(place.length >= 0, "the size of a slice is not known")
-            index = index.expand_dims(len(rows)) + self.raised.constant(np.arange(place.length), index.dtype)
+            index = index.expand_dims(len(rows)) + self.raised.constant(index_range(place.length), index.dtype)
             rows = [*rows, ("x", place.axis)]
         return self._gathered(self.x, labels, index, rows, ("x", place.axis))
 
@@ -289,7 +290,8 @@ class _Gather:
         indices = together(places, len(self.batch))
         if windows:
             need(all(each.length >= 0 for each in windows), "the size of a slice is not known")
-            grid = np.stack(np.meshgrid(*[np.arange(each.length) for each in places], indexing="ij"), -1)
+            lengths = [each.length for each in places]
+            grid = np.stack(np.unravel_index(index_range(math.prod(lengths)), lengths), -1)
             grid = grid.reshape(*[each.length for each in windows], len(places))
             indices = self.raised.reshaped(indices, (*self.batch, *[1] * len(windows), len(places)))
             indices = indices + self.raised.constant(grid, indices.dtype)

@@ -18,7 +18,9 @@ _INDEX = np.dtype(np.int32)
 
 def _size(raised: RaisedOp, matrix: EmittedTensor) -> int:
     """Returns the number of steps that a decomposition takes, the smaller one of a matrix's sizes."""
-    rows, size = raised.sizes(matrix)[-2:]
+    sizes = raised.sizes(matrix)
+    need(len(sizes) >= 2, "it is computed for matrices")
+    rows, size = sizes[-2:]
     size = min(rows, size)
     need(0 < size <= _MAX_SIZE, f"only matrices of 1 to {_MAX_SIZE} rows are decomposed, row by row")
     need(matrix.dtype == np.float32, f"it is computed for f32, not for {matrix.dtype}")
@@ -229,7 +231,9 @@ def _orgqr(raised: RaisedOp) -> EmittedTensor:
 
 
 def _letter(raised: RaisedOp, name: str) -> str:
-    return chr(raised.integer(name))
+    code = raised.integer(name)
+    need(0 < code < 128, f"its {name} is no letter")
+    return chr(code)
 
 
 ROWS: Rows = {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.ranges import is_dimension, is_size
-from tfconvert.converter.ir.constants import constant_array
+from tfconvert.converter.ir.constants import constant_array, integers
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.rewrite.pattern import Declined, need
@@ -61,7 +61,8 @@ class RaisedOp:
     def constant(self, value: Any, dtype: Any = None) -> EmittedTensor:
         """Returns a constant; its dtype is the result's by default."""
         dtype = self.dtype() if dtype is None else np.dtype(dtype)
-        return self.tensor(self._builder.constant(np.asarray(value, dtype), types.from_dtype(dtype).mlir))
+        array = integers(value, dtype) if dtype == np.int32 else np.asarray(value, dtype)
+        return self.tensor(self._builder.constant(array, types.from_dtype(dtype).mlir))
 
     def constant_of(self, value: tensor_data.Constant) -> EmittedTensor:
         """Returns a constant whose value may be a handle."""
@@ -191,16 +192,15 @@ class RaisedOp:
         """Notes what the type of one of the op's results tells of the shape of what replaces it.
 
         Raises:
-            ConversionError: They have different numbers of dimensions (`shape-mismatch`).
+            ConversionError: The type contradicts it (`shape-mismatch`).
         """
         kind = self.op.results[result].type
         if tensor.value.type is kind:
             return
-        declared = types.shape_of(kind)
-        own = tensor.shape
-        if own is not None and declared is not None and len(own) != len(declared):
-            what = f"its result has {len(declared)} dimensions, but what it computes has {len(own)}"
+        if not dims.compatible_types(tensor.value.type, kind):
+            what = f"its result has the type {kind}, but what it computes has the type {tensor.value.type}"
             raise error_at(self.op, "shape-mismatch", what)
+        declared, own = types.shape_of(kind), tensor.shape
         if declared is None or (
             own is not None and all(one >= 0 or other < 0 for one, other in zip(own, declared, strict=True))
         ):
@@ -250,9 +250,9 @@ class RaisedOp:
             return found
         if not vector.rank:
             return (dims.UNKNOWN,)
-        (length,) = self.sizes(vector)
-        need(length >= 0, "the number of dimensions isn't known")
-        return (dims.UNKNOWN,) * length
+        sizes = self.sizes(vector)
+        need(len(sizes) == 1 and sizes[0] >= 0, "the number of dimensions isn't known")
+        return (dims.UNKNOWN,) * sizes[0]
 
     def _partial(self, value: Value) -> dims.Partial | None:
         if value not in self._known.partials and (constant := tensor_data.constant_of(value)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -11,18 +12,24 @@ from tfconvert.converter.from_stablehlo.constant_ops import CONSTANT_OPS, turn_i
 from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.ir.tensors import EmittedTensor
-from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt
+from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt, need
 from tfconvert.ops.operands import Known
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
-from tfconvert.schema.dialects import tensor_data, tf_effects, types
+from tfconvert.schema.dialects import dims, tensor_data, tf_effects, types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.locations import error_at, place_of
+from tfconvert.schema.dialects.stablehlo import MAX_SIZE
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import INDEX, ComplexType, FloatType, IntegerType
 from tfconvert.schema.ir.values import Value
 
 PREFIXES = ("stablehlo.", "chlo.")
 
+
+# The largest number of elements of a tensor; where one of its sizes is zero, of the others.
+_MAX_ELEMENTS = 1 << 40
 
 # How many further places of one kind of op a message names.
 _NAMED = 3
@@ -100,10 +107,11 @@ class Raising:
         left: The ops that stay, with the reason.
     """
 
-    __slots__ = ("_functions", "_known", "_of_sizes", "applied", "left")
+    __slots__ = ("_checked", "_functions", "_known", "_of_sizes", "applied", "left")
 
     def __init__(self) -> None:
         self._functions: Mapping[str, FuncOp] = {}
+        self._checked: set[Attribute] = set()
         self._known = Known()
         # What ops on sizes were replaced by.
         self._of_sizes: dict[tuple[object, ...], Value] = {}
@@ -207,20 +215,43 @@ class Raising:
         return blocks
 
     def _raised(self, op: Operation) -> tuple[Sequence[Value], Sequence[Block]]:
-        view = RaisedOp(op, self._known)
         name = composites.row_name(op)
-        if name in control_flow.HANDLED:
-            found, blocks = control_flow.raised(view)
-            return [each.value for each in found], blocks
         row = rows.row_of(name)
-        if row is None:
+        if row is None and name not in control_flow.HANDLED:
             what = f"there is no {name[1:]!r} in TensorFlow" if name.startswith("@") else "TensorFlow has no such op"
             raise Declined(f"{what}, and no ops that compute the same are known yet")
-        found = complex_numbers.by_parts(row, view) if complex_numbers.is_by_parts(name, view) else row(view)
+        for value in (*op.operands, *op.results):
+            if value.type not in self._checked:
+                _check_type(op, value.type)
+                self._checked.add(value.type)
+        view = RaisedOp(op, self._known)
+        if row is None:
+            found, blocks = control_flow.raised(view)
+            return [each.value for each in found], blocks
+        composites.check_call(op, name)
+        try:
+            found = complex_numbers.by_parts(row, view) if complex_numbers.is_by_parts(name, view) else row(view)
+        except dims.MismatchError as mismatch:
+            raise error_at(op, "shape-mismatch", str(mismatch)) from None
         results = (found,) if isinstance(found, EmittedTensor) else tuple(found)
+        need(len(results) == len(op.results), "it has another number of results")
         for index, result in enumerate(results):
             view.specialize(result, index)
         return [each.value for each in results], ()
+
+
+def _check_type(op: Operation, kind: Attribute) -> None:
+    """Declines types that no op of TensorFlow computes with.
+
+    Raises:
+        ConversionError: A size doesn't fit into 32 bits, or the number of elements is absurd (`absurd-shape`).
+    """
+    shape, element = types.shape_of(kind), types.element_of(kind)
+    is_number = isinstance(element, ComplexType | FloatType | IntegerType) and types.from_mlir(element) is not None
+    if shape is None or not (is_number or element is INDEX):
+        raise Declined(f"it has operands or results of type {kind}")
+    if max(shape, default=0) > MAX_SIZE or math.prod([size for size in shape if size > 0]) > _MAX_ELEMENTS:
+        raise error_at(op, "absurd-shape", f"a tensor of shape {list(shape)} is too large for LiteRT")
 
 
 def _size_key(op: Operation) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp, Rows
-from tfconvert.converter.ir.constants import is_enumeration
+from tfconvert.converter.ir.constants import is_enumeration, is_repeated
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.schema.dialects import dims, tensor_data, tf
@@ -302,7 +302,7 @@ def is_count(raised: RaisedOp, positions: EmittedTensor, axis: int) -> bool:
     if constant is None:
         return is_enumeration(positions.value)
     array = np.moveaxis(tensor_data.to_array(constant), axis, -1)
-    return bool((array == np.arange(array.shape[-1])).all())
+    return not is_repeated(array, -1) and bool((array == np.arange(array.shape[-1])).all())
 
 
 _SHAPING = ("tf.ExpandDims", "tf.Reshape")

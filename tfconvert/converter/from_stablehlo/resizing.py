@@ -21,6 +21,7 @@ import numpy as np
 
 from tfconvert.converter.from_stablehlo.idioms import operands_of
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
+from tfconvert.converter.ir.constants import index_range
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.ops.call import Array
 from tfconvert.schema.dialects import tensor_data, tf
@@ -171,7 +172,7 @@ def _taken(raised: RaisedOp, x: EmittedTensor) -> tuple[EmittedTensor, int, Arra
         return None
     (axis,) = sliced
     begin, end, step = (int(each[axis]) for each in arrays)
-    return found[0], axis, np.arange(begin, end, step)
+    return found[0], axis, index_range(begin, end, step)
 
 
 def _is_nearest(positions: Array, size: int) -> bool:
@@ -201,6 +202,6 @@ def repeated(raised: RaisedOp, x: EmittedTensor, sizes: Shape) -> EmittedTensor 
     wide = (*own[:axis], own[axis] * count, *own[axis + 1 :])
     if min(own[axis], count) < 1 or wide != sizes or whole != (*own[: axis + 1], count, *own[axis + 1 :]):
         return None
-    indices = np.repeat(np.arange(own[axis], dtype=np.int32), count)
+    indices = (index_range(own[axis] * count) // count).astype(np.int32)
     found = nearest(raised, source, axis, indices)
     return found if found is not None else source.op("GatherV2", source, indices, axis, batch_dims=0)

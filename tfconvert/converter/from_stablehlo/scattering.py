@@ -14,6 +14,7 @@ from tfconvert.converter.from_stablehlo.indexing import components, is_unique, o
 from tfconvert.converter.from_stablehlo.places import WHOLE, Places, Window, cut, extent, packed, vector_of
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.ranges import range_of
+from tfconvert.converter.ir.constants import index_range
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.schema.dialects import tensor_data
@@ -191,8 +192,8 @@ class _Scatter:
             return None
         array = tensor_data.to_array(constant)
         for row, size in enumerate(self.batch):
-            numbers = np.arange(size).reshape([-1 if each == row else 1 for each in range(len(self.batch))])
-            if 1 < size == place.size and (array == numbers).all():
+            shape = [-1 if each == row else 1 for each in range(len(self.batch))]
+            if 1 < size == place.size and (array == index_range(size).reshape(shape)).all():
                 return row
         return None
 
@@ -345,7 +346,7 @@ class _Scatter:
         if axis not in windows:
             return index
         steps = [self.lengths[axis] if each == axis else 1 for each in windows]
-        return index + self.raised.constant(np.arange(self.lengths[axis]).reshape(steps), np.int32)
+        return index + self.raised.constant(index_range(self.lengths[axis]).reshape(steps), np.int32)
 
     @staticmethod
     def _stays_inside(place: Places, is_only: bool) -> bool:
@@ -361,7 +362,7 @@ class _Scatter:
         size = self.batch[row]
         shape = [size if axis == row else 1 for axis in range(len(self.batch))]
         if size >= 0:
-            return self.raised.constant(np.arange(size).reshape(shape), np.int32)
+            return self.raised.constant(index_range(size).reshape(shape), np.int32)
         starts = self.raised.operands[1]
         vector = self.dims.dims[-1]
         assert isinstance(vector, int)
@@ -488,7 +489,7 @@ def _product(sizes: Sequence[int]) -> int:
 def _numbers(place: Places) -> EmittedTensor:
     """Returns the numbers from zero up to the size of an axis, with the type of the indices."""
     if place.size >= 0:
-        return place.raised.constant(np.arange(place.size), np.int32).cast(place.index.dtype)
+        return place.raised.constant(index_range(place.size), np.int32).cast(place.index.dtype)
     found: EmittedTensor = place.index.op("Range", 0, extent(place.of, place.axis), 1)
     return found.cast(place.index.dtype)
 
@@ -499,7 +500,7 @@ def _replaced(rows: EmittedTensor, ids: EmittedTensor, updates: EmittedTensor, c
     height, number = (rows.shape or (-1,))[0], (updates.shape or (-1,))[0]
     same = _same_everywhere(updates)
     if constant is not None and height >= 0:
-        writers = np.arange(height, dtype=np.int32)
+        writers = index_range(height).astype(np.int32)
         for row, place in enumerate(tensor_data.to_array(constant).tolist(), height):
             if 0 <= place < height:
                 writers[place] = row

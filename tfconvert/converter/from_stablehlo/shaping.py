@@ -15,6 +15,7 @@ from tfconvert.converter.from_stablehlo.idioms import number, operands_of
 from tfconvert.converter.from_stablehlo.places import Places
 from tfconvert.converter.from_stablehlo.places import sliced as sliced_at
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.ir.constants import index_range
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.schema.dialects import dims, tensor_data
@@ -397,7 +398,7 @@ def _is_positive(elements: Sequence[int]) -> bool:
 def _iota(raised: RaisedOp) -> EmittedTensor:
     shape = raised.declared()
     axis = raised.integer("iota_dimension")
-    numbers = raised.constant(np.arange(shape[axis]).reshape([-1] + [1] * (len(shape) - axis - 1)))
+    numbers = raised.constant(index_range(shape[axis]).reshape([-1] + [1] * (len(shape) - axis - 1)))
     return raised.broadcast(numbers, raised.constant(shape, "int32"), shape)
 
 

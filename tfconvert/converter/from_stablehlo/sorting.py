@@ -14,7 +14,7 @@ from tfconvert.converter.from_stablehlo.bounds import Number
 from tfconvert.converter.from_stablehlo.indexing import signed, unsigned
 from tfconvert.converter.from_stablehlo.places import extent
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
-from tfconvert.converter.ir.constants import is_enumeration
+from tfconvert.converter.ir.constants import is_enumeration, is_repeated
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.schema.dialects import tensor_data
@@ -160,6 +160,7 @@ def _moved(x: EmittedTensor, axis: int) -> EmittedTensor:
 
 def _sort(raised: RaisedOp) -> Sequence[EmittedTensor]:
     operands, keys = raised.operands, _keys(raised.op)
+    need(bool(operands[0].rank), "scalars have no order")
     axis = raised.integer("dimension", -1) % operands[0].rank
     moved = [each if _numbers(each, axis) is not None else _moved(each, axis) for each in operands]
     if len(operands) == 1:
@@ -215,9 +216,9 @@ def _numbers(x: EmittedTensor, axis: int) -> int | None:
     constant = tensor_data.constant_of(value)
     if constant is not None and place >= 0:
         array = tensor_data.to_array(constant)
-        numbers = np.arange(array.shape[place]).reshape([-1 if each == place else 1 for each in range(array.ndim)])
-        if array.dtype.kind not in "iu" or not array.size:
+        if array.dtype.kind not in "iu" or not array.size or is_repeated(array, place):
             return None
+        numbers = np.arange(array.shape[place]).reshape([-1 if each == place else 1 for each in range(array.ndim)])
         return 1 if (array == numbers).all() else -1 if (array == np.flip(numbers, place)).all() else None
     if any(size != 1 for each, size in enumerate(source.shape or ()) if each != place):
         return None
@@ -248,6 +249,7 @@ def _approximate(raised: RaisedOp) -> Sequence[EmittedTensor]:
     # Behind the initial values come the shapes of the results, where these are not known.
     need(len(raised.operands) in (4, 6) and initial is not None, "it has other operands than JAX's")
     need(bool(raised.integer("aggregate_to_topk", 1)), "how many candidates it leaves depends on the device")
+    need(bool(x.rank), "scalars have no order")
     assert initial is not None
     axis = raised.integer("reduction_dim", -1) % x.rank
     ordered = _ordered(_moved(x, axis), is_descending=bool(initial < 0))

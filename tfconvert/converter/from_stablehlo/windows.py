@@ -24,6 +24,7 @@ from tfconvert.converter.from_stablehlo.reductions import (
     wide_type,
 )
 from tfconvert.converter.from_stablehlo.shaping import padded
+from tfconvert.converter.ir.constants import index_range
 from tfconvert.converter.ir.symbol_table import named
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
@@ -33,6 +34,7 @@ from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.limits import budget
 
 # Integers up to this are exact as floats.
 _EXACT = 1 << 24
@@ -48,6 +50,9 @@ _MAX_RANK = 6
 
 # How many copies of each element windows may have that overlap, on average.
 _MAX_COPIES = 4
+
+# Up to how many elements each one of a window has an operator of its own.
+_MAX_PLACES = 1024
 
 # The rank of a volume, which is pooled in steps.
 _DEEP = 5
@@ -108,7 +113,7 @@ def _reduce_window(raised: RaisedOp) -> Sequence[EmittedTensor]:
     found = []
     block = raised.op.regions[0].block
     for name, x, init in zip(_names(block), raised.operands[:count], raised.operands[count:], strict=True):
-        if max(gaps) > 1:
+        if max(gaps, default=1) > 1:
             x = padded(raised, x, init, [0] * rank, [0] * rank, [gap - 1 for gap in gaps])
         windows = _as_running(raised, x, _Windows(sizes, strides, rates, pads))
         found.append(_reduced(raised, name, x, init, windows))
@@ -118,6 +123,8 @@ def _reduce_window(raised: RaisedOp) -> Sequence[EmittedTensor]:
 def _dynamic_reduce_window(raised: RaisedOp) -> Sequence[EmittedTensor]:
     x, init, *vectors, padding = raised.operands
     sizes, strides, gaps, rates = map(raised.elements, vectors)
+    need(all(len(each) == x.rank for each in (sizes, strides, gaps, rates)), "its windows have another rank")
+    need(padding.shape == (x.rank, 2), "its padding has another rank")
     need(min(*strides, *gaps, *rates) > 0 and max(gaps) == 1, "its strides or dilations aren't known before it runs")
     (name,) = _names(_body(raised))
     pairs = amounts(raised, padding)
@@ -153,7 +160,10 @@ def _body(raised: RaisedOp) -> Block:
     while module is not None and not isinstance(module, ModuleOp):
         module = module.parent_op()
     assert module is not None
-    return defined_functions(module)[named(raised.op, "called_computations")].body.block
+    found = defined_functions(module).get(named(raised.op, "called_computations"))
+    if found is None:
+        raise Declined("the function that it calls isn't in the module")
+    return found.body.block
 
 
 def _names(block: Block) -> list[str]:
@@ -197,6 +207,10 @@ _REDUCTIONS = {"add": "Sum", "and": "All", "maximum": "Max", "minimum": "Min", "
 _RUNNING = {"add": "Cumsum", "multiply": "Cumprod"}
 
 
+# The lowest numbers of narrow floats.
+_LOWEST = {"bfloat16": -3.3895313892515355e38, "float16": -65504.0}
+
+
 def _running(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_reversed: bool) -> EmittedTensor:
     """Returns each element combined with all before it, or behind it."""
     size = raised.sizes(x)[axis]
@@ -212,14 +226,14 @@ def _running(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_revers
         return found.cast(dtype)
     if size > _MAX_PAIRED and name != "log_add_exp":
         return _by_doubling(raised, name, wide, axis, is_reversed).cast(dtype)
-    numbers = raised.constant(np.arange(size), np.int32) if size >= 0 else x.op("Range", 0, raised.size(x, axis), 1)
+    numbers = raised.constant(index_range(size), np.int32) if size >= 0 else x.op("Range", 0, raised.size(x, axis), 1)
     rest = [1] * (x.rank - axis - 1)
     one, other = numbers.reshape([-1, 1, *rest]), numbers.reshape([1, -1, *rest])
     reached = one.op("LessEqual", one, other) if is_reversed else one.op("GreaterEqual", one, other)
     fill = neutral("maximum" if name == "log_add_exp" else name, wide.dtype)
     terms: EmittedTensor = reached.op("SelectV2", reached, wide.expand_dims(axis), raised.constant(fill, wide.dtype))
     if name == "log_add_exp":
-        lowest = float(np.finfo(np.float32).min)
+        lowest = _LOWEST.get(wide.dtype.name, float(np.finfo(np.float32).min))
         top = terms.reduce("Max", [axis + 1]).maximum(lowest)
         return (terms - top.expand_dims(axis + 1)).exp().sum([axis + 1]).log() + top
     need(name in _REDUCTIONS, "TensorFlow has no such running reduction")
@@ -307,7 +321,7 @@ def _pool(raised: RaisedOp, kind: str, x: EmittedTensor, windows: _Windows) -> E
     if any(map(any, windows.pads)):
         is_static = (
             kind == "Max"
-            or min(size for size, (low, high) in zip(raised.sizes(x), windows.pads, strict=True) if low + high) >= 0
+            or min(size for size, (low, high) in zip(raised.sizes(x), windows.pads, strict=True) if low or high) >= 0
         )
         if is_static and all(is_same(*one) for one in each):
             padding = "SAME"
@@ -387,10 +401,11 @@ def _counts(each: Sequence[tuple[int, int, int, tuple[int, int]]]) -> Any:
     for size, length, stride, (low, high) in each:
         inside = np.ones(1)
         if low + high:
-            begins = np.arange(0, size + low + high - length + 1, stride) - low
+            begins = index_range(0, size + low + high - length + 1, stride) - low
             inside = np.minimum(begins + length, size) - np.maximum(begins, 0)
         elif length > 1:
             inside = np.full(1, length)
+        budget().take_bytes(found.size * inside.nbytes, "the numbers of elements in windows")
         found = found[..., None] * inside
     return found
 
@@ -412,8 +427,10 @@ def _by_parts(raised: RaisedOp, name: str, x: EmittedTensor, windows: _Windows) 
     added: list[int] = []
     for axis in windows.axes:
         at, size, rate = axis + len(added), windows.sizes[axis], windows.rates[axis]
-        begins = np.arange(0, raised.sizes(x)[at] - (size - 1) * rate, windows.strides[axis])
-        x = x.op("GatherV2", x, (begins[:, None] + np.arange(size) * rate).astype(np.int32), at)
+        begins = range(0, raised.sizes(x)[at] - (size - 1) * rate, windows.strides[axis])
+        element, inside = np.divmod(index_range(len(begins) * size), size)
+        indices = element * windows.strides[axis] + inside * rate
+        x = x.op("GatherV2", x, indices.reshape(-1, size).astype(np.int32), at)
         added.append(at + 1)
     return x.reduce(reduction, added)
 
@@ -540,6 +557,7 @@ def _select_and_scatter(raised: RaisedOp) -> EmittedTensor:
         return _into_tiles(raised, x, source, windows, is_last=is_last)
     fill = raised.constant(-np.inf, x.dtype)
     x = padded(raised, x, fill, *([pad[side] for pad in windows.pads] for side in (0, 1)))
+    need(prod(windows.sizes) <= _MAX_PLACES, f"its windows have more than {_MAX_PLACES} elements")
     places = [*np.ndindex(*windows.sizes)]
     taps = [_tap(raised, x, source, place, windows) for place in places]
     chosen = _chosen(raised, x.op("Pack", *taps, axis=x.rank), len(taps), is_last=is_last) * source.expand_dims(x.rank)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import integers
 from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.ops.call import call_of
 from tfconvert.ops.declaration import Formula, keywords
@@ -99,7 +100,7 @@ class EmittedTensor(Tensor):
         return type(self)(self.builder, value, self.known)
 
     def _constant(self, number: Any) -> Value:
-        return self.builder.constant(np.asarray(number, None if isinstance(number, np.ndarray) else np.int32))
+        return self.builder.constant(number if isinstance(number, np.ndarray) else integers(number, np.dtype(np.int32)))
 
     def _note(self, value: Value) -> Shape | None:
         """Returns an operand's shape with symbols; notes what is known of one from outside of the formula."""

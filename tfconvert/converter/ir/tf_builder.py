@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.constants import Scalar, constant_int
-from tfconvert.schema.diagnostics import error
+from tfconvert.converter.ir.constants import Scalar, constant_int, integers
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -82,11 +81,11 @@ class TFBuilder(OpBuilder):
 
     def ints(self, values: Sequence[int], element: Attribute = types.I32) -> Value:
         """Inserts a vector of integers, `i32` by default: axes, a shape, a permutation."""
-        return self.constant(_integers(values, types.numpy_dtype(element)))
+        return self.constant(integers(values, types.numpy_dtype(element)))
 
     def number(self, value: int) -> Value:
         """Inserts a scalar `i32`."""
-        return self.constant(_integers(value, np.dtype(np.int32)))
+        return self.constant(integers(value, np.dtype(np.int32)))
 
     def scalar(self, value: float, element: Attribute) -> Value:
         """Inserts a scalar of an element type."""
@@ -168,7 +167,7 @@ class TFBuilder(OpBuilder):
         """Returns scalars as a vector: a constant where all of them are known."""
         values = [constant_int(one) for one in scalars]
         if all(value is not None for value in values):
-            return self.constant(_integers(values, np.dtype(np.int32)))
+            return self.constant(integers(values, np.dtype(np.int32)))
         return self.tf("Pack", scalars, types.tensor(types.I32, (len(scalars),)), {"axis": 0})
 
     def zeros(self, sizes: Sequence[Scalar], element: Attribute) -> Value:
@@ -209,17 +208,3 @@ def _rank(value: Value, rank: int | None) -> int:
     """Returns an explicit rank, else the value's, -1 if that is unknown."""
     shape = types.shape_of(value.type)
     return rank if rank is not None else -1 if shape is None else len(shape)
-
-
-def _integers(values: int | Sequence[int | None], dtype: np.dtype[Any]) -> tensor_data.Array:
-    """Returns integers as an array.
-
-    Raises:
-        ConversionError: One doesn't fit (`absurd-shape`): it was computed from a dimension that is beyond LiteRT.
-    """
-    try:
-        return np.array(values, dtype)
-    except OverflowError:
-        raise error(
-            "absurd-shape", f"a size of {values} doesn't fit {dtype}", hint="check the shapes of the inputs"
-        ) from None

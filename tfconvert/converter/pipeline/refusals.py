@@ -82,7 +82,8 @@ def check_graphs(module: ModuleOp) -> None:
     if any(function.is_declaration for function in functions):
         _check_declared(module, functions)
         functions = [function for function in functions if not function.is_declaration]
-    problems = [*filter(None, map(_wrong_names, functions)), *filter(None, map(_absurd_input, functions))]
+    checks = (_several_blocks, _wrong_names, _absurd_input)
+    problems = [problem for check in checks for problem in map(check, functions) if problem is not None]
     problems += [problem for function in functions for op in _refused(function) for problem in _problems(op, function)]
     if problems:
         raise ConversionError(problems)
@@ -110,6 +111,20 @@ def _check_declared(module: ModuleOp, functions: Sequence[FuncOp]) -> None:
         raise ConversionError(problems)
     for function in declared.values():
         function.erase()
+
+
+def _several_blocks(function: FuncOp) -> Diagnostic | None:
+    """Returns the diagnostic of a function with branches between blocks, which MLIR text may contain."""
+    if len(function.body.blocks) == 1:
+        return None
+    return Diagnostic(
+        "invalid-ir",
+        "the function has several blocks",
+        function.name,
+        function.sym_name,
+        str(place_of(function.location)),
+        "write branches and loops as ops with regions",
+    )
 
 
 def _wrong_names(function: FuncOp) -> Diagnostic | None:

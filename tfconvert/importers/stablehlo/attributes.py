@@ -7,6 +7,7 @@ parts are counted wherever they occur: a few shared parts could be a text withou
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -74,6 +75,9 @@ _MAX_PARTS = 1 << 16
 _MAX_WIDTH = 1024
 _MAX_RANK = 64
 _MAX_ELEMENTS = 1 << 40
+
+# Characters that a name in a text can't have.
+_NO_NAME = re.compile(r"\W", re.ASCII)
 
 # A dynamic size.
 _OPEN = -(1 << 63)
@@ -198,7 +202,9 @@ class Attributes:
         except KeyError:
             raise _unsupported(f"a constant of type {kind.element_type}") from None
         count = math.prod(kind.shape)
-        if not kind.is_static or count > _MAX_ELEMENTS or dtype.hasobject:
+        # numpy limits the product of the other sizes where one is zero, too.
+        is_large = math.prod([each for each in kind.shape if each]) > _MAX_ELEMENTS
+        if not kind.is_static or is_large or dtype.hasobject:
             raise malformed(f"a constant has the type {kind}")
         if self._place is not None and size == count * dtype.itemsize > SMALL and dtype != np.bool_:
             file, offset = self._place
@@ -217,10 +223,9 @@ class Attributes:
         return DenseElementsAttr.get(kind, data * count if is_splat else data[: count * dtype.itemsize])
 
     def _opaque(self, entry: Entry) -> Attribute:
-        """Returns an attribute that nothing here reads, with its bytes as digits."""
-        return OpaqueAttr.get(
-            f"{entry.dialect}.opaque", f'<"0x{self.file.data[entry.start : entry.end].hex().upper()}">'
-        )
+        """Returns an attribute that nothing here reads, with its bytes as digits; a reader of text finds it opaque."""
+        digits = self.file.data[entry.start : entry.end].hex().upper()
+        return OpaqueAttr.get(f"opaque.{_NO_NAME.sub('_', entry.dialect)}", f'<"0x{digits}">')
 
     def unknown(self, what: str) -> ConversionError:
         """Returns the error of something that this reader doesn't know: the artifact is newer, or damaged."""
@@ -544,6 +549,8 @@ def _uniform(
     rounded = tuple([round_to(scale, F32) for scale in scales])
     if not all(0 < scale < math.inf for scale in rounded):
         raise malformed("a scale is not a positive number")
+    if not quant.are_limits(kind, *limits):
+        raise malformed(f"quantized numbers have the limits {limits}")
     return quant.UniformType.get(quant.Uniform(kind, rounded, zeros, axis, quant.limits_within(kind, *limits)))
 
 

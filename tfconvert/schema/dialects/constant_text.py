@@ -167,7 +167,8 @@ def _array(
 ) -> tensor_data.Array:
     element, dims = kind.element_type, kind.shape
     dtype = types.numpy_dtype(element)
-    if math.prod(dims) * dtype.itemsize > MAX_BYTES:
+    # numpy limits the product of the other sizes where one is zero, too.
+    if math.prod([size for size in dims if size]) * dtype.itemsize > MAX_BYTES:
         parser.raise_error(f"expected at most {MAX_BYTES} bytes in a constant", position)
     if math.prod(dims) == 0 and not items:
         return np.zeros(dims, dtype)
@@ -225,7 +226,9 @@ def _converted(items: list[Any], element: Attribute, dtype: np.dtype[Any]) -> te
             return np.array(numbers, np.uint64).astype(dtype)
         wrapped = [number - (1 << width) if number >> (width - 1) == 1 else number for number in numbers]
         return np.array(wrapped, np.int64).astype(dtype)
-    return np.array([_floating(item, dtype) for item in items], dtype)
+    # Numbers that are too large for the type are infinite, as MLIR has it.
+    with np.errstate(over="ignore"):
+        return np.array([_floating(item, dtype) for item in items], dtype)
 
 
 def _strings(items: list[Any]) -> tensor_data.Array:

@@ -159,6 +159,8 @@ class FuncOp(Operation):
             raise VerifyError("func.func needs the property 'sym_name', a string")
         if not isinstance(self.properties.get(FUNCTION_TYPE), FunctionType):
             raise VerifyError("func.func needs the property 'function_type', a function type")
+        if self.sym_visibility not in (None, *_VISIBILITIES):
+            raise VerifyError(f"the visibility of a function is one of {', '.join(_VISIBILITIES)}")
         kind = self.function_type
         for what, attributes, count in (
             (ARGUMENT_ATTRIBUTES, self.arg_attrs, len(kind.inputs)),

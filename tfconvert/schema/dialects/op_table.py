@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 from tfconvert.schema import rows_of
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import quant, tensor_data, types
 from tfconvert.schema.dialects.tf_executor.base import compatible
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DenseArrayAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr, UnitAttr
@@ -22,6 +22,7 @@ from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.traits import NO_TRAITS, Trait
+from tfconvert.schema.ir.types import ComplexType, FloatType, IndexType, IntegerType
 from tfconvert.schema.ir.values import Value
 
 _UNBOUNDED = 1 << 30
@@ -59,6 +60,7 @@ class Definition(NamedTuple):
         regions: The number of regions.
         properties: Its properties.
         types: The rule for the types of operands and results.
+        kinds: The kinds of elements that operands can have, as `kind_of` returns them; empty for any.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Definition(NamedTuple):
     regions: Count
     properties: Mapping[str, Property]
     types: str
+    kinds: str
 
 
 def _count(text: str) -> Count:
@@ -81,6 +84,11 @@ def _properties(text: str) -> Mapping[str, Property]:
     return {name: Property(kind.removesuffix("?"), kind.endswith("?")) for name, _, kind in pairs}
 
 
+def _types(text: str) -> tuple[str, str]:
+    rule, _, kinds = text.partition(":")
+    return rule, kinds
+
+
 class TableOp(Operation):
     """An op of a table."""
 
@@ -90,7 +98,7 @@ class TableOp(Operation):
     TABLE: ClassVar[OpTable]
 
     def verify_(self) -> None:
-        _, operands, results, regions, properties, rule = self.DEFINITION
+        _, operands, results, regions, properties, rule, kinds = self.DEFINITION
         if not operands.minimum <= len(self.operands) <= operands.maximum:
             raise VerifyError(f"{self.name} can't have {len(self.operands)} operands")
         if not results.minimum <= len(self.results) <= results.maximum:
@@ -105,6 +113,8 @@ class TableOp(Operation):
                 raise VerifyError(f"the property '{name}' of {self.name} can't be {value}")
         if rule != "-":
             _check_types(self, rule)
+        if kinds:
+            _check_kinds(self, kinds)
         for region in self.regions:
             _check_region(self, region, self.TABLE.terminators(self))
 
@@ -119,6 +129,26 @@ def _check_types(op: Operation, rule: str) -> None:
         raise VerifyError(f"operands and results of {op.name} must have one element type")
     if rule != "elements" and not all(compatible(kinds[0], kind) for kind in kinds[1:]):
         raise VerifyError(f"operands and results of {op.name} must have one shape")
+
+
+def _check_kinds(op: Operation, kinds: str) -> None:
+    for kind in op.operand_types:
+        element = types.element_of(kind)
+        if kind_of(element) not in kinds:
+            names = " or ".join([_KINDS[each] for each in kinds])
+            raise VerifyError(f"the operands of {op.name} must be {names}, found {element}")
+
+
+_KINDS: Mapping[str, str] = {"b": "booleans", "i": "integers", "f": "floats", "c": "complex numbers"}
+
+
+def kind_of(element: Attribute) -> str:
+    """Returns the kind of an element type, a key of `_KINDS`; of quantized numbers that of those they stand for."""
+    if isinstance(element, FloatType | quant.UniformType):
+        return "f"
+    if isinstance(element, IntegerType):
+        return "b" if element.width == 1 else "i"
+    return "i" if isinstance(element, IndexType) else "c" if isinstance(element, ComplexType) else "other types"
 
 
 def _check_region(op: Operation, region: Region, terminators: Sequence[str]) -> None:
@@ -164,7 +194,9 @@ class OpTable:
     def _read(self) -> Mapping[str, Definition]:
         """Returns the table by the ops' full names."""
         return {
-            name: Definition(name, _count(operands), _count(results), _count(regions), _properties(properties), rule)
+            name: Definition(
+                name, _count(operands), _count(results), _count(regions), _properties(properties), *_types(rule)
+            )
             for name, operands, results, regions, properties, rule in rows_of(self._path)
         }
 

@@ -222,6 +222,12 @@ def _range(storage: IntegerType) -> tuple[int, int]:
     return -(2 ** (storage.width - 1)), 2 ** (storage.width - 1) - 1
 
 
+def are_limits(storage: IntegerType, low: int, high: int) -> bool:
+    """Returns whether stored integers can have limits."""
+    minimum, maximum = _range(storage)
+    return minimum <= low < high <= maximum
+
+
 def limits_within(storage: IntegerType, low: int, high: int) -> tuple[int, int] | None:
     """Returns the limits of stored integers; `None` for those of the storage."""
     return None if (low, high) == _range(storage) else (low, high)
@@ -234,8 +240,8 @@ def _parse_limits(parser: AttributeParser, storage: IntegerType) -> tuple[int, i
     parser.parse_punctuation(":")
     high = parser.parse_integer(False, True)
     parser.parse_punctuation(">")
-    minimum, maximum = _range(storage)
-    if not minimum <= low < high <= maximum:
+    if not are_limits(storage, low, high):
+        minimum, maximum = _range(storage)
         parser.raise_error(f"expected limits within {minimum} and {maximum}, the lower one first")
     return limits_within(storage, low, high)
 

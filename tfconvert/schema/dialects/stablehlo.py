@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tfconvert.schema.dialects import op_table, stablehlo_types, tensor_data
 from tfconvert.schema.dialects.foreign import StableHLOConstantOp
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
+from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
@@ -285,12 +286,29 @@ def _enumerator_of(kind: str) -> op_table.Check:
     return lambda value: isinstance(value, EnumeratorAttr) and value.kind == kind
 
 
+MAX_SIZE: Final = (1 << 31) - 1
+"""The largest size, axis, count or position: at run time they are integers of 32 bits."""
+
+
+def _are_sizes(check: op_table.Check) -> op_table.Check:
+    """Returns the check for integers, or lists of them, that are sizes or positions."""
+    return lambda value: check(value) and all(abs(each) <= MAX_SIZE for each in _integers(value))
+
+
+def _integers(value: Attribute) -> Sequence[float]:
+    if isinstance(value, DenseArrayAttr):
+        return value.values
+    return (value.value,) if isinstance(value, IntegerAttr) else ()
+
+
 def _is_channel(value: Attribute) -> bool:
     return isinstance(value, stablehlo_types.StructAttr) and value.kind == "channel_handle"
 
 
 CHECKS: Mapping[str, op_table.Check] = {
     **op_table.CHECKS,
+    "i64": _are_sizes(op_table.CHECKS["i64"]),
+    "i64s": _are_sizes(op_table.CHECKS["i64s"]),
     "channel_handle": _is_channel,
     **{kind: op_table.instance_of(cls) for kind, cls in KINDS.items()},
     **{

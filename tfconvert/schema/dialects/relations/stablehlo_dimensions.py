@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.stablehlo import ConvAttr, DimensionNumbersAttr
-from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of
+from tfconvert.schema.dialects.op_table import kind_of
+from tfconvert.schema.dialects.stablehlo import MAX_SIZE, SIZE_OPERANDS, ConvAttr, DimensionNumbersAttr
+from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of, text_of
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import INDEX, ComplexType, IntegerType
 from tfconvert.schema.ir.values import Value
-
-# The largest size or index, and the largest padding on either side.
-_MAX_SIZE = (1 << 31) - 1
 
 _Check = Callable[[Operation], None]
 
@@ -31,6 +31,10 @@ def check(op: Operation) -> None:
     own = _CHECKS.get(op.name)
     if own is not None:
         own(op)
+    if op.name in _ONE_KIND:
+        _one_kind(op, (*op.operands[_ONE_KIND[op.name]], *op.results))
+    if op.name in SIZE_OPERANDS:
+        _integers(op, [op.operands[index] for index in SIZE_OPERANDS[op.name]])
 
 
 def _rank(value: Value) -> int | None:
@@ -66,13 +70,39 @@ def _lists(op: Operation, rank: int | None, names: Sequence[str], minimum: int) 
     for name in names:
         found = ints_of(op.properties.get(name))
         if name in op.properties and rank is not None:
-            _need(op, len(found) == rank and all(minimum <= each <= _MAX_SIZE for each in found), f"the {name}")
+            _need(op, len(found) == rank and all(minimum <= each for each in found), f"the {name}")
 
 
 def _vector(op: Operation, operand: int, length: int | None) -> None:
     """Checks an operand that has an element for each dimension."""
     shape = types.shape_of(op.operands[operand].type)
     _need(op, length is None or shape is None or _sizes_agree(shape, (length,)), f"the elements of operand {operand}")
+
+
+def _one_kind(op: Operation, values: Sequence[Value]) -> None:
+    """Checks that values are all floats, or all integers: some ops compute in a wider type than that of operands."""
+    _need(op, len({kind_of(types.element_of(value.type)) for value in values}) == 1, "the elements")
+
+
+def _product_kinds(op: Operation) -> None:
+    """Checks the operands of a product; those of integers may be summed as floats, but not the other way round."""
+    one, other, result = (kind_of(types.element_of(value.type)) for value in (*op.operands[:2], *op.results))
+    narrower = {"f": "bi", "i": "b"}.get(result, "")
+    _need(op, all(kind == result or kind in narrower for kind in (one, other)), "the elements")
+
+
+def _integers(op: Operation, values: Sequence[Value]) -> None:
+    """Checks operands that are sizes, positions or indices."""
+    for value in values:
+        element = types.element_of(value.type)
+        fits = element is INDEX or (isinstance(element, IntegerType) and element is not types.I1)
+        _need(op, fits, "the elements of sizes or indices")
+
+
+def _starts(op: Operation, values: Sequence[Value]) -> None:
+    """Checks operands that are the start of a slice along one dimension each."""
+    _integers(op, values)
+    _need(op, all(types.shape_of(value.type) in ((), None) for value in values), "the start indices")
 
 
 def _broadcast(op: Operation) -> None:
@@ -135,6 +165,7 @@ def _slice(op: Operation) -> None:
 
 
 def _dynamic_slice(op: Operation) -> None:
+    _starts(op, op.operands[1:])
     own = types.shape_of(op.operands[0].type)
     if own is None:
         return
@@ -147,6 +178,7 @@ def _dynamic_slice(op: Operation) -> None:
 
 
 def _dynamic_update_slice(op: Operation) -> None:
+    _starts(op, op.operands[2:])
     own, update = (types.shape_of(each.type) for each in op.operands[:2])
     if own is None or update is None:
         return
@@ -172,7 +204,7 @@ def _pad(op: Operation) -> None:
     own, result = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
     if own is None:
         return
-    _lists(op, len(own), ("edge_padding_low", "edge_padding_high"), -_MAX_SIZE)
+    _lists(op, len(own), ("edge_padding_low", "edge_padding_high"), -MAX_SIZE)
     _lists(op, len(own), ("interior_padding",), 0)
     paddings = (ints_of(op.properties[name]) for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
     sizes = [
@@ -183,6 +215,7 @@ def _pad(op: Operation) -> None:
 
 
 def _dot_general(op: Operation) -> None:
+    _product_kinds(op)
     dims = op.properties["dot_dimension_numbers"]
     lhs, rhs = (types.shape_of(each.type) for each in op.operands)
     if lhs is None or rhs is None:
@@ -197,6 +230,45 @@ def _dot_general(op: Operation) -> None:
     free = [[size for axis, size in enumerate(shape) if axis not in own] for shape, own in ((lhs, left), (rhs, right))]
     sizes = [*(lhs[axis] for axis in left[:batch]), *free[0], *free[1]]
     _need(op, _sizes_agree(sizes, types.shape_of(op.results[0].type)), "the sizes")
+
+
+def _dot(op: Operation) -> None:
+    _product_kinds(op)
+    lhs, rhs = (types.shape_of(each.type) for each in op.operands)
+    if lhs is not None and rhs is not None:
+        _need(op, {len(lhs), len(rhs)} <= {1, 2} and _sizes_agree(lhs[-1:], rhs[:1]), "the sizes")
+
+
+def _matrices(op: Operation) -> None:
+    """Checks an op on square matrices, the first operand, and others that have as many rows or columns."""
+    shape, *others = (types.shape_of(each.type) for each in op.operands)
+    if shape is not None:
+        _need(op, len(shape) >= 2 and _sizes_agree(shape[-1:], shape[-2:-1]), "the sizes")
+        for other in others:
+            fits = other is None or (len(other) == len(shape) and _sizes_agree(other[:-2], shape[:-2]))
+            _need(op, fits, "the sizes")
+
+
+def _batch_norm(op: Operation) -> None:
+    _axes_of("feature_index")(op)
+    shape, axis = types.shape_of(op.operands[0].type), integer_of(op.properties["feature_index"])
+    vectors = op.operands[1:4] if op.name == "stablehlo.batch_norm_grad" else op.operands[1:]
+    for vector in vectors:
+        _need(op, shape is None or _sizes_agree(types.shape_of(vector.type), shape[axis : axis + 1]), "the sizes")
+    for same in op.operands[4:5] if len(vectors) == 3 else ():
+        _need(op, _sizes_agree(types.shape_of(same.type), shape), "the sizes")
+
+
+def _fft(op: Operation) -> None:
+    kind, lengths = text_of(op.properties["fft_type"]), ints_of(op.properties["fft_length"])
+    _need(op, len(lengths) in (1, 2, 3) and min(lengths) > 0, "the lengths")
+    for value, has_half in ((op.operands[0], kind == "IRFFT"), (op.results[0], kind == "RFFT")):
+        shape = types.shape_of(value.type)
+        sizes = (*lengths[:-1], lengths[-1] // 2 + 1 if has_half else lengths[-1])
+        _need(op, shape is None or _sizes_agree(shape[-len(lengths) :], sizes), "the lengths")
+    for value, is_real in ((op.operands[0], kind == "RFFT"), (op.results[0], kind == "IRFFT")):
+        is_complex = isinstance(types.element_of(value.type), ComplexType)
+        _need(op, is_complex != is_real, "the elements")
 
 
 def _window(op: Operation, rank: int) -> None:
@@ -214,17 +286,22 @@ def _window(op: Operation, rank: int) -> None:
     if padding is not None:
         assert tensor_data.is_constant(padding)
         found = tensor_data.to_array(padding)
-        _need(op, found.shape == (rank, 2) and bool((abs(found) <= _MAX_SIZE).all()), "the padding")
+        _need(op, found.shape == (rank, 2) and padding.type.element_type is types.I64, "the padding")
+        _need(op, bool(((found >= -MAX_SIZE) & (found <= MAX_SIZE)).all()), "the padding")
 
 
 def _convolution(op: Operation) -> None:
+    _product_kinds(op)
     layouts = op.properties["dimension_numbers"]
     assert isinstance(layouts, ConvAttr)
     values = (op.operands[0], op.operands[1], op.results[0])
     shapes = [types.shape_of(value.type) for value in values]
     for shape, layout in zip(shapes, layouts.layouts, strict=True):
         _need(op, shape is None or len(shape) == len(layout), "the dimension numbers")
-    _window(op, len(layouts.lhs) - 2)
+    rank = len(layouts.lhs) - 2
+    _window(op, rank)
+    if len(op.operands) > 2:
+        _need(op, _sizes_agree(types.shape_of(op.operands[2].type), (rank, 2)), "the padding")
     groups = [integer_of(op.properties[name]) for name in ("feature_group_count", "batch_group_count")]
     _need(op, min(groups) > 0, "the groups")
     if None not in shapes:
@@ -242,8 +319,10 @@ def _reduce(op: Operation) -> None:
     _need(op, len(op.operands) == 2 * count == 2 * len(op.results), "the initial values")
     axes = ints_of(op.properties["dimensions"])
     own = types.shape_of(op.operands[0].type)
-    _arguments(op, 0, 2 * count)
-    for value, result in zip(op.operands[:count], op.results, strict=True):
+    _body(op, 0, [*op.results, *op.results])
+    for value, init, result in zip(op.operands[:count], op.operands[count:], op.results, strict=True):
+        _one_kind(op, (value, result))
+        _need(op, types.element_of(init.type) == types.element_of(result.type), "the elements")
         _need(op, _sizes_agree(types.shape_of(value.type), own), "the sizes")
         if own is not None:
             _need(op, _are_axes(axes, len(own)), "the dimensions")
@@ -254,8 +333,10 @@ def _reduce(op: Operation) -> None:
 def _reduce_window(op: Operation) -> None:
     count = len(op.operands) // 2
     _need(op, len(op.operands) == 2 * count == 2 * len(op.results), "the initial values")
-    _arguments(op, 0, 2 * count)
-    for value, result in zip(op.operands[:count], op.results, strict=True):
+    _body(op, 0, [*op.results, *op.results])
+    for value, init, result in zip(op.operands[:count], op.operands[count:], op.results, strict=True):
+        _one_kind(op, (value, result))
+        _need(op, types.element_of(init.type) == types.element_of(result.type), "the elements")
         rank = _rank(value)
         if rank is not None:
             _window(op, rank)
@@ -266,20 +347,47 @@ def _select_and_scatter(op: Operation) -> None:
     rank = _rank(op.operands[0])
     if rank is not None:
         _window(op, rank)
-    _arguments(op, 0, 2)
-    _arguments(op, 1, 2)
+    _body(op, 0, [op.operands[0]] * 2, is_predicate=True)
+    _body(op, 1, [op.results[0]] * 2)
 
 
-def _arguments(op: Operation, region: int, count: int) -> None:
-    _need(op, len(op.regions[region].block.args) == count, "the arguments of a region")
+def _body(op: Operation, region: int, values: Sequence[Value], *, is_predicate: bool = False) -> None:
+    """Checks a region that computes with elements of some values.
+
+    Args:
+        op: The op.
+        region: Which region.
+        values: The tensors with elements as each of its arguments has them.
+        is_predicate: Whether it returns a boolean; otherwise it returns the first half of its arguments combined with
+            the others.
+    """
+    block = op.regions[region].block
+    returned = list(block.last_op.operands) if block.last_op is not None else []
+    _need(op, len(block.args) == len(values), "the arguments of a region")
+    _need(op, len(returned) == (1 if is_predicate else len(values) // 2), "the values of a region")
+    for argument, value in zip(block.args, values, strict=True):
+        _scalar(op, argument, types.element_of(value.type), "the arguments of a region")
+    if is_predicate:
+        _scalar(op, returned[0], types.I1, "the values of a region")
+    else:
+        for result, value in zip(returned, values, strict=False):
+            _scalar(op, result, types.element_of(value.type), "the values of a region")
+
+
+def _reduce_precision(op: Operation) -> None:
+    _need(op, integer_of(op.properties["exponent_bits"]) > 0, "the exponent_bits")
+    _need(op, integer_of(op.properties["mantissa_bits"]) >= 0, "the mantissa_bits")
 
 
 def _gather(op: Operation) -> None:
     dims = op.properties["dimension_numbers"]
     assert isinstance(dims, DimensionNumbersAttr)
     own, indices, result = _rank(op.operands[0]), types.shape_of(op.operands[1].type), _rank(op.results[0])
+    _integers(op, [op.operands[1]])
     if own is None or indices is None or result is None:
         return
+    if op.name == "stablehlo.dynamic_gather":
+        _vector(op, 2, own)
     left_out = (*dims.of("collapsed_slice_dims"), *dims.of("operand_batching_dims"))
     _indexed(op, dims, "start_index_map", ("operand_batching_dims", "start_indices_batching_dims"), own, indices)
     fits = _are_axes(left_out, own) and _are_axes(dims.of("offset_dims"), result)
@@ -298,9 +406,12 @@ def _scatter(op: Operation) -> None:
     dims = op.properties["scatter_dimension_numbers"]
     count = len(op.results)
     _need(op, len(op.operands) == 2 * count + 1, "the operands")
-    _arguments(op, 0, 2 * count)
+    _body(op, 0, [*op.results, *op.results])
+    for values in zip(op.operands[:count], op.operands[count + 1 :], op.results, strict=True):
+        _one_kind(op, values)
     assert isinstance(dims, DimensionNumbersAttr)
     own, indices, update = _rank(op.operands[0]), types.shape_of(op.operands[count].type), _rank(op.operands[count + 1])
+    _integers(op, [op.operands[count]])
     if own is None or indices is None or update is None:
         return
     left_out = (*dims.of("inserted_window_dims"), *dims.of("input_batching_dims"))
@@ -327,9 +438,10 @@ def _indexed(
 
 def _sort(op: Operation) -> None:
     _need(op, len(op.results) == len(op.operands), "the results")
-    _arguments(op, 0, 2 * len(op.operands))
+    _body(op, 0, [each for value in op.operands for each in (value, value)], is_predicate=True)
     axis = integer_of(op.properties.get("dimension"), -1)
-    for value in op.operands:
+    for value, result in zip(op.operands, op.results, strict=True):
+        _one_kind(op, (value, result))
         rank = _rank(value)
         _need(op, rank is None or -rank <= axis < max(rank, 1), "the dimension")
         _need(op, _sizes_agree(types.shape_of(value.type), types.shape_of(op.operands[0].type)), "the sizes")
@@ -337,6 +449,7 @@ def _sort(op: Operation) -> None:
 
 def _select(op: Operation) -> None:
     predicate, one, other = (types.shape_of(each.type) for each in op.operands)
+    _need(op, types.element_of(op.operands[0].type) is types.I1, "the elements of the first operand")
     _need(op, _sizes_agree(one, other) and (predicate == () or _sizes_agree(predicate, one)), "the sizes")
     _need(op, _sizes_agree(one, types.shape_of(op.results[0].type)), "the sizes")
 
@@ -353,8 +466,17 @@ def _same_shape(op: Operation) -> None:
         _need(op, _sizes_agree(first, types.shape_of(value.type)), "the sizes")
 
 
+def _scalar(op: Operation, value: Value, element: Attribute, what: str = "the types of conditions") -> None:
+    fits = types.element_of(value.type) == element and types.shape_of(value.type) in ((), None)
+    _need(op, fits, what)
+
+
 def _while(op: Operation) -> None:
     kinds = list(op.operand_types)
+    condition = op.regions[0].block.last_op
+    _need(op, condition is not None and len(condition.operands) == 1, "the conditions")
+    assert condition is not None
+    _scalar(op, condition.operands[0], types.I1)
     for region in op.regions:
         _need(op, _agree([argument.type for argument in region.block.args], kinds), "the arguments of a region")
     last = op.regions[1].block.last_op
@@ -363,6 +485,7 @@ def _while(op: Operation) -> None:
 
 
 def _branches(op: Operation) -> None:
+    _scalar(op, op.operands[0], types.I1 if op.name == "stablehlo.if" else types.I32)
     for region in op.regions:
         last = region.block.last_op
         returned = [] if last is None else list(last.operand_types)
@@ -400,17 +523,41 @@ def _bounds(op: Operation) -> None:
     )
 
 
+# The operands that have elements of the results' kind, but for those that are checked one by one.
+_ONE_KIND: Mapping[str, slice] = {
+    f"stablehlo.{name}": operands
+    for name, operands in {
+        "dynamic_broadcast_in_dim": slice(1),
+        "dynamic_gather": slice(1),
+        "dynamic_pad": slice(2),
+        "dynamic_reshape": slice(1),
+        "dynamic_slice": slice(1),
+        "dynamic_update_slice": slice(2),
+        "gather": slice(1),
+        "real_dynamic_slice": slice(1),
+        "select": slice(1, 3),
+        "select_and_scatter": slice(3),
+        "set_dimension_size": slice(1),
+        "triangular_solve": slice(2),
+    }.items()
+}
+
 _CHECKS: Mapping[str, _Check] = {
     f"stablehlo.{name}": check
     for name, check in {
+        "batch_norm_grad": _batch_norm,
+        "batch_norm_inference": _batch_norm,
+        "batch_norm_training": _batch_norm,
         "broadcast_in_dim": _broadcast,
         "case": _branches,
+        "cholesky": _matrices,
         "clamp": _clamp,
         "compare": _same_shape,
         "complex": _same_shape,
         "concatenate": _concatenate,
         "convert": _same_shape,
         "convolution": _convolution,
+        "dot": _dot,
         "dot_general": _dot_general,
         "dynamic_broadcast_in_dim": _broadcast,
         "dynamic_conv": _convolution,
@@ -420,6 +567,7 @@ _CHECKS: Mapping[str, _Check] = {
         "dynamic_reshape": _shape_operand,
         "dynamic_slice": _dynamic_slice,
         "dynamic_update_slice": _dynamic_update_slice,
+        "fft": _fft,
         "gather": _gather,
         "get_dimension_size": _axes_of("dimension"),
         "if": _branches,
@@ -430,6 +578,7 @@ _CHECKS: Mapping[str, _Check] = {
         "real": _same_shape,
         "real_dynamic_slice": _bounds,
         "reduce": _reduce,
+        "reduce_precision": _reduce_precision,
         "reduce_window": _reduce_window,
         "reshape": _reshape,
         "reverse": _axes_of("dimensions"),
@@ -440,6 +589,7 @@ _CHECKS: Mapping[str, _Check] = {
         "slice": _slice,
         "sort": _sort,
         "transpose": _transpose,
+        "triangular_solve": _matrices,
         "while": _while,
     }.items()
 }

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tfconvert.converter.ir.constants import constant_int
+from tfconvert.converter.ir.constants import constant_int, integers
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import EQUAL_OR_ONE, require_equal_or_one
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims, Sizes, static_shape
@@ -106,7 +106,7 @@ class StableHLOBuilder(HLOBuilder):
         return self.constant(np.array(number).astype(types.numpy_dtype(element)), element)
 
     def ints(self, values: Sequence[int]) -> Value:
-        return self.constant(np.array(values, np.int32).reshape(len(values)))
+        return self.constant(integers(values, np.dtype(np.int32)).reshape(len(values)))
 
     # Sizes at run time: scalars of i32, or numbers where they are known.
 
