@@ -115,10 +115,18 @@ class OpReader:
         file: The file.
         version: The version of StableHLO that it was written for.
         place: The file that it is in and its offset there, if the module must not keep the artifact in memory.
+        outermost: The function whose arguments alone keep their attributes; empty if all arguments and results do.
     """
 
-    def __init__(self, file: Bytecode, version: tuple[int, ...], place: tuple[InputFile, int] | None = None) -> None:
+    def __init__(
+        self,
+        file: Bytecode,
+        version: tuple[int, ...],
+        place: tuple[InputFile, int] | None = None,
+        outermost: str = "",
+    ) -> None:
         self._file = file
+        self._outermost = outermost
         self._is_kept = place is None
         self._known = Attributes(file, version, place)
         self._locations = Locations(file)
@@ -289,10 +297,12 @@ class OpReader:
         return self._blob(names, stored.properties), stored.attributes
 
     def _blob(self, names: Sequence[str], index: int) -> Mapping[str, Attribute]:
+        return {name: self._known.attribute(found) for name, found in self._indices(names, index).items()}
+
+    def _indices(self, names: Sequence[str], index: int) -> dict[str, int]:
+        """Returns the indices of an op's properties."""
         cursor = self._file.properties(index)
-        found = {
-            name: self._known.attribute(index) for name, index in zip(names, cursor.numbers(len(names)), strict=True)
-        }
+        found = dict(zip(names, cursor.numbers(len(names)), strict=True))
         if cursor.left:
             raise self._known.unknown("an operation with more properties")
         return found
@@ -318,7 +328,15 @@ class OpReader:
         return stored.build(ModuleOp, attributes=own)
 
     def _function(self, stored: _StoredOp) -> Operation:
-        found, others = self._found(_FUNCTION, stored)
+        if stored.properties is None:
+            found, others = self._separated(_FUNCTION, stored.attributes)
+        else:
+            indices, others = self._indices(_FUNCTION, stored.properties), stored.attributes
+            if self._outermost:
+                del indices["res_attrs"]
+                if text_of(self._known.attribute(indices["sym_name"])) != self._outermost:
+                    del indices["arg_attrs"]
+            found = {name: self._known.attribute(index) for name, index in indices.items()}
         text_of(found["sym_name"])
         if not isinstance(found["function_type"], FunctionType):
             raise malformed("the type of a function is not that of functions")
