@@ -149,7 +149,7 @@ class OpReader:
             "vhlo.return_v1": self._return,
             "builtin.module": self._module,
         }
-        self._properties: dict[tuple[int, int], Mapping[str, Attribute]] = {}
+        self._properties: dict[tuple[int, int | None], Mapping[str, Attribute]] = {}
         # Each op has a copy of its attributes, though the artifact may have them once.
         self._attributes_left = _ATTRIBUTES_BY_BYTE * len(file.data) + _FREE_ATTRIBUTES
         self._depth = 0
@@ -171,7 +171,8 @@ class OpReader:
 
     def _op(self, cursor: Cursor, scope: _Scope, add: Callable[[Operation], object]) -> None:
         """Reads an op and adds it to its block."""
-        name, mask, location = cursor.varint(), cursor.byte(), self._locations.at(cursor.varint())
+        name, mask, place = cursor.head()
+        location = self._locations.at(place)
         build = (self._builders[name] if name < len(self._builders) else None) or self._builder(name)
         known = self._known
         attributes = self._dictionary(cursor.varint()) if mask & _ATTRIBUTES else NO_ATTRIBUTES
@@ -185,7 +186,7 @@ class OpReader:
         if mask & _USE_LISTS:
             _skip_use_lists(cursor, len(results))
         first = len(scope.values)
-        if results:
+        if mask & _REGIONS or first + len(results) > scope.declared:
             scope.reserve(len(results))
         regions = self._regions(cursor, scope, build) if mask & _REGIONS else ()
         kind = self._plain[name]
@@ -196,7 +197,9 @@ class OpReader:
                 if key in scope.sizes:
                     scope.values[first:] = scope.sizes[key]
                     return
-            own = self._own(name, kind, properties)
+            own = self._properties.get((name, properties))
+            if own is None:
+                own = self._own(name, kind, properties)
             op = kind.cls(kind.cls.NAME, operands, results, own, attributes, regions, location)
             if key is not None:
                 scope.sizes[key] = op.results
@@ -293,13 +296,11 @@ class OpReader:
         return build
 
     def _own(self, index: int, op: VHLOOp, properties: int | None) -> Mapping[str, Attribute]:
-        """Returns the properties of an op of StableHLO."""
-        if properties is None or not op.properties:
-            return NO_ATTRIBUTES
-        key = (index, properties)
-        own = self._properties.get(key)
-        if own is None:
-            own = self._properties[key] = stablehlo_properties(op, self._blob(op.properties, properties))
+        """Decodes the properties of an op of StableHLO, once for all ops that share them."""
+        own = NO_ATTRIBUTES
+        if properties is not None and op.properties:
+            own = stablehlo_properties(op, self._blob(op.properties, properties))
+        self._properties[index, properties] = own
         return own
 
     def _stablehlo(self, op: VHLOOp, stored: _StoredOp) -> Operation:
