@@ -131,6 +131,17 @@ def add(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
     return None
 
 
+def minimum(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Returns the relu6 that `min(max(x, 0), 6)` of floats is."""
+    if x.dtype != np.float32:
+        return None
+    for one, other in ((x, y), (y, x)):
+        source = _with_constant(one, 0, "Maximum") if number(other) == 6 else None
+        if source is not None and source.shape == one.shape:
+            return source.op("Relu6", source)  # type: ignore[no-any-return]
+    return None
+
+
 def select(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
     """Returns the one op that a choice is, if it is one."""
     for rule in (_elu, _softplus, _floor_mod, _floor_div, _erfc):
