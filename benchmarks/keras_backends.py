@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -125,14 +126,14 @@ class Row:
     def conversion(self) -> list[str]:
         """Returns the cells about the conversion."""
         both = (self.jax, self.tensorflow)
-        counted = [f"{each.instructions / 1e6:.0f} M" for each in both]
-        by_instructions = f"**{self.jax.instructions / self.tensorflow.instructions:.2f}**" if counted[0] != "0 M" else ""
+        is_counted = all(each.instructions for each in both)
+        ratio = f"**{self.jax.instructions / self.tensorflow.instructions:.2f}**" if is_counted else ""
         return [
             self.name,
             *(f"{each.seconds:.2f} s" for each in both),
             f"**{self.ratios['time']:.2f}**",
-            *(counted if by_instructions else ("", "")),
-            by_instructions,
+            *(f"{each.instructions / 1e6:.0f} M" if is_counted else "" for each in both),
+            ratio,
             *(f"{each.peak / 1e6:.0f} MB" for each in both),
             f"**{self.ratios['memory']:.2f}**",
         ]
@@ -185,7 +186,7 @@ def _difference(files: Sequence[Path], samples: Path) -> float:
         values = [stored[key] for key in stored.files]
     outputs = []
     for file in files:
-        runner = load(file)
+        runner: Any = load(file)
         outputs.append(runner(**dict(zip(sorted(runner.get_input_details()), values, strict=True))))
     jax, tensorflow = outputs
     return max(relative_error(jax[name], expected) for name, expected in tensorflow.items())
@@ -264,7 +265,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", default="", metavar="NAME,...", help="these: of keras.applications, or latency.py's")
     parser.add_argument("--runs", type=int, default=5, help="conversions from each backend (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long a pair runs in a process (%(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="how long a pair runs in a process (%(default)s)"
+    )
     parser.add_argument("--processes", type=int, default=PROCESSES, help="how many processes run a pair (%(default)s)")
     parser.add_argument("--no-instructions", dest="instructions", action="store_false", help="count no instructions")
     parser.add_argument("--operators", action="store_true", help="print the operators that differ in number")

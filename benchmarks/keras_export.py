@@ -31,9 +31,7 @@ def _prepare(model: Any, numbers: tuple[float, float]) -> None:
     export_model.randomize(model, random)
     export_model.damp_residuals(model)
     export_model.calibrate(model, images(export_model.SEED, export_model.CALIBRATION_IMAGES, shape, numbers))
-    export_model.sharpen(
-        model, images(export_model.SEED + 2, export_model.SHARPENING_IMAGES, shape, numbers), random
-    )
+    export_model.sharpen(model, images(export_model.SEED + 2, export_model.SHARPENING_IMAGES, shape, numbers), random)
 
 
 def build(name: str) -> Any:

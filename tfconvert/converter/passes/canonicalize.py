@@ -106,18 +106,18 @@ def _forward_identities(module: ModuleOp) -> Counter[str]:
     """Does the commonest forwarding in one walk, without a worklist: SavedModels of JAX have hundreds of identities."""
     applied: Counter[str] = Counter()
     for function in functions_of(module).values():
-        for op in function.body.walk():
-            pattern = _OF_IDENTITIES.get(op.name)
+        for each in function.body.walk():
+            pattern = _OF_IDENTITIES.get(each.name)
             if pattern is None:
                 continue
-            if not all(result.is_unused for result in op.results):
-                pairs = list(zip(op.results, op.operands, strict=False))
+            if not all(result.is_unused for result in each.results):
+                pairs = list(zip(each.results, each.operands, strict=False))
                 if any(result.type is not operand.type for result, operand in pairs):
                     continue
                 for result, operand in pairs:
                     result.replace_all_uses_with(operand)
                 applied[pattern] += 1
-            op.erase()
+            each.erase()
     return applied
 
 

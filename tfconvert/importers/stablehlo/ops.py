@@ -126,11 +126,7 @@ class OpReader:
     """
 
     def __init__(
-        self,
-        file: Bytecode,
-        version: tuple[int, ...],
-        place: tuple[InputFile, int] | None = None,
-        outermost: str = "",
+        self, file: Bytecode, version: tuple[int, ...], place: tuple[InputFile, int] | None = None, outermost: str = ""
     ) -> None:
         self._file = file
         self._outermost = outermost
@@ -181,10 +177,8 @@ class OpReader:
             attributes, properties = {**attributes, **self._dictionary(properties)}, None
         results = known.types(cursor.varints()) if mask & _RESULTS else ()
         operands = self._operands(cursor, scope) if mask & _OPERANDS else ()
-        if mask & _SUCCESSORS and cursor.varint():
-            raise malformed("an op has successors, which no op of VHLO has")
-        if mask & _USE_LISTS:
-            _skip_use_lists(cursor, len(results))
+        if mask & (_SUCCESSORS | _USE_LISTS):
+            _skip_unused(cursor, mask, len(results))
         first = len(scope.values)
         if mask & _REGIONS or first + len(results) > scope.declared:
             scope.reserve(len(results))
@@ -378,6 +372,14 @@ class OpReader:
 def _is_of_sizes(kind: Attribute) -> bool:
     """Returns whether a type may be that of sizes: integers, one or a list of them."""
     return isinstance(kind, TensorType) and kind.element_type in (I32, I64) and len(kind.shape) <= 1
+
+
+def _skip_unused(cursor: Cursor, mask: int, results: int) -> None:
+    """Skips what an op has besides."""
+    if mask & _SUCCESSORS and cursor.varint():
+        raise malformed("an op has successors, which no op of VHLO has")
+    if mask & _USE_LISTS:
+        _skip_use_lists(cursor, results)
 
 
 def _skip_use_lists(cursor: Cursor, values: int) -> None:
