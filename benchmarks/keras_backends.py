@@ -57,6 +57,8 @@ NETWORKS = (
 """Five of keras.applications, two transformers, two recurrent networks, and one of convolutions in one dimension."""
 
 MAX_MORE_OPERATORS = 1
+MORE_OPERATORS = {"keras_bert": 4}
+"""Where more are due: JAX's result of a token outside of an embedding is NaN."""
 LIMITS = {"bytes": 1.01, "inference": 1.05, "time": 1.5, "memory": 1.2}
 """The largest ratios of the figures of JAX to those of TensorFlow."""
 
@@ -119,7 +121,7 @@ class Row:
     def exceeded(self) -> list[str]:
         """Returns the limits that are exceeded, each as a reader needs it."""
         more = self.jax.operators.total() - self.tensorflow.operators.total()
-        found = [f"{more} more operators"] if more > MAX_MORE_OPERATORS else []
+        found = [f"{more} more operators"] if more > MORE_OPERATORS.get(self.name, MAX_MORE_OPERATORS) else []
         ratios = self.ratios
         return found + [f"{name} {ratios[name]:.3f}" for name, limit in LIMITS.items() if ratios[name] > limit]
 

@@ -117,6 +117,45 @@ def test_activations(body: str, function: Callable[[Array], Array], expected: di
     assert np.allclose(results(text, X)[0], function(X.astype(np.float64)), rtol=2e-6, atol=2e-6)
 
 
+@pytest.mark.parametrize(("most", "expected"), [(6, {"RELU6": 1}), (7, {"RELU": 1, "MINIMUM": 1})])
+def test_a_minimum_with_6_of_what_is_not_negative_is_a_relu6(most: int, expected: dict[str, int]) -> None:
+    body = f"""{SCALARS}    %most = stablehlo.constant dense<{most}.0> : {KIND}
+    %0 = stablehlo.maximum %a, %zero : {KIND}
+    %1 = stablehlo.minimum %most, %0 : {KIND}
+    return %1 : {KIND}"""
+    text = program(body, [KIND], [KIND])
+    assert operators(convert(text)) == expected
+    assert np.array_equal(results(text, X)[0], np.clip(X, 0, most))
+
+
+@pytest.mark.parametrize("order", [(-2, 1), (1, -2)])
+def test_integers_within_limits(order: tuple[int, int]) -> None:
+    low, high = order
+    kind = "tensor<7xi32>"
+    body = f"""    %low = stablehlo.constant dense<{low}> : {kind}
+    %high = stablehlo.constant dense<{high}> : {kind}
+    %0 = stablehlo.compare GE, %a, %low, SIGNED : ({kind}, {kind}) -> tensor<7xi1>
+    %1 = stablehlo.compare LE, %a, %high, SIGNED : ({kind}, {kind}) -> tensor<7xi1>
+    %2 = stablehlo.and %0, %1 : tensor<7xi1>
+    return %2 : tensor<7xi1>"""
+    x = np.arange(-3, 4, dtype=np.int32)
+    text = program(body, [kind], ["tensor<7xi1>"])
+    found = operators(convert(text))
+    assert found.get("EQUAL", 0) == (low <= high)
+    assert np.array_equal(results(text, x)[0], (x >= low) & (x <= high))
+
+
+def test_a_scalar_that_is_repeated_in_two_steps_stays_a_scalar() -> None:
+    body = """    %0 = stablehlo.constant dense<2.0> : tensor<f32>
+    %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<9xf32>
+    %2 = stablehlo.broadcast_in_dim %1, dims = [1] : (tensor<9xf32>) -> tensor<1x9xf32>
+    %3 = stablehlo.power %a, %2 : tensor<1x9xf32>
+    return %3 : tensor<1x9xf32>"""
+    text = program(body, ["tensor<1x9xf32>"], ["tensor<1x9xf32>"])
+    assert set(operators(convert(text))) <= {"MUL", "POW", "SQUARE"}
+    assert np.allclose(results(text, X[None])[0], X[None] ** 2)
+
+
 MOD = f"""    %rest = stablehlo.remainder %a, %b : TYPE
     %0 = stablehlo.compare NE, %rest, %none : (TYPE, TYPE) -> {FLAGS}
     %1 = stablehlo.compare LT, %rest, %none : (TYPE, TYPE) -> {FLAGS}
