@@ -146,14 +146,19 @@ def test_integers_within_limits(order: tuple[int, int]) -> None:
 
 
 def test_a_scalar_that_is_repeated_in_two_steps_stays_a_scalar() -> None:
-    body = """    %0 = stablehlo.constant dense<2.0> : tensor<f32>
-    %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<9xf32>
-    %2 = stablehlo.broadcast_in_dim %1, dims = [1] : (tensor<9xf32>) -> tensor<1x9xf32>
-    %3 = stablehlo.power %a, %2 : tensor<1x9xf32>
-    return %3 : tensor<1x9xf32>"""
-    text = program(body, ["tensor<1x9xf32>"], ["tensor<1x9xf32>"])
-    assert set(operators(convert(text))) <= {"MUL", "POW", "SQUARE"}
-    assert np.allclose(results(text, X[None])[0], X[None] ** 2)
+    kind = "tensor<1x?xf32>"
+    body = f"""    %0 = stablehlo.constant dense<2.0> : tensor<f32>
+    %1 = stablehlo.constant dense<1> : tensor<1xi32>
+    %2 = stablehlo.get_dimension_size %a, dim = 1 : ({kind}) -> tensor<i32>
+    %3 = stablehlo.reshape %2 : (tensor<i32>) -> tensor<1xi32>
+    %4 = stablehlo.concatenate %1, %3, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %5 = stablehlo.dynamic_broadcast_in_dim %0, %3, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+    %6 = stablehlo.dynamic_broadcast_in_dim %5, %4, dims = [1] : (tensor<?xf32>, tensor<2xi32>) -> {kind}
+    %7 = stablehlo.add %a, %6 : {kind}
+    return %7 : {kind}"""
+    text = program(body, [kind], [kind])
+    assert operators(convert(text)) == {"ADD": 1}
+    assert np.array_equal(results(text, X[None])[0], X[None] + 2)
 
 
 MOD = f"""    %rest = stablehlo.remainder %a, %b : TYPE
