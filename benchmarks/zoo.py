@@ -149,13 +149,18 @@ def select(cache: Path, only: Iterable[str] = (), flavour: str = "all", which: s
     )
 
 
-def run_module(module: str, *arguments: str) -> None:
+def run_module(module: str, *arguments: str, **variables: str) -> None:
     """Runs a module of this package in a process of its own, without TensorFlow's chatter.
+
+    Args:
+        module: The module.
+        arguments: Its arguments.
+        variables: Environment variables that differ from the usual ones, as `KERAS_BACKEND`.
 
     Raises:
         RuntimeError: It failed; its output is in the message.
     """
-    environment = {**os.environ, **QUIET_TENSORFLOW}
+    environment = {**os.environ, **QUIET_TENSORFLOW, **variables}
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=REPOSITORY,

@@ -87,3 +87,23 @@ def test_an_excerpt_is_short() -> None:
     assert lines[-1].strip() == "..."
     wide = tf.build("NoSuchOpA", attributes={"a": ArrayAttr.get([UnitAttr.intern()] * 500)})
     assert max(map(len, excerpt(wide).split("\n"))) < 200
+
+
+def test_ops_of_stablehlo_are_equal_only_if_types_and_properties_are() -> None:
+    text = """
+    func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) {
+      %0 = "stablehlo.transpose"(%x) <{permutation = array<i64: 1, 0>}> : (tensor<2x3xf32>) -> tensor<3x2xf32>
+      %1 = "stablehlo.transpose"(%x) <{permutation = array<i64: 1, 0>}> : (tensor<2x3xf32>) -> tensor<3x2xf32>
+      %2 = "stablehlo.transpose"(VALUE) <{permutation = array<i64: ORDER>}> : (TYPE) -> tensor<3x2xf32>
+      func.return
+    }
+    """
+    for value, order, kind, is_valid in (
+        ("%x", "1, 0", "tensor<2x3xf32>", True),
+        ("%x", "0, 1", "tensor<2x3xf32>", False),
+        ("%y", "1, 0", "tensor<3x2xf32>", False),
+    ):
+        module = IRParser(text.replace("VALUE", value).replace("ORDER", order).replace("TYPE", kind)).parse_module()
+        broken = first_broken(module)
+        assert (broken is None) == is_valid
+        assert broken is None or "permutation" in broken.reason

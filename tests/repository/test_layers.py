@@ -101,6 +101,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.rewrite.lazy_table",
     "tfconvert.converter.targets.litert.tflite_file",
     "tfconvert.ops.registry",
+    "tfconvert.ops.relations",
     "tfconvert.converter.targets.litert.optimize.fold_constants",
     "tfconvert.converter.targets.litert.passes.calibrate",
     "tfconvert.converter.targets.litert.passes.fast_forms",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tfconvert.ops import registry, tfl_relations
+from tfconvert.ops import registry
 from tfconvert.ops.declaration import OpDeclaration
 from tfconvert.ops.operands import Known, Operands, ShapeFunction
 from tfconvert.ops.shape_functions import broadcasting
-from tfconvert.schema.dialects import tensor_data, tf_verify, types
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import MismatchError, broadcast, compatible, text
-from tfconvert.schema.dialects.relations import calls, stablehlo_dimensions, tfl_types
+from tfconvert.schema.dialects.relations import calls, stablehlo_dimensions
 from tfconvert.schema.dialects.relations.view import Plain, View
 from tfconvert.schema.dialects.tf_attributes import PlaceholderAttr
 from tfconvert.schema.dialects.tfl import TFLOp, option_fields
@@ -46,6 +46,8 @@ def check(op: Operation, symbols: Callable[[], SymbolTable], *, with_elements: b
 
 
 def _check_tf(op: Operation, declaration: OpDeclaration) -> None:
+    from tfconvert.schema.dialects import tf_verify
+
     if declaration.relations:
         values = tf_verify.values_by_argument(op, declaration.name)
         op_def = op_defs.lookup(declaration.name)
@@ -97,6 +99,9 @@ def _at_the_end(made: Shape | None, operands: Sequence[Shape | None]) -> Shape |
 
 
 def _check_tfl(op: TFLOp, with_elements: bool) -> None:
+    from tfconvert.ops import tfl_relations
+    from tfconvert.schema.dialects.relations import tfl_types
+
     operator = op.operator
     if operator is None:
         return

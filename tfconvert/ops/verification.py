@@ -7,13 +7,15 @@ in addition to what each op's definition requires.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from tfconvert.ops import relations
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.func import CallOp
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.stablehlo import StableHLOOp
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import SymbolTable
 from tfconvert.schema.ir.errors import VerifyError
@@ -25,6 +27,8 @@ from tfconvert.schema.ir.values import Value
 _MAX_LINES = 12
 _MAX_COLUMNS = 160
 _MAX_TEXT = 2_000
+
+_TYPE = attrgetter("type")
 
 # The exceptions of verifiers: their own, and Python's for ops too malformed to inspect.
 _RULE_BROKEN = (VerifyError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
@@ -97,6 +101,8 @@ class _Walk:
         self._trail: list[Value] = []
         self._marks: list[int] = []
         self._symbols: SymbolTable | None = None
+        # What determines whether ops of StableHLO keep to their rules, of those that do.
+        self._valid: set[Hashable] = set()
 
     def run(self) -> Broken | None:
         """Walks until something is broken."""
@@ -113,10 +119,10 @@ class _Walk:
         return None
 
     def _enter(self, op: Operation) -> Broken | None:
-        for number, operand in enumerate(op.operands):
-            if operand not in self._visible:
-                name = f" (%{operand.name_hint})" if operand.name_hint else ""
-                return Broken(op, f"operand {number}{name} is not defined before its use")
+        if not self._visible.issuperset(op.operands):
+            number, operand = next(each for each in enumerate(op.operands) if each[1] not in self._visible)
+            name = f" (%{operand.name_hint})" if operand.name_hint else ""
+            return Broken(op, f"operand {number}{name} is not defined before its use")
         if not op.regions:
             return self._leave(op)
         self._pending.append(_Leave(op))
@@ -147,9 +153,14 @@ class _Walk:
             del self._trail[start:]
             return None
         self._define(what.results)
-        misplaced = _misplaced(what)
-        if misplaced:
-            return Broken(what, misplaced)
+        # Most ops are inside of a block and don't end one.
+        if what.next_op is None or what.successors or what.has_trait(Trait.TERMINATOR):
+            misplaced = _misplaced(what)
+            if misplaced:
+                return Broken(what, misplaced)
+        form = None if what.regions or not isinstance(what, StableHLOOp) else _form(what)
+        if form in self._valid:
+            return None
         try:
             what.verify_()
             if isinstance(what, CallOp):
@@ -158,6 +169,8 @@ class _Walk:
                 relations.check(what, lambda: self._symbols_around(what), with_elements=self._with_elements)
         except _RULE_BROKEN as problem:
             return Broken(what, str(problem).strip() or f"its verifier failed with {type(problem).__name__}")
+        if form is not None:
+            self._valid.add(form)
         return None
 
     def _symbols_around(self, op: Operation) -> SymbolTable:
@@ -171,11 +184,14 @@ class _Walk:
             self._symbols = SymbolTable(around)
         return self._symbols
 
-    def _define(self, values: Iterable[Value]) -> None:
-        for value in values:
-            if value not in self._visible:
-                self._visible.add(value)
-                self._trail.append(value)
+    def _define(self, values: Sequence[Value]) -> None:
+        self._visible.update(values)
+        self._trail += values
+
+
+def _form(op: StableHLOOp) -> Hashable:
+    """Returns all that the rules of an op without regions depend on: its name, types and properties."""
+    return (op.name, *map(_TYPE, op.operands), None, *map(_TYPE, op.results), *op.properties, *op.properties.values())
 
 
 def _misplaced(op: Operation) -> str:

@@ -117,6 +117,50 @@ def test_activations(body: str, function: Callable[[Array], Array], expected: di
     assert np.allclose(results(text, X)[0], function(X.astype(np.float64)), rtol=2e-6, atol=2e-6)
 
 
+@pytest.mark.parametrize(("most", "expected"), [(6, {"RELU6": 1}), (7, {"RELU": 1, "MINIMUM": 1})])
+def test_a_minimum_with_6_of_what_is_not_negative_is_a_relu6(most: int, expected: dict[str, int]) -> None:
+    body = f"""{SCALARS}    %most = stablehlo.constant dense<{most}.0> : {KIND}
+    %0 = stablehlo.maximum %a, %zero : {KIND}
+    %1 = stablehlo.minimum %most, %0 : {KIND}
+    return %1 : {KIND}"""
+    text = program(body, [KIND], [KIND])
+    assert operators(convert(text)) == expected
+    assert np.array_equal(results(text, X)[0], np.clip(X, 0, most))
+
+
+@pytest.mark.parametrize("order", [(-2, 1), (1, -2)])
+def test_integers_within_limits(order: tuple[int, int]) -> None:
+    low, high = order
+    kind = "tensor<7xi32>"
+    body = f"""    %low = stablehlo.constant dense<{low}> : {kind}
+    %high = stablehlo.constant dense<{high}> : {kind}
+    %0 = stablehlo.compare GE, %a, %low, SIGNED : ({kind}, {kind}) -> tensor<7xi1>
+    %1 = stablehlo.compare LE, %a, %high, SIGNED : ({kind}, {kind}) -> tensor<7xi1>
+    %2 = stablehlo.and %0, %1 : tensor<7xi1>
+    return %2 : tensor<7xi1>"""
+    x = np.arange(-3, 4, dtype=np.int32)
+    text = program(body, [kind], ["tensor<7xi1>"])
+    found = operators(convert(text))
+    assert found.get("EQUAL", 0) == (low <= high)
+    assert np.array_equal(results(text, x)[0], (x >= low) & (x <= high))
+
+
+def test_a_scalar_that_is_repeated_in_two_steps_stays_a_scalar() -> None:
+    kind = "tensor<1x?xf32>"
+    body = f"""    %0 = stablehlo.constant dense<2.0> : tensor<f32>
+    %1 = stablehlo.constant dense<1> : tensor<1xi32>
+    %2 = stablehlo.get_dimension_size %a, dim = 1 : ({kind}) -> tensor<i32>
+    %3 = stablehlo.reshape %2 : (tensor<i32>) -> tensor<1xi32>
+    %4 = stablehlo.concatenate %1, %3, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %5 = stablehlo.dynamic_broadcast_in_dim %0, %3, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+    %6 = stablehlo.dynamic_broadcast_in_dim %5, %4, dims = [1] : (tensor<?xf32>, tensor<2xi32>) -> {kind}
+    %7 = stablehlo.add %a, %6 : {kind}
+    return %7 : {kind}"""
+    text = program(body, [kind], [kind])
+    assert operators(convert(text)) == {"ADD": 1}
+    assert np.array_equal(results(text, X[None])[0], X[None] + 2)
+
+
 MOD = f"""    %rest = stablehlo.remainder %a, %b : TYPE
     %0 = stablehlo.compare NE, %rest, %none : (TYPE, TYPE) -> {FLAGS}
     %1 = stablehlo.compare LT, %rest, %none : (TYPE, TYPE) -> {FLAGS}

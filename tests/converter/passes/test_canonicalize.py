@@ -25,6 +25,22 @@ def test_identities_are_forwarded_and_what_is_unused_goes(filecheck: FileCheck) 
     )
 
 
+def test_lists_of_identities_are_forwarded_and_counted_unless_they_are_dead() -> None:
+    module = parse(
+        """
+    func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>) {
+      %0:2 = "tf.IdentityN"(%x, %y) : (tensor<2xf32>, tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>)
+      %1 = "tf.Identity"(%0#0) : (tensor<2xf32>) -> tensor<2xf32>
+      %2 = "tf.Identity"(%0#1) : (tensor<3xf32>) -> tensor<3xf32>
+      func.return %1, %0#1 : tensor<2xf32>, tensor<3xf32>
+    }
+    """
+    )
+    result = Canonicalize().apply(module)
+    assert result.counts == {"forward-IdentityN": 1, "forward-Identity": 1}
+    assert [op.name for op in module.walk()] == ["builtin.module", "func.func", "func.return"]
+
+
 def test_what_an_identity_knows_of_a_shape_is_kept(filecheck: FileCheck) -> None:
     filecheck(
         Canonicalize(),

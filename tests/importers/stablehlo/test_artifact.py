@@ -11,6 +11,7 @@ import pytest
 from tests.importers.stablehlo.encoder import Artifact, isolated, op, region, signed, signeds, varint, varints
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.importers.stablehlo.artifact import import_artifact, is_artifact
+from tfconvert.importers.stablehlo.cursor import Cursor
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.locations import place_of
@@ -64,6 +65,51 @@ def test_a_function_is_read() -> None:
         "}"
     )
     assert str(_read(memoryview(bytearray(data)))) == str(_read(data))
+
+
+def test_a_module_that_is_called_is_read_without_names_and_repeated_sizes() -> None:
+    artifact = Artifact()
+    kinds = [
+        artifact.type(varint(20) + signeds(shape) + varint(artifact.type(element)))
+        for element, shape in ((varint(13), []), (varint(13), [1]), (F32, []), (F32, [1]))
+    ]
+    size, sizes, number, numbers = kinds
+    reshape = artifact.name("reshape_v1")
+    ops = [
+        op(reshape, results=[sizes], operands=[0]),
+        op(reshape, results=[sizes], operands=[0]),
+        op(reshape, results=[numbers], operands=[1]),
+        op(reshape, results=[numbers], operands=[1]),
+        op(artifact.name("add_v1"), results=[sizes], operands=[2, 3]),
+        op(artifact.name("return_v1"), operands=[6]),
+    ]
+    named = artifact.attribute(varints(6, 1, artifact.text("jax.result_info"), artifact.text("result")))
+    main = artifact.function(ops, arguments=[size, number], results=[sizes], values=7)
+    # The attributes of results are the third property.
+    (own,) = artifact.properties
+    artifact.properties[:] = [own[:2] + varint(artifact.attribute(varints(1, 1, named))) + own[3:]]
+    data = artifact.module([main])
+    whole = [each.name.partition(".")[2] for each in _read(data).walk()]
+    called = import_artifact(data, "model.mlirbc", outermost="main")
+    assert whole.count("reshape") == 4
+    assert [each.name for each in called.walk()].count("stablehlo.reshape") == 3
+    total = _only(called, "stablehlo.add")
+    assert total.operands[0] is total.operands[1]
+    assert "res_attrs" in _only(_read(data), "func.func").properties
+    assert "res_attrs" not in _only(called, "func.func").properties
+
+
+@pytest.mark.parametrize("name", [0, 127, 128, 1 << 20])
+@pytest.mark.parametrize("place", [0, 127, 128, (1 << 14) - 1, 1 << 14, 1 << 60])
+def test_the_head_of_an_op_is_two_numbers_and_a_byte(name: int, place: int) -> None:
+    data = varint(name) + b"\xa5" + varint(place)
+    for rest in (b"", b"\0\0"):
+        cursor = Cursor(data + rest)
+        assert cursor.head() == (name, 0xA5, place)
+        assert cursor.position == len(data)
+    for length in range(len(data)):
+        with pytest.raises(ConversionError, match="longer"):
+            Cursor(data[:length]).head()
 
 
 def test_every_prefix_is_refused() -> None:

@@ -84,3 +84,15 @@ def test_unknown_result_types_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"^tf.Placeholder needs result types"):
         OpBuilder.at_block_end(block).create(tf.TFOp, "tf.Placeholder")
     assert not block.ops
+
+
+@pytest.mark.parametrize("moved", ["", "X", "XYZ"])
+@pytest.mark.parametrize("at", [0, 1])
+def test_the_ops_of_a_block_are_moved_into_another(moved: str, at: int) -> None:
+    block, other = (Block([tf.build(name, (), ()) for name in names]) for names in ("AB", moved))
+    block.insert_ops_before(other, list(block.ops)[at])
+    names = [f"tf.{name}" for name in "AB"[:at] + moved + "AB"[at:]]
+    assert _names(block) == names
+    assert [op.name for op in reversed(block.ops)] == names[::-1]
+    assert all(op.parent is block for op in block.ops)
+    assert other.first_op is other.last_op is None

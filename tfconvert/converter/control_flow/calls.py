@@ -114,11 +114,12 @@ def inline_call(
     block = call.parent
     assert block is not None
     body = _body(call, callee)
-    values, ops = (_move if is_last else _copy)(body, call.operands[:])
-    for op in ops:
-        if note_call:
+    values, body = (_opened if is_last else _copied)(body, call.operands[:])
+    ops = list(body.ops)
+    if note_call:
+        for op in ops:
             op.location = CallSiteLoc.get(op.location, call.location)
-        block.insert_op_before(op, call)
+    block.insert_ops_before(body, call)
     for result, value in zip(call.results, values, strict=True):
         if value.type != result.type and isinstance(value, OpResult):
             # More specific shapes of the call's results are kept.
@@ -158,22 +159,20 @@ def _bad_call(call: Operation, message: str) -> ConversionError:
     return error_at(call, "bad-call", message, "the model file is damaged")
 
 
-def _move(body: Block, operands: Sequence[Value]) -> tuple[list[Value], list[Operation]]:
-    """Moves the ops out of a body, replacing arguments by operands; returns its results, and the ops."""
+def _opened(body: Block, operands: Sequence[Value]) -> tuple[list[Value], Block]:
+    """Replaces a body's arguments by operands and erases its terminator; returns its results, and the body."""
     for argument, operand in zip(body.args, operands, strict=True):
         argument.replace_all_uses_with(operand)
-    ops = list(body.ops)
-    for op in ops:
-        body.detach_op(op)
-    terminator = ops.pop()
+    terminator = body.last_op
+    assert terminator is not None
     values = list(terminator.operands)
     terminator.erase()
-    return values, ops
+    return values, body
 
 
-def _copy(body: Block, operands: Sequence[Value]) -> tuple[list[Value], list[Operation]]:
-    """Copies the ops of a body, as `_move` moves them."""
+def _copied(body: Block, operands: Sequence[Value]) -> tuple[list[Value], Block]:
+    """Returns the results of a copy of a body that has operands for its arguments, and the copy."""
     mapping: dict[Value, Value] = dict(zip(body.args, operands, strict=True))
     *originals, terminator = body.ops
-    ops = [op.clone(mapping) for op in originals]
-    return [mapping.get(value, value) for value in terminator.operands], ops
+    copy = Block([op.clone(mapping) for op in originals])
+    return [mapping.get(value, value) for value in terminator.operands], copy

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tfconvert.converter.from_stablehlo.idioms import number, operands_of
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -23,8 +24,7 @@ END = None
 """The bound that is the size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A part of a dimension.
 
     Attributes:
@@ -76,8 +76,7 @@ def _bounds(spans: Sequence[Span]) -> tuple[list[int | None], list[int | None]]:
     return [each.begin for each in spans], [each.end for each in spans]
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(NamedTuple):
     """A scalar as a sum.
 
     Attributes:

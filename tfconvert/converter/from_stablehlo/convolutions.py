@@ -6,9 +6,8 @@ A convolution over an input with gaps, `lhs_dilation`, is the gradient of one wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +25,7 @@ Pairs = tuple[tuple[int, int], ...]
 _EXACT = 1 << 24
 
 
-@dataclass(frozen=True, slots=True)
-class _Windows:
+class _Windows(NamedTuple):
     """How windows slide over the spatial dimensions.
 
     Attributes:
@@ -115,7 +113,7 @@ def _convolved(
     kernel = kernel.op("ReverseV2", kernel, turned) if turned else kernel
     batches = raised.integer("batch_group_count", 1)
     if batches > 1:
-        x, windows = _batches_as_groups(raised, x, batches), replace(windows, groups=batches)
+        x, windows = _batches_as_groups(raised, x, batches), windows._replace(groups=batches)
     found = _of_rank(raised, x, kernel, windows) if rank else _multiplied(x, kernel, windows.groups)
     return _arranged(found, ("b", *spatial, "f"), dims.result).cast(raised.dtype())
 
@@ -164,12 +162,8 @@ def _multiplied(x: EmittedTensor, kernel: EmittedTensor, groups: int) -> Emitted
 def _of_rank(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windows: _Windows) -> EmittedTensor:
     if windows.rank > 1:
         return _with_gaps(raised, x, kernel, windows)
-    flat = replace(
-        windows,
-        strides=(1, *windows.strides),
-        pads=((0, 0), *windows.pads),
-        gaps=(1, *windows.gaps),
-        rates=(1, *windows.rates),
+    flat = windows._replace(
+        strides=(1, *windows.strides), pads=((0, 0), *windows.pads), gaps=(1, *windows.gaps), rates=(1, *windows.rates)
     )
     found = _with_gaps(raised, x.expand_dims(1), kernel.expand_dims(0), flat)
     return found.op("Squeeze", found, squeeze_dims=[1])  # type: ignore[no-any-return]
@@ -181,7 +175,7 @@ def _with_gaps(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, window
     if windows.groups == max(windows.strides) == 1:
         return _transposed(raised, x, kernel, windows)
     x = _padded(raised, x, ((0, 0),) * windows.rank, windows.gaps)
-    return _grouped(raised, x, kernel, replace(windows, gaps=(1,) * windows.rank))
+    return _grouped(raised, x, kernel, windows._replace(gaps=(1,) * windows.rank))
 
 
 def _padded(raised: RaisedOp, x: EmittedTensor, pads: Pairs, gaps: Sequence[int] = ()) -> EmittedTensor:
@@ -196,7 +190,7 @@ def _padded(raised: RaisedOp, x: EmittedTensor, pads: Pairs, gaps: Sequence[int]
 def _grouped(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windows: _Windows) -> EmittedTensor:
     """Returns a convolution over an input without gaps."""
     x = _padded(raised, x, tuple((min(low, 0), min(high, 0)) for low, high in windows.pads))
-    windows = replace(windows, pads=tuple((max(low, 0), max(high, 0)) for low, high in windows.pads))
+    windows = windows._replace(pads=tuple((max(low, 0), max(high, 0)) for low, high in windows.pads))
     x, padding, explicit = _padding(raised, x, kernel, windows)
     options: dict[str, Any] = {
         "strides": [1, *windows.strides, 1],

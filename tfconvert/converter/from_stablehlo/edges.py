@@ -6,9 +6,8 @@ One gather of rows is what LiteRT computes fastest, several times faster than sl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,8 +46,7 @@ def gathered(raised: RaisedOp, parts: Sequence[EmittedTensor], axis: int) -> Emi
     return source.op("GatherV2", source, rows.astype(np.int32), axis)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(NamedTuple):
     """A tensor as rows of another.
 
     Attributes:

@@ -48,6 +48,8 @@ def _apply(raised: RaisedOp, name: str, by_kind: dict[str, str], *operands: Emit
 _IDIOMS: dict[str, Callable[..., EmittedTensor | None]] = {
     "AddV2": idioms.add,
     "Expm1": idioms.expm1,
+    "LogicalAnd": idioms.conjunction,
+    "Minimum": idioms.minimum,
     "Mul": idioms.multiply,
 }
 

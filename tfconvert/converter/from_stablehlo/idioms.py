@@ -131,6 +131,32 @@ def add(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
     return None
 
 
+def conjunction(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Returns whether integers stay as they are within limits: `low <= x and x <= high`.
+
+    That is as many operators, but a gather with the same limits, whose result is NaN outside of them, shares two.
+    """
+    below, above = operands_of(x, "GreaterEqual"), operands_of(y, "LessEqual")
+    if not below or not above or below[0].value is not above[0].value or below[0].dtype != np.int32:
+        return None
+    low, high = number(below[1]), number(above[1])
+    if low is None or high is None or low > high:
+        return None
+    limited = below[0].minimum(int(high)).maximum(int(low))
+    return limited.op("Equal", limited, below[0])  # type: ignore[no-any-return]
+
+
+def minimum(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Returns the relu6 that `min(max(x, 0), 6)` of floats is."""
+    if x.dtype != np.float32:
+        return None
+    for one, other in ((x, y), (y, x)):
+        source = _with_constant(one, 0, "Maximum") if number(other) == 6 else None
+        if source is not None and source.shape == one.shape:
+            return source.op("Relu6", source)  # type: ignore[no-any-return]
+    return None
+
+
 def select(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
     """Returns the one op that a choice is, if it is one."""
     for rule in (_elu, _softplus, _floor_mod, _floor_div, _erfc):

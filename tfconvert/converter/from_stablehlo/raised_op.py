@@ -376,6 +376,10 @@ class RaisedOp:
         if tensor.dtype.kind in "iu" and len(sizes) == 1 and 0 <= sizes[0] <= MAX_PARTIAL:
             # Sizes and positions are followed element by element.
             return tensor.reshape(sizes) if sizes == (1,) else tensor.op("BroadcastTo", tensor, shape)
+        owner = _repetition(tensor)
+        if owner is not None:
+            # In one step, so that ops that broadcast by themselves see what is repeated.
+            return self.broadcast(self.tensor(owner.operands[0]), shape, sizes)
         more = len(sizes) - len(own)
         if own and sizes == (1,) * more + own:
             for _ in range(more):

@@ -34,6 +34,9 @@ _MAX_ELEMENTS = 1 << 40
 # How many further places of one kind of op a message names.
 _NAMED = 3
 
+# The commonest ops without effects; each has one result.
+_PURE = frozenset({"tf.Const", "tf.Pack", "tf.Reshape", BROADCAST})
+
 # Ops that others may stand for.
 _INLINED = frozenset({composites.COMPOSITE, *control_flow.CONDITIONALS})
 
@@ -269,5 +272,5 @@ def _erase_dead(region: Region) -> None:
         # Most ops have one result, which is used.
         if not results or results[0].first_use is not None:
             continue
-        if all(result.is_unused for result in results) and tf_effects.is_pure(op):
+        if op.name in _PURE or (all(result.is_unused for result in results) and tf_effects.is_pure(op)):
             op.erase()

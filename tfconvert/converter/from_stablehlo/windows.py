@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,8 +57,7 @@ _MAX_PLACES = 1024
 _DEEP = 5
 
 
-@dataclass(frozen=True, slots=True)
-class _Windows:
+class _Windows(NamedTuple):
     """How windows slide over all dimensions.
 
     Attributes:
@@ -133,7 +131,7 @@ def _dynamic_reduce_window(raised: RaisedOp) -> Sequence[EmittedTensor]:
     known = [[raised.known(amount) for amount in pair] for pair in pairs]
     if all(each is not None for pair in known for each in pair):
         pads = tuple((int(low.item()), int(high.item())) for low, high in known)  # type: ignore[union-attr]
-        return [_reduced(raised, name, x, init, _as_running(raised, x, replace(windows, pads=pads)))]
+        return [_reduced(raised, name, x, init, _as_running(raised, x, windows._replace(pads=pads)))]
     axes = [axis for axis, size in enumerate(sizes) if size != 1]
     if len(axes) == 1 and sizes[axes[0]] == space[axes[0]] and max(*strides, *rates) == 1:
         (axis,) = axes
@@ -141,7 +139,7 @@ def _dynamic_reduce_window(raised: RaisedOp) -> Sequence[EmittedTensor]:
             if equals(raised, long, space[axis], lambda size: size - 1) and equals(
                 raised, short, space[axis], lambda size: size * 0
             ):
-                return [_reduced(raised, name, x, init, replace(windows, running=axis, is_reversed=is_reversed))]
+                return [_reduced(raised, name, x, init, windows._replace(running=axis, is_reversed=is_reversed))]
     if name in ("maximum", "minimum") and is_neutral(raised, name, init) and x.dtype.kind == "f":
         each = zip(pairs, space, sizes, strides, strict=True)
         if (
@@ -149,7 +147,7 @@ def _dynamic_reduce_window(raised: RaisedOp) -> Sequence[EmittedTensor]:
             and max(rates) == 1
             and all(is_computed_same(raised, *one) for one in each)
         ):
-            return [_reduced(raised, name, x, init, replace(windows, is_same=True))]
+            return [_reduced(raised, name, x, init, windows._replace(is_same=True))]
     x = x.op("PadV2", x, padding.cast(np.int32), init)
     return [_reduced(raised, name, x, init, windows)]
 
@@ -179,7 +177,7 @@ def _as_running(raised: RaisedOp, x: EmittedTensor, windows: _Windows) -> _Windo
     size, pads = raised.sizes(x)[axis], windows.pads[axis]
     if windows.sizes[axis] != size or size < 2 or pads not in ((size - 1, 0), (0, size - 1)):
         return windows
-    return replace(windows, running=axis, is_reversed=pads[0] == 0)
+    return windows._replace(running=axis, is_reversed=pads[0] == 0)
 
 
 def _reduced(raised: RaisedOp, name: str, x: EmittedTensor, init: EmittedTensor, windows: _Windows) -> EmittedTensor:
@@ -190,7 +188,7 @@ def _reduced(raised: RaisedOp, name: str, x: EmittedTensor, init: EmittedTensor,
         constant = raised.constant(neutral(name, x.dtype), x.dtype)
         if windows.running is None:
             x = padded(raised, x, init, *([pad[side] for pad in windows.pads] for side in (0, 1)))
-            windows = replace(windows, pads=((0, 0),) * x.rank)
+            windows = windows._replace(pads=((0, 0),) * x.rank)
         else:
             # Other windows have it as often as they reach outside.
             need(name not in ("add", "multiply", "xor"), "a running sum or product begins with a value of its own")
@@ -363,8 +361,7 @@ def averaged(raised: RaisedOp, total: EmittedTensor, count: EmittedTensor) -> Em
     return x.op("AvgPool", x, ksize=ksize, strides=strides, padding="SAME", data_format="NHWC")  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
+class _Sums(NamedTuple):
     """Sums of windows.
 
     Attributes:

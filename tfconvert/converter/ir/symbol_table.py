@@ -143,7 +143,7 @@ def erase_unreferenced(functions: Mapping[str, FuncOp], outside: Iterable[str] =
     # Once all are reached, the ops of the others don't matter.
     while needed and len(reached) < len(functions):
         for op in list(functions[needed.pop()].walk()):
-            for name in names(op):
+            for name in names(op) if op.properties or op.attributes else ():
                 if name in functions and name not in reached:
                     reached.add(name)
                     needed.append(name)

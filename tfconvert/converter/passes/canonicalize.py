@@ -18,16 +18,19 @@ After:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.greedy_pass import GreedyPass
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import op, rest
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.tf_traits import IDENTITIES
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -63,6 +66,9 @@ _SUMMARIES = (
 # Effects without use on a device. The official converter erases asserts, and refuses ops that print.
 _ERASED = ("NoOp", "Assert", "PrintV2", *_SUMMARIES)
 
+# Identities -> the patterns that forward them.
+_OF_IDENTITIES: Mapping[str, str] = {f"tf.{name}": f"forward-{name}" for name in IDENTITIES}
+
 _UNCHECKED = "infinities and NaN pass unseen"
 _UNPRINTED = "nothing is printed when the model runs"
 
@@ -88,6 +94,31 @@ class Canonicalize(GreedyPass):
 
     def own_patterns(self, module: ModuleOp, names: set[str]) -> PatternSet:
         return PATTERNS
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        # A user's patterns may begin at identities.
+        forwarded: Counter[str] = Counter() if self.patterns else _forward_identities(module)
+        result = super().apply(module)
+        return result._replace(counts=forwarded + result.counts)
+
+
+def _forward_identities(module: ModuleOp) -> Counter[str]:
+    """Does the commonest forwarding in one walk, without a worklist: SavedModels of JAX have hundreds of identities."""
+    applied: Counter[str] = Counter()
+    for function in functions_of(module).values():
+        for each in function.body.walk():
+            pattern = _OF_IDENTITIES.get(each.name)
+            if pattern is None:
+                continue
+            if not all(result.is_unused for result in each.results):
+                pairs = list(zip(each.results, each.operands, strict=False))
+                if any(result.type is not operand.type for result, operand in pairs):
+                    continue
+                for result, operand in pairs:
+                    result.replace_all_uses_with(operand)
+                applied[pattern] += 1
+            each.erase()
+    return applied
 
 
 def _match_forwarding(op: Operation) -> Failure | None:

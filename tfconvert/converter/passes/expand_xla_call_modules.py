@@ -111,7 +111,8 @@ class _Expansion:
         data = _data(op)
         if not is_artifact(data):
             _refuse(op, "its program is no portable artifact", "export the model again, with a newer JAX")
-        own = functions_of(import_artifact(data, place_of(op.location).node or XLA_CALL_MODULE))
+        name = place_of(op.location).node or XLA_CALL_MODULE
+        own = functions_of(import_artifact(data, name, outermost=MAIN))
         main = own.get(MAIN)
         if main is None or main.is_declaration:
             _refuse(op, "its program has no function main", "the model file is damaged")

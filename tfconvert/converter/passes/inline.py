@@ -101,7 +101,7 @@ def _moved(functions: dict[str, FuncOp], calls: dict[str, list[Operation]], refe
 
 def _count_references(functions: dict[str, FuncOp], inside: Iterable[list[Operation]]) -> Counter[str]:
     """Returns the number of references to each function; being exported counts as one more."""
-    count = Counter(name for ops in inside for op in ops for name in names(op))
+    count = Counter(name for ops in inside for op in ops if op.properties or op.attributes for name in names(op))
     for name, function in functions.items():
         if not is_private(function):
             count[name] += 1

@@ -21,7 +21,9 @@ def is_artifact(first_bytes: bytes | memoryview) -> bool:
     return bytes(first_bytes[: len(MAGIC)]) == MAGIC
 
 
-def import_artifact(data: bytes | memoryview, name: str, place: tuple[InputFile, int] | None = None) -> ModuleOp:
+def import_artifact(
+    data: bytes | memoryview, name: str, place: tuple[InputFile, int] | None = None, outermost: str = ""
+) -> ModuleOp:
     """Returns the module of a portable artifact, verified.
 
     Args:
@@ -29,6 +31,8 @@ def import_artifact(data: bytes | memoryview, name: str, place: tuple[InputFile,
         name: Its name in errors.
         place: The file that the artifact is in, and its offset there: large constants are read from there when they
             are used, and the module doesn't keep the data.
+        outermost: The function that is called from outside, if no attributes are needed but those of its arguments:
+            the others are not read. JAX has hundreds of them, which name results.
 
     Raises:
         ConversionError: It is damaged (`malformed-artifact`), newer than what is known (`newer-artifact`), not
@@ -37,7 +41,7 @@ def import_artifact(data: bytes | memoryview, name: str, place: tuple[InputFile,
     view = memoryview(data).cast("B")
     try:
         file = Bytecode(view)
-        module = OpReader(file, _version(file.producer), place).module()
+        module = OpReader(file, _version(file.producer), place, outermost).module()
     except ConversionError as problem:
         raise _named(problem, view, name) from None
     broken = first_broken(module)

@@ -127,6 +127,9 @@ class Attributes:
     def types(self, indices: Sequence[int]) -> list[Attribute]:
         """Returns several types."""
         known = self._types
+        if len(indices) == 1:
+            index = indices[0]
+            return [(known[index] if index < len(known) else None) or self.type(index)]
         return [(known[index] if index < len(known) else None) or self.type(index) for index in indices]
 
     def part(self, cursor: Cursor) -> Attribute:

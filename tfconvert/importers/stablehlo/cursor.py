@@ -90,12 +90,31 @@ class Cursor:
     def varints(self) -> list[int]:
         """Returns a list of unsigned numbers, after their count."""
         data, position = self.data, self.position
-        if position + 1 < self.end and data[position] == _ONE and data[position + 1] & 1:
+        if position + 1 >= self.end or not data[position] & 1:
+            return self.numbers(self.count())
+        if data[position] == _ONE and data[position + 1] & 1:
             # Most lists are one small number.
             self.position = position + 2
             return [data[position + 1] >> 1]
-        count = self.count()
-        return [self.varint()] if count == 1 else self.numbers(count)
+        self.position = position + 1
+        count = data[position] >> 1
+        if count > self.end - self.position:
+            raise truncated()
+        return self.numbers(count)
+
+    def head(self) -> tuple[int, int, int]:
+        """Returns what an op begins with: a number, a byte and another number."""
+        data, position = self.data, self.position
+        if position + 3 < self.end and data[position] & 1:
+            # Most ops have one of the first names, and locations of one byte or two.
+            last = data[position + 2]
+            if last & 1:
+                self.position = position + 3
+                return data[position] >> 1, data[position + 1], last >> 1
+            if last & 2:
+                self.position = position + 4
+                return data[position] >> 1, data[position + 1], (last | data[position + 3] << 8) >> 2
+        return self.varint(), self.byte(), self.varint()
 
     def numbers(self, count: int) -> list[int]:
         """Returns a number of unsigned numbers; most are one byte or two."""

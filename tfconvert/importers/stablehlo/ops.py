@@ -7,7 +7,6 @@ of constants stay in the artifact.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -26,7 +25,7 @@ from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
-from tfconvert.schema.ir.types import FunctionType
+from tfconvert.schema.ir.types import I32, I64, FunctionType, TensorType
 from tfconvert.schema.ir.values import Value
 
 # How deep ops may be nested.
@@ -38,10 +37,12 @@ _ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USE_LISTS, _PROPERTIES
 # How many attributes ops may have for each byte of the artifact, and how many in any case.
 _ATTRIBUTES_BY_BYTE, _FREE_ATTRIBUTES = 4, 10_000
 
+# The commonest ops on sizes, of which JAX repeats the same ones wherever it needs a shape.
+_OF_SIZES = frozenset({"stablehlo.concatenate", "stablehlo.get_dimension_size", "stablehlo.reshape"})
+
 _FUNCTION = ("arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility")
 
 
-@dataclass(slots=True)
 class _Scope:
     """The values of a region.
 
@@ -50,12 +51,17 @@ class _Scope:
         declared: How many there are.
         values: Those that are defined so far, `None` for results of an op whose regions are being read.
         outer: The region around it, unless it is isolated.
+        sizes: The results of ops on sizes, by the op's name, properties, type and operands.
     """
 
-    base: int
-    declared: int
-    values: list[Value | None]
-    outer: _Scope | None
+    __slots__ = ("base", "declared", "outer", "sizes", "values")
+
+    def __init__(self, base: int, declared: int, outer: _Scope | None) -> None:
+        self.base = base
+        self.declared = declared
+        self.values: list[Value | None] = []
+        self.outer = outer
+        self.sizes: dict[tuple[object, ...], Sequence[Value]] = {}
 
     def value(self, number: int) -> Value:
         """Returns the value of a number."""
@@ -115,16 +121,23 @@ class OpReader:
         file: The file.
         version: The version of StableHLO that it was written for.
         place: The file that it is in and its offset there, if the module must not keep the artifact in memory.
+        outermost: The function that is called from outside, if nothing is needed of the module but what it computes:
+            only arguments of this function have attributes, and ops on sizes are not repeated. Empty for all of it.
     """
 
-    def __init__(self, file: Bytecode, version: tuple[int, ...], place: tuple[InputFile, int] | None = None) -> None:
+    def __init__(
+        self, file: Bytecode, version: tuple[int, ...], place: tuple[InputFile, int] | None = None, outermost: str = ""
+    ) -> None:
         self._file = file
+        self._outermost = outermost
         self._is_kept = place is None
         self._known = Attributes(file, version, place)
         self._locations = Locations(file)
         self._builders: list[_Builder | None] = [None] * len(file.op_names)
         # The names that are ops of StableHLO without a form of their own here: most ops.
         self._plain: list[VHLOOp | None] = [None] * len(file.op_names)
+        # The names that are ops on sizes, unless all of them are needed.
+        self._of_sizes: set[int] = set()
         self._special: Mapping[str, _Builder] = {
             "vhlo.call_v1": self._call,
             "vhlo.constant_v1": self._constant,
@@ -132,7 +145,7 @@ class OpReader:
             "vhlo.return_v1": self._return,
             "builtin.module": self._module,
         }
-        self._properties: dict[tuple[int, int], Mapping[str, Attribute]] = {}
+        self._properties: dict[tuple[int, int | None], Mapping[str, Attribute]] = {}
         # Each op has a copy of its attributes, though the artifact may have them once.
         self._attributes_left = _ATTRIBUTES_BY_BYTE * len(file.data) + _FREE_ATTRIBUTES
         self._depth = 0
@@ -143,7 +156,7 @@ class OpReader:
         cursor = self._file.ir()
         ops: list[Operation] = []
         if cursor.flagged() == (1, False):
-            self._op(cursor, _Scope(0, 0, [], None), ops.append)
+            self._op(cursor, _Scope(0, 0, None), ops.append)
         if not ops or cursor.left or not isinstance(ops[0], ModuleOp):
             raise malformed("the artifact is not one module")
         if not self._is_kept:
@@ -154,7 +167,8 @@ class OpReader:
 
     def _op(self, cursor: Cursor, scope: _Scope, add: Callable[[Operation], object]) -> None:
         """Reads an op and adds it to its block."""
-        name, mask, location = cursor.varint(), cursor.byte(), self._locations.at(cursor.varint())
+        name, mask, place = cursor.head()
+        location = self._locations.at(place)
         build = (self._builders[name] if name < len(self._builders) else None) or self._builder(name)
         known = self._known
         attributes = self._dictionary(cursor.varint()) if mask & _ATTRIBUTES else NO_ATTRIBUTES
@@ -163,18 +177,26 @@ class OpReader:
             attributes, properties = {**attributes, **self._dictionary(properties)}, None
         results = known.types(cursor.varints()) if mask & _RESULTS else ()
         operands = self._operands(cursor, scope) if mask & _OPERANDS else ()
-        if mask & _SUCCESSORS and cursor.varint():
-            raise malformed("an op has successors, which no op of VHLO has")
-        if mask & _USE_LISTS:
-            _skip_use_lists(cursor, len(results))
+        if mask & (_SUCCESSORS | _USE_LISTS):
+            _skip_unused(cursor, mask, len(results))
         first = len(scope.values)
-        if results:
+        if mask & _REGIONS or first + len(results) > scope.declared:
             scope.reserve(len(results))
         regions = self._regions(cursor, scope, build) if mask & _REGIONS else ()
         kind = self._plain[name]
         if kind is not None and (properties is not None or not kind.properties):
-            own = self._own(name, kind, properties)
+            key = None
+            if name in self._of_sizes and len(results) == 1 and _is_of_sizes(results[0]) and not attributes:
+                key = (name, properties, *results, *operands)
+                if key in scope.sizes:
+                    scope.values[first:] = scope.sizes[key]
+                    return
+            own = self._properties.get((name, properties))
+            if own is None:
+                own = self._own(name, kind, properties)
             op = kind.cls(kind.cls.NAME, operands, results, own, attributes, regions, location)
+            if key is not None:
+                scope.sizes[key] = op.results
         else:
             op = build(_StoredOp(attributes, properties, results, operands, regions, location))
         if results:
@@ -224,7 +246,7 @@ class OpReader:
         if blocks > 1:
             raise malformed(f"a region has {blocks} blocks, no op of VHLO has more than one")
         declared = cursor.varint()
-        scope = _Scope(outer.base + outer.declared if outer is not None else 0, declared, [], outer)
+        scope = _Scope(outer.base + outer.declared if outer is not None else 0, declared, outer)
         count, has_arguments = cursor.flagged()
         block = self._arguments(cursor, scope) if has_arguments else Block()
         for _ in range(count):
@@ -261,18 +283,18 @@ class OpReader:
             if op is None:
                 raise self._known.unknown(f"the operation {name}")
             self._plain[index] = op
+            if self._outermost and op.cls.NAME in _OF_SIZES:
+                self._of_sizes.add(index)
             build = partial(self._stablehlo, op)
         self._builders[index] = build
         return build
 
     def _own(self, index: int, op: VHLOOp, properties: int | None) -> Mapping[str, Attribute]:
-        """Returns the properties of an op of StableHLO."""
-        if properties is None or not op.properties:
-            return NO_ATTRIBUTES
-        key = (index, properties)
-        own = self._properties.get(key)
-        if own is None:
-            own = self._properties[key] = stablehlo_properties(op, self._blob(op.properties, properties))
+        """Decodes the properties of an op of StableHLO, once for all ops that share them."""
+        own = NO_ATTRIBUTES
+        if properties is not None and op.properties:
+            own = stablehlo_properties(op, self._blob(op.properties, properties))
+        self._properties[index, properties] = own
         return own
 
     def _stablehlo(self, op: VHLOOp, stored: _StoredOp) -> Operation:
@@ -289,10 +311,12 @@ class OpReader:
         return self._blob(names, stored.properties), stored.attributes
 
     def _blob(self, names: Sequence[str], index: int) -> Mapping[str, Attribute]:
+        return {name: self._known.attribute(found) for name, found in self._indices(names, index).items()}
+
+    def _indices(self, names: Sequence[str], index: int) -> dict[str, int]:
+        """Returns the indices of an op's properties."""
         cursor = self._file.properties(index)
-        found = {
-            name: self._known.attribute(index) for name, index in zip(names, cursor.numbers(len(names)), strict=True)
-        }
+        found = dict(zip(names, cursor.numbers(len(names)), strict=True))
         if cursor.left:
             raise self._known.unknown("an operation with more properties")
         return found
@@ -318,7 +342,15 @@ class OpReader:
         return stored.build(ModuleOp, attributes=own)
 
     def _function(self, stored: _StoredOp) -> Operation:
-        found, others = self._found(_FUNCTION, stored)
+        if stored.properties is None:
+            found, others = self._separated(_FUNCTION, stored.attributes)
+        else:
+            indices, others = self._indices(_FUNCTION, stored.properties), stored.attributes
+            if self._outermost:
+                del indices["res_attrs"]
+                if text_of(self._known.attribute(indices["sym_name"])) != self._outermost:
+                    del indices["arg_attrs"]
+            found = {name: self._known.attribute(index) for name, index in indices.items()}
         text_of(found["sym_name"])
         if not isinstance(found["function_type"], FunctionType):
             raise malformed("the type of a function is not that of functions")
@@ -335,6 +367,19 @@ class OpReader:
 
     def _return(self, stored: _StoredOp) -> Operation:
         return stored.build(ReturnOp if self._is_in_function else class_of(stablehlo.RETURN))
+
+
+def _is_of_sizes(kind: Attribute) -> bool:
+    """Returns whether a type may be that of sizes: integers, one or a list of them."""
+    return isinstance(kind, TensorType) and kind.element_type in (I32, I64) and len(kind.shape) <= 1
+
+
+def _skip_unused(cursor: Cursor, mask: int, results: int) -> None:
+    """Skips what an op has besides."""
+    if mask & _SUCCESSORS and cursor.varint():
+        raise malformed("an op has successors, which no op of VHLO has")
+    if mask & _USE_LISTS:
+        _skip_use_lists(cursor, results)
 
 
 def _skip_use_lists(cursor: Cursor, values: int) -> None:

@@ -135,6 +135,26 @@ class Block:
         else:
             previous.next_op = op
 
+    def insert_ops_before(self, other: Block, existing: Operation) -> None:
+        """Inserts all ops of another block before one of this block's; the other one is empty afterwards."""
+        assert existing.parent is self, f"{existing.name} is not in this block"
+        first, last = other.first_op, other.last_op
+        if first is None or last is None:
+            return
+        op: Operation | None = first
+        while True:  # Python 3.11 doesn't specialize the instructions of a loop that `while op` begins.
+            if op is None:
+                break
+            op.parent = self
+            op = op.next_op
+        previous = existing.prev_op
+        first.prev_op, last.next_op, existing.prev_op = previous, existing, last
+        if previous is None:
+            self.first_op = first
+        else:
+            previous.next_op = first
+        other.first_op = other.last_op = None
+
     def insert_op_after(self, op: Operation, existing: Operation) -> None:
         """Inserts an op after one of the block's."""
         if existing.next_op is None:
