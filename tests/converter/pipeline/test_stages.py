@@ -134,6 +134,7 @@ EVERYTHING = [
     "simplify-control-flow",
     "lower-tensor-lists",
     "share-shapes",
+    "unroll-layers",
     "fuse-recurrent-loops",
     "fuse-unrolled-layers",
     "unroll-loops",

@@ -20,6 +20,9 @@ _PRODUCTS = ("tf.MatMul",)
 # Ops that read single steps of a sequence.
 _ROWS = ("tf.GatherV2", "tf.StridedSlice", "tf.Unpack")
 
+# Ops that read rows of constants.
+_READS = ("tf.GatherV2", "tf.Slice", "tf.StridedSlice")
+
 # Operators that overwrite one of their operands.
 _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "tfl.lstm", "tfl.rnn", "tfl.svdf")
 
@@ -83,6 +86,12 @@ STAGES: Sequence[Stage] = (
         ("allow_custom_ops", "composites=fusions", "fuses_recurrent"),
     ),
     *STANDARD,
+    Stage(
+        "unroll-layers",
+        "weights are constants, and recurrent layers of one step are not yet looked for",
+        (LOOPS, _READS),
+        only_with="fuses_recurrent",
+    ),
     Stage(
         "fuse-recurrent-loops",
         "sequences are tensors, and cells are still TensorFlow's ops",
