@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS
-from tfconvert.converter.pipeline.stage import OPEN_SIZES, Stage
+from tfconvert.converter.pipeline.stage import HALVES, OPEN_SIZES, Stage
 from tfconvert.converter.pipeline.stages import (
     CONTROL_FLOW,
     FUNCTIONAL,
@@ -86,6 +86,7 @@ STAGES: Sequence[Stage] = (
         ("allow_custom_ops", "composites=fusions", "fuses_recurrent"),
     ),
     *STANDARD,
+    Stage("widen-halves", "recurrent layers and operators are recognised as f32", (("tf.Cast", HALVES),)),
     Stage(
         "unroll-layers",
         "weights are constants, and recurrent layers of one step are not yet looked for",
