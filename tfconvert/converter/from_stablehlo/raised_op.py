@@ -366,6 +366,9 @@ class RaisedOp:
         if tensor.dtype.kind in "iu" and len(sizes) == 1 and 0 <= sizes[0] <= MAX_PARTIAL:
             # Sizes and positions are followed element by element.
             return tensor.reshape(sizes) if sizes == (1,) else tensor.op("BroadcastTo", tensor, shape)
+        if (repetition := _repetition(tensor)) is not None:
+            tensor = self.tensor(repetition.operands[0])
+            own = self.sizes(tensor)
         more = len(sizes) - len(own)
         if own and sizes == (1,) * more + own:
             for _ in range(more):
