@@ -146,10 +146,6 @@ KEPT: dict[str, tuple[tuple[int, ...], Callable[[Graph, Value], Value]]] = {
         (1, 16, 16, 8),
         lambda g, x: g.op("resize_nearest_neighbor", x, [32, 32], shape=(1, 32, 32, 8), align_corners=True),
     ),
-    "a broken factor": (
-        (1, 16, 16, 8),
-        lambda g, x: g.op("resize_nearest_neighbor", x, [24, 24], shape=(1, 24, 24, 8), align_corners=False),
-    ),
     "long rows": ((1, 8, 1, 128, 64), lambda g, x: g.op("tile", x, [1, 1, 4, 1, 1], shape=(1, 8, 4, 128, 64))),
     "a reduction of whole rows": (
         (1, 16, 16, 32),

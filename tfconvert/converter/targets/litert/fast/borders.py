@@ -2,7 +2,8 @@
 
 mirror_pad(x)                ->  gather(gather(x, columns), rows)                 of many channels
 mirror_pad(x)                ->  concatenation(slices of x), for each dimension   of few
-resize_nearest_neighbor(x)   ->  reshape(concatenation(r, r)), r = reshape(x), for each dimension
+resize_nearest_neighbor(x)   ->  reshape(concatenation(r, r)), r = reshape(x), for each dimension   of few channels
+resize_nearest_neighbor(x)   ->  gather(gather(x, rows), columns)                 of more
 tile(x)                      ->  the same
 """
 
@@ -38,6 +39,8 @@ _MIN_GATHERED = 24
 _MAX_SLICES = 4
 _MAX_COPIES = 5
 _MAX_CHANNELS = 128
+# The maximum number of channels for which joining copies of pixels is faster than gathering them.
+_MAX_JOINED = 8
 # The kernel of tile copies longer rows as fast.
 _MAX_COPIED = 256
 
@@ -104,7 +107,8 @@ def _repeated(emit: LiteRTBuilder, x: Value, copies: Sequence[int], block: Seque
     return build.reshape(value, shape)
 
 
-def _nearest(op: Operation) -> Emit:
+def _image(op: Operation) -> tuple[Sequence[int], Sequence[int], bool]:
+    """Returns the shapes of an image and of the resized one, and whether each pixel is repeated a few times."""
     x = op.operands[0]
     shape, target = large(x), sized(op.results[0])
     worth(shape[-1] <= _MAX_CHANNELS, "the kernel copies many channels fast")
@@ -112,10 +116,37 @@ def _nearest(op: Operation) -> Emit:
     need(
         constant_ints(op.operands[1]) is not None and not tfl.attribute(op, "align_corners"), "the corners are aligned"
     )
-    copies = [new // old if old > 0 else 1 for new, old in zip(target, shape, strict=True)]
-    exact = all(old * count == new for new, old, count in zip(target, shape, copies, strict=True))
-    need(exact and 1 < max(copies) <= _MAX_COPIES, "it doesn't repeat each pixel a few times")
+    factors = [divmod(new, old) for new, old in zip(target[1:3], shape[1:3], strict=True)]
+    is_exact = not any(rest for _, rest in factors) and 1 < max(times for times, _ in factors) <= _MAX_COPIES
+    return shape, target, is_exact
+
+
+def _enlarged(op: Operation) -> Emit:
+    x = op.operands[0]
+    shape, target, is_exact = _image(op)
+    need(is_exact, "it doesn't repeat each pixel a few times")
+    need(shape[-1] <= _MAX_JOINED, "gathering pixels of many channels is faster")
+    copies = [1, *(new // old for new, old in zip(target[1:3], shape[1:3], strict=True)), 1]
     return lambda emit: _repeated(emit, x, copies, (1, 1, 1, 1))
+
+
+def _resized(op: Operation) -> Emit:
+    shape, target, is_exact = _image(op)
+    need(shape[-1] > _MAX_JOINED or not is_exact, "joining copies of pixels of few channels is faster")
+    offset = np.float32(0.5 if tfl.attribute(op, "half_pixel_centers") else 0)
+    # What makes the image smallest comes first.
+    axes = sorted((axis for axis in (1, 2) if shape[axis] != target[axis]), key=lambda axis: target[axis] / shape[axis])
+    need(bool(axes), "it keeps the size")
+
+    def emit_rows(emit: LiteRTBuilder) -> Value:
+        value = op.operands[0]
+        for axis in axes:
+            scale = np.float32(shape[axis]) / np.float32(target[axis])
+            at = np.floor((np.arange(target[axis], dtype=np.float32) + offset) * scale)
+            value = _gathered(emit, value, np.minimum(at, shape[axis] - 1).astype(int).tolist(), axis)
+        return value
+
+    return emit_rows
 
 
 def _tiled(op: Operation) -> Emit:
@@ -134,6 +165,7 @@ def _tiled(op: Operation) -> Emit:
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     fast("mirror-by-rows", "mirror_pad", _mirrored),
-    fast("enlarge-by-copies", "resize_nearest_neighbor", _nearest),
+    fast("enlarge-by-copies", "resize_nearest_neighbor", _enlarged),
+    fast("resize-by-rows", "resize_nearest_neighbor", _resized),
     fast("tile-by-copies", "tile", _tiled),
 )
