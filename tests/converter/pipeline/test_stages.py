@@ -133,6 +133,8 @@ EVERYTHING = [
     "simplify-control-flow",
     "lower-tensor-lists",
     "share-shapes",
+    "widen-halves",
+    "unroll-layers",
     "fuse-recurrent-loops",
     "fuse-unrolled-layers",
     "unroll-loops",
@@ -220,7 +222,7 @@ def test_stages_name_what_is_there() -> None:
         assert {name or path.rpartition(".")[2] for name, _, path in taken} <= own, stage.run
         assert {stage.only_with} <= settings | {""}, stage.run
         needed = [prefix for group in stage.needs for prefix in group]
-        known = r"(tf\w*)\.\w+$|(arith|chlo|stablehlo|mhlo|vhlo|quantfork|tensor)\.|options\.|inputs\.open$"
+        known = r"(tf\w*)\.\w+$|(arith|chlo|stablehlo|mhlo|vhlo|quantfork|tensor)\.|options\.|inputs\.(open|halves)$"
         assert all(re.match(known, prefix) for prefix in needed), stage.run
         assert {prefix.removeprefix("options.") for prefix in needed if prefix.startswith("options.")} <= set(USER)
 

@@ -315,6 +315,22 @@ def trip_count(found: Construct, limit: int) -> int | None:
     return None
 
 
+def reads_by_count(found: Construct, names: Collection[str]) -> Iterator[Operation]:
+    """Yields the ops of a loop's body that the number of the iteration tells what to read from their first operand.
+
+    Args:
+        found: The loop.
+        names: The names of ops that read.
+    """
+    condition, body = (function.body.block for function in found.functions)
+    ahead = _slice(condition, returned(condition))
+    variables, again = (set[int](), None) if ahead is None else _recurrence(ahead[1], body)
+    if again is not None:
+        for op in body.ops:
+            if op.name in names and (places := _slice(body, op.operands[1:])) is not None and places[1] <= variables:
+                yield op
+
+
 def _recurrence(variables: set[int], body: Block) -> tuple[set[int], list[Operation] | None]:
     """Returns the variables that some depend on across iterations, and the ops that compute them."""
     while True:

@@ -198,6 +198,15 @@ def has_open_sizes(module: ModuleOp) -> bool:
     )
 
 
+def has_half_inputs(module: ModuleOp) -> bool:
+    """Returns whether an exported function has an input of `f16` or `bf16`."""
+    return any(
+        types.element_of(each) in (types.F16, types.BF16)
+        for function in entry_functions(module)
+        for each in function.function_type.inputs
+    )
+
+
 def interface_of(function: FuncOp) -> Interface:
     """Returns the interface of an exported function."""
     kind = function.function_type

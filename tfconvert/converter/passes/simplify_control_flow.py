@@ -53,7 +53,7 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -88,10 +88,12 @@ class SimplifyControlFlow:
         unroll_up_to: Maximum number of iterations of loops to unroll. In LiteRT a loop costs only about 1.5 us, and
             0.2 us per iteration, so the default doesn't let models grow for it.
         unrolled_ops: Maximum number of ops of an unrolled loop.
+        unrolls: Whether to unroll a loop of several iterations; by default, any.
     """
 
     unroll_up_to: int = 1
     unrolled_ops: int = 1000
+    unrolls: Callable[[Construct], bool] | None = None
     name: ClassVar[str] = "simplify-control-flow"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -178,7 +180,9 @@ class _Work:
         body = found.functions[1]
         count = trip_count(found, self._limits.unroll_up_to)
         made = count * sum(1 for _ in body.body.walk()) if count is not None and count > 1 else 0
-        if count is None or made > min(self._limits.unrolled_ops, budget().operations):
+        unrolls = self._limits.unrolls
+        is_too_large = made > min(self._limits.unrolled_ops, budget().operations)
+        if count is None or is_too_large or (made and unrolls is not None and not unrolls(found)):
             self._forward(found)
             return None
         budget().take_operations(made, found.op.name)

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfconvert.converter.ir.interface import has_open_sizes
+from tfconvert.converter.ir.interface import has_half_inputs, has_open_sizes
 from tfconvert.converter.pipeline.pass_registry import pass_class
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.pipeline.stage import OPEN_SIZES, InStage, Instrument, Pass, Stage, apply_watched
+from tfconvert.converter.pipeline.stage import HALVES, OPEN_SIZES, InStage, Instrument, Pass, Stage, apply_watched
 from tfconvert.converter.pipeline.stages import TO_FUNCTIONS
 from tfconvert.importers.source import Source
 from tfconvert.schema.dialects.cut import CUT
@@ -120,7 +120,8 @@ def run_stages(
         on_stage: Called with each stage's name before its pass runs.
     """
     others = [f"options.{name}" for name in USER if setting(options, name)]
-    names = OpNames(module, [*others, OPEN_SIZES] if has_open_sizes(module) else others)
+    others += [OPEN_SIZES] * has_open_sizes(module) + [HALVES] * has_half_inputs(module)
+    names = OpNames(module, others)
     for stage in stages:
         if (stage.only_with and not setting(options, stage.only_with)) or not names.have(stage.needs):
             continue

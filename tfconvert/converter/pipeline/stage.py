@@ -36,6 +36,9 @@ class InStage:
             problem.add_note(f"stage {self._name}")
 
 
+HALVES = "inputs.halves"
+"""The need of stages that run only on models with inputs of `f16` or `bf16`."""
+
 OPEN_SIZES = "inputs.open"
 """The need of stages that run only on models with dynamic input sizes other than the batch."""
 
@@ -57,8 +60,8 @@ class Stage(NamedTuple):
         run: The pass, by name.
         because: The reason for its position.
         needs: Groups of name prefixes. The pass is skipped, and not even imported, unless the module has had a name
-            with one of the prefixes of each group. Names are those of ops, of attributes of functions, `OPEN_SIZES` for
-            models with such inputs, and `options.` followed by a setting that the user has set.
+            with one of the prefixes of each group. Names are those of ops, of attributes of functions, `HALVES` and
+            `OPEN_SIZES` for models with such inputs, and `options.` followed by a setting that the user has set.
         takes: Settings that are options of the pass: fields of `Options` or of its target, as `allow_custom_ops`, or of
             a field there, as `quantize.mode`; after the option's name if that differs, as `mlir_state=state`.
         only_with: A setting that must be set for the pass to run; may be empty.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS
-from tfconvert.converter.pipeline.stage import OPEN_SIZES, Stage
+from tfconvert.converter.pipeline.stage import HALVES, OPEN_SIZES, Stage
 from tfconvert.converter.pipeline.stages import (
     CONTROL_FLOW,
     FUNCTIONAL,
@@ -20,6 +20,9 @@ from tfconvert.converter.targets.litert.forms.tables import FAST_ROOTS
 _PRODUCTS = ("tf.MatMul",)
 # Ops that read single steps of a sequence.
 _ROWS = ("tf.GatherV2", "tf.StridedSlice", "tf.Unpack")
+
+# Ops that read rows of constants.
+_READS = ("tf.GatherV2", "tf.Slice", "tf.StridedSlice")
 
 # Operators that overwrite one of their operands.
 _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "tfl.lstm", "tfl.rnn", "tfl.svdf")
@@ -61,6 +64,13 @@ STAGES: Sequence[Stage] = (
         ("allow_custom_ops", "composites=fusions", "fuses_recurrent"),
     ),
     *STANDARD,
+    Stage("widen-halves", "recurrent layers and operators are recognised as f32", (("tf.Cast", HALVES),)),
+    Stage(
+        "unroll-layers",
+        "weights are constants, and recurrent layers of one step are not yet looked for",
+        (LOOPS, _READS),
+        only_with="fuses_recurrent",
+    ),
     Stage(
         "fuse-recurrent-loops",
         "sequences are tensors, and cells are still TensorFlow's ops",

@@ -143,12 +143,13 @@ def _mirrored(border: int, mode: str = "REFLECT") -> Callable[[Graph, Value], Va
     return make
 
 
-def _nearest(times: int) -> Callable[[Graph, Value], Value]:
+def _nearest(times: float, *, has_centers: bool = True) -> Callable[[Graph, Value], Value]:
     def make(g: Graph, x: Value) -> Value:
         batch, height, width, channels = _shape(x)
-        shape = (batch, height * times, width * times, channels)
-        options: dict[str, Any] = {"align_corners": False, "half_pixel_centers": True}
-        return g.op("resize_nearest_neighbor", x, [height * times, width * times], shape=shape, **options)
+        height, width = round(height * times), round(width * times)
+        shape = (batch, height, width, channels)
+        options: dict[str, Any] = {"align_corners": False, "half_pixel_centers": has_centers}
+        return g.op("resize_nearest_neighbor", x, [height, width], shape=shape, **options)
 
     return make
 
@@ -384,7 +385,11 @@ FAST_CASES = [
         _mirrored(2),
         " ".join(["slice"] * 3 + ["concatenation"] + ["slice"] * 4 + ["concatenation"]),
     ),
-    FastCase("enlarge-by-copies", (1, 32, 32, 32), _nearest(2), "reshape concatenation reshape concatenation reshape"),
+    FastCase("enlarge-by-copies", (1, 64, 64, 4), _nearest(2), "reshape concatenation reshape concatenation reshape"),
+    FastCase("resize-by-rows", (1, 32, 32, 32), _nearest(2), "gather gather"),
+    FastCase("resize-by-rows", (1, 16, 16, 128), _nearest(2), "gather gather"),
+    FastCase("resize-by-rows", (1, 64, 64, 3), _nearest(1.5), "gather gather"),
+    FastCase("resize-by-rows", (1, 64, 64, 16), _nearest(0.375, has_centers=False), "gather gather"),
     FastCase(
         "tile-by-copies", (1, 32, 32, 32), _repeated, "abs reshape concatenation reshape concatenation reshape neg"
     ),

@@ -166,10 +166,6 @@ KEPT: dict[str, tuple[tuple[int, ...], Callable[[Graph, Value], Value]]] = {
         (1, 16, 16, 8),
         lambda g, x: g.op("resize_nearest_neighbor", x, [32, 32], shape=(1, 32, 32, 8), align_corners=True),
     ),
-    "a broken factor": (
-        (1, 16, 16, 8),
-        lambda g, x: g.op("resize_nearest_neighbor", x, [24, 24], shape=(1, 24, 24, 8), align_corners=False),
-    ),
     "many channels": (
         (1, 16, 16, 128),
         lambda g, x: g.op("resize_nearest_neighbor", x, [32, 32], shape=(1, 32, 32, 128), align_corners=False),

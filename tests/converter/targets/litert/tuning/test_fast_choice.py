@@ -142,7 +142,7 @@ OTHER_SIZES: dict[str, tuple[tuple[int, ...], Callable[[Graph, Value], Value]]] 
         (1, 16, 16, 8, 40),
         lambda g, x: g.op("mul", x, g.op("mean", x, [1, 2, 4], shape=(1, 1, 1, 8, 1), keep_dims=True)),
     ),
-    "enlarge-by-copies": (
+    "resize-by-rows": (
         (1, 16, 16, 144),
         lambda g, x: g.op("resize_nearest_neighbor", x, [32, 32], shape=(1, 32, 32, 144), align_corners=False),
     ),

@@ -5,8 +5,9 @@
 
 By default; on a processor also
 
-    resize_nearest_neighbor(x)          ->  reshape(concatenation(r, r)), r = reshape(x), for each dimension
-    tile(x)                             ->  the same
+    resize_nearest_neighbor(x)          ->  reshape(concatenation(r, r)), r = reshape(x), of few channels
+    resize_nearest_neighbor(x)          ->  gather(gather(x, rows), columns)              of more
+    tile(x)                             ->  reshape(concatenation(r, r)), r = reshape(x), for each dimension
 
 The rest is for accelerators.
 """
@@ -180,8 +181,9 @@ def _repeated(build: FormBuilder, value: Value, shape: Shape, multiples: Sequenc
     return build.reshape(tiled, result)
 
 
-# The maximum number of copies that are joined faster, and of channels.
+# The maximum number of copies that are joined faster, and of channels that are joined, or gathered, faster.
 _MAX_JOINED = 5
+_MAX_JOINED_CHANNELS = 8
 _MAX_CHANNELS = 96
 # The kernel of tile copies longer rows as fast.
 _MAX_COPIED = 256
@@ -207,16 +209,43 @@ def _copied(build: FormBuilder, x: Value, copies: Sequence[int], block: Sequence
     return build.reshape(value, shape)
 
 
-def _nearest(op: Operation) -> Emit:
+def _image(op: Operation) -> tuple[Shape, Shape, bool]:
+    """Returns the shapes of an image and of the resized one, and whether each pixel is repeated a few times."""
     x = op.operands[0]
     shape, target = large(x), sized(op.results[0])
     worth(shape[-1] <= _MAX_CHANNELS, "the kernel copies many channels fast")
     need(is_float(x) and len(shape) == 4 and min(shape[1:]) > 0, "it isn't an image of 32-bit floats")
     need(constant_ints(op.operands[1]) is not None and not option(op, "align_corners"), "the corners are aligned")
-    copies = [new // old if old > 0 else 1 for new, old in zip(target, shape, strict=True)]
-    exact = all(old * count == new for new, old, count in zip(target, shape, copies, strict=True))
-    need(exact and 1 < max(copies) <= _MAX_JOINED, "it doesn't repeat each pixel a few times")
-    return lambda build: _copied(build, x, copies, (1, 1, 1, 1))
+    factors = [divmod(new, old) for new, old in zip(target[1:3], shape[1:3], strict=True)]
+    is_exact = not any(rest for _, rest in factors) and 1 < max(times for times, _ in factors) <= _MAX_JOINED
+    return shape, target, is_exact
+
+
+def _enlarged(op: Operation) -> Emit:
+    shape, target, is_exact = _image(op)
+    need(is_exact, "it doesn't repeat each pixel a few times")
+    need(shape[-1] <= _MAX_JOINED_CHANNELS, "gathering pixels of many channels is faster")
+    copies = [1, *(new // old for new, old in zip(target[1:3], shape[1:3], strict=True)), 1]
+    return lambda build: _copied(build, op.operands[0], copies, (1, 1, 1, 1))
+
+
+def _nearest(op: Operation) -> Emit:
+    shape, target, is_exact = _image(op)
+    need(shape[-1] > _MAX_JOINED_CHANNELS or not is_exact, "joining copies of pixels of few channels is faster")
+    offset = np.float32(0.5 if option(op, "half_pixel_centers") else 0)
+    # What makes the image smallest comes first.
+    axes = sorted((axis for axis in (1, 2) if shape[axis] != target[axis]), key=lambda axis: target[axis] / shape[axis])
+    need(bool(axes), "it keeps the size")
+
+    def emit_rows(build: FormBuilder) -> Value:
+        value = op.operands[0]
+        for axis in axes:
+            scale = np.float32(shape[axis]) / np.float32(target[axis])
+            at = np.floor((np.arange(target[axis], dtype=np.float32) + offset) * scale)
+            value = build.gather(value, np.minimum(at, shape[axis] - 1).astype(int).tolist(), axis)
+        return value
+
+    return emit_rows
 
 
 def _tiled(op: Operation) -> Emit:
@@ -234,7 +263,8 @@ def _tiled(op: Operation) -> Emit:
 
 
 FAST: tuple[Pattern[Any], ...] = (
-    fast("enlarge-by-copies", "resize_nearest_neighbor", _nearest),
+    fast("enlarge-by-copies", "resize_nearest_neighbor", _enlarged),
+    fast("resize-by-rows", "resize_nearest_neighbor", _nearest),
     fast("tile-by-copies", "tile", _tiled),
 )
 

@@ -13,6 +13,7 @@ Replaces softmax and similar ops, written out in other ops, by single ops.
 
     exp(x) / sum(exp(x), -1)                        ->  softmax(x)
     softmax(x - reduce_max(x, -1))                  ->  softmax(x)        log_softmax as well
+    softmax(x - reshape(reduce_max(y)))             ->  softmax(x)        one maximum for each row of x
     x - log(sum(exp(x), -1))                        ->  log_softmax(x)
     exp(x - (log(sum(exp(x - m), axes)) + m))       ->  reshape(softmax(reshape(x)))     over the last dimensions
     1 / (1 + exp(-x))                               ->  logistic(x)
@@ -57,6 +58,26 @@ _CENTERED = tfl.sub(X, _MAX, **matching.PLAIN)
 
 
 _M = value("m")
+
+# Maximum number of reshapes and transposes between a maximum and its use.
+_MAX_MOVES = 3
+
+
+def _is_maximum_of_rows(m: Value, x: Value, difference: Operation) -> bool:
+    """Returns whether a softmax of rows subtracts from each row a maximum, which its own form does anyway."""
+    dims = matching.shape(m)
+    if not dims or dims[-1] != 1 or matching.shape(x) != matching.shape(difference.results[0]):
+        return False
+    for _ in range(_MAX_MOVES):
+        owner = m.owner
+        if not isinstance(owner, Operation) or owner.name not in ("tfl.reshape", "tfl.transpose"):
+            break
+        m = owner.operands[0]
+    return isinstance(m.owner, Operation) and m.owner.name == "tfl.reduce_max"
+
+
+_LOWERED = tfl.sub(X, _M, **matching.PLAIN).named("difference")
+_IS_MAXIMUM = check("what is subtracted is no maximum of rows", _is_maximum_of_rows)
 _SHIFTED = tfl.sub(X, _M, **matching.PLAIN)
 _LOGARITHM = tfl.log(tfl.sum(tfl.exp(_SHIFTED), _AXES, keep_dims=True).once()).once()
 _TOTAL = tfl.add(_LOGARITHM, _M, **matching.PLAIN).commutative().once()
@@ -155,6 +176,13 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         ),
         where=[_JOINED, matching.KEEPS_SHAPE],
         benefit=15,
+    ),
+    own_rule(
+        "lowered-softmax",
+        tfl.softmax(_LOWERED, beta=attr("beta")),
+        tfl.softmax(X, beta=attr("beta")),
+        where=[_IS_MAXIMUM, check("beta is negative", lambda beta: beta > 0)],
+        benefit=14,
     ),
     own_rule("centered-log-softmax", tfl.log_softmax(_CENTERED), tfl.log_softmax(X), where=[_LAST], benefit=15),
     _sigmoid("logistic", tfl.neg(X)),
