@@ -167,8 +167,8 @@ KEPT: dict[str, tuple[tuple[int, ...], Callable[[Graph, Value], Value]]] = {
         lambda g, x: g.op("resize_nearest_neighbor", x, [32, 32], shape=(1, 32, 32, 8), align_corners=True),
     ),
     "many channels": (
-        (1, 16, 16, 128),
-        lambda g, x: g.op("resize_nearest_neighbor", x, [32, 32], shape=(1, 32, 32, 128), align_corners=False),
+        (1, 16, 16, 256),
+        lambda g, x: g.op("resize_nearest_neighbor", x, [32, 32], shape=(1, 32, 32, 256), align_corners=False),
     ),
     "long rows": ((1, 8, 1, 128, 64), lambda g, x: g.op("tile", x, [1, 1, 4, 1, 1], shape=(1, 8, 4, 128, 64))),
     "a reduction of whole rows": (

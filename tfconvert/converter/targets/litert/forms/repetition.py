@@ -184,7 +184,7 @@ def _repeated(build: FormBuilder, value: Value, shape: Shape, multiples: Sequenc
 # The maximum number of copies that are joined faster, and of channels that are joined, or gathered, faster.
 _MAX_JOINED = 5
 _MAX_JOINED_CHANNELS = 8
-_MAX_CHANNELS = 96
+_MAX_CHANNELS = 128
 # The kernel of tile copies longer rows as fast.
 _MAX_COPIED = 256
 
