@@ -74,6 +74,18 @@ def test_operators_on_variables_are_reported(tf: ModuleType, tmp_path: Path) -> 
     assert "READ_VARIABLE" in run.output
 
 
+def test_weights_that_become_floats_once_belong_to_the_operators_that_use_them(
+    digits_model: Path, tmp_path: Path
+) -> None:
+    model = tfconvert.convert(digits_model, quantize="weights")
+    model.save(tmp_path / "weights.tflite")
+    assert model.report.operators["DEQUANTIZE"]
+    times = {each.operator: each.milliseconds for each in measure(tmp_path / "weights.tflite", runs=3).operators}
+    assert "DEQUANTIZE" not in times
+    assert "FULLY_CONNECTED" in times
+    assert None not in times.values()
+
+
 def test_the_official_converters_file_is_measured(tf: ModuleType, digits_model: Path, tmp_path: Path) -> None:
     path = tmp_path / "official.tflite"
     path.write_bytes(tf.lite.TFLiteConverter.from_saved_model(str(digits_model)).convert())

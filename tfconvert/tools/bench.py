@@ -258,8 +258,16 @@ def cuts(module: ModuleOp) -> Iterator[Cut]:
         module: The image of a file.
     """
     for op in next(iter(functions_of(module).values())).body.block.ops:
-        if isinstance(op, ReturnOp) or is_given(op):
+        if isinstance(op, ReturnOp) or is_given(op) or _is_folded(op):
             continue
         is_bound = op.name in _ALONE or any(types.element_of(value.type) == types.RESOURCE for value in op.operands)
-        alone = excerpt(module, [op])
+        owners = (value.owner for value in op.operands)
+        weights = [owner for owner in dict.fromkeys(owners) if isinstance(owner, Operation) and _is_folded(owner)]
+        alone = excerpt(module, [*weights, op])
         yield Cut(op, alone.inputs, None if is_bound else alone.module)
+
+
+def _is_folded(op: Operation) -> bool:
+    """Returns whether an op turns a constant to floats, which the runtime does once."""
+    owner = op.operands[0].owner if op.name == "tfl.dequantize" else None
+    return isinstance(owner, Operation) and is_given(owner)

@@ -229,6 +229,18 @@ def test_integers_throughout_stay_so(settings: dict[str, Any], target: tfconvert
     assert "fast-floats" not in {note.code for note in model.report.notes}
 
 
+@pytest.mark.parametrize("rows", [1, ROWS])
+def test_a_saving_that_nobody_can_measure_is_not_worth_floats(rows: int, tmp_path: Path) -> None:
+    graph = Graph((rows, FEATURES))
+    half = FEATURES // 2
+    weights = random(half, FEATURES, seed=1)
+    value = graph.op("fully_connected", graph.inputs[0], weights, random(half, seed=2), shape=(rows, half))
+    weights = random(FEATURES, half, seed=3)
+    value = graph.op("abs", value)
+    graph.returns(graph.op("fully_connected", value, weights, random(FEATURES, seed=4), shape=(rows, FEATURES)))
+    assert _floats(_converted(graph, tmp_path)).keys() == ({"ABS"} if rows == ROWS else set())
+
+
 def test_a_file_that_is_fast_with_integers_has_no_note(tmp_path: Path) -> None:
     model = _converted(_model(("tanh", {})), tmp_path, io="int8")
     assert "slow-integers" not in {note.code for note in model.report.notes}

@@ -148,7 +148,8 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
     if settings.mode != "weights":
         if has_kernel if settings.hybrid_only else gains(op, row):
             found = _hybrid(op, row, present, settings)
-            if found or not row.together or settings.hybrid_only:
+            # Recurrent layers lose more accuracy by rounded weights than others.
+            if found or not (row.together and settings.is_static):
                 return found
         if row.stays_float and (not row.is_hybrid or math.prod(_shape(op, row)[1:]) < row.products):
             return []

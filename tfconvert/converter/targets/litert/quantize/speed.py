@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +37,9 @@ _ALIKE = {"expand_dims": "reshape", "squeeze": "reshape", "strided_slice": "slic
 
 # By how much floats must be faster: integers take a quarter of their memory.
 _GAIN = 1.03
+
+# The microseconds that ops must save together by being floats.
+_MIN_SAVING = 0.1
 
 # The scales of operands in relation to the result's that XNNPACK takes, of products for `mul`.
 _NEAR = {"add": (2.0**-10, 2.0**8), "sub": (2.0**-10, 2.0**8), "mul": (2.0**-16, 2.0**8)}
@@ -151,28 +154,79 @@ def work_of(op: Operation) -> int:
 def faster_with_floats(times: Mapping[Operation, Times | None]) -> dict[Operation, Times]:
     """Returns the ops that are to be floats so that all ops and the conversions between them take the least time.
 
+    Ops that together save next to nothing become integers.
+
     Args:
         times: The ops that can compute with integers, and their times; `None` for those that will.
     """
     free = {op: known for op, known in times.items() if known is not None}
     cut = Cut()
-    nodes = {op: cut.node() if op in free else SOURCE for op in times}
+    nodes: dict[Operation | None, int] = {op: cut.node() if op in free else SOURCE for op in times}
     values: dict[Value, None] = {}
     for op, known in free.items():
         cut.edge(SOURCE, nodes[op], known.floats * _GAIN)
         cut.edge(nodes[op], SINK, known.integers)
-        values.update(dict.fromkeys(filter(_is_converted, (*op.operands, *op.results))))
+        values.update(dict.fromkeys(_converted(op)))
     for value in values:
-        producer = nodes.get(value.op, SINK) if isinstance(value, OpResult) else SINK
-        users = {nodes.get(use.operation, SINK) for use in value.uses}
+        producer, users = _ends(value)
+        source = nodes.get(producer, SINK)
         to_floats, to_integers = cut.node(), cut.node()
-        cut.edge(producer, to_floats, times_of("dequantize", _elements(value)).floats)
-        cut.edge(to_integers, producer, times_of("quantize", _elements(value)).floats)
-        for user in users:
-            cut.edge(to_floats, user)
-            cut.edge(user, to_integers)
+        cut.edge(source, to_floats, times_of("dequantize", _elements(value)).floats)
+        cut.edge(to_integers, source, times_of("quantize", _elements(value)).floats)
+        for node in {nodes.get(user, SINK) for user in users}:
+            cut.edge(to_floats, node)
+            cut.edge(node, to_integers)
     floats = cut.sink_side()
-    return {op: known for op, known in free.items() if nodes[op] in floats}
+    chosen = {op: known for op, known in free.items() if nodes[op] in floats}
+    idle = {op for group in _connected(chosen) if _saving(group, chosen, times) < _MIN_SAVING for op in group}
+    return {op: known for op, known in chosen.items() if op not in idle}
+
+
+def _connected(ops: Mapping[Operation, Times]) -> list[dict[Operation, Times]]:
+    """Returns the groups of ops that floats go between."""
+    groups, left = [], dict(ops)
+    while left:
+        first = next(iter(left))
+        group, waiting = {first: left.pop(first)}, [first]
+        while waiting:
+            for value in _converted(waiting.pop()):
+                producer, users = _ends(value)
+                for each in (producer, *users):
+                    if each is not None and each in left:
+                        group[each] = left.pop(each)
+                        waiting.append(each)
+        groups.append(group)
+    return groups
+
+
+def _saving(
+    group: Mapping[Operation, Times], floats: Container[Operation | None], integers: Container[Operation | None]
+) -> float:
+    """Returns the microseconds that ops and the conversions around them save by being floats.
+
+    Args:
+        group: The ops, which no floats leave for other ops of `floats`.
+        floats: All ops that are to be floats.
+        integers: All ops that can be integers; others are floats.
+    """
+    saving = sum(known.integers - known.floats for known in group.values())
+    for value in dict.fromkeys(value for op in group for value in _converted(op)):
+        for sign, chosen in ((-1, floats), (1, ())):
+            producer, users = _ends(value)
+            is_integer = producer in integers and producer not in chosen
+            if any((user in integers and user not in chosen) != is_integer for user in users):
+                saving += sign * times_of("dequantize" if is_integer else "quantize", _elements(value)).floats
+    return saving
+
+
+def _converted(op: Operation) -> list[Value]:
+    """Returns the operands and results of an op that may need a conversion."""
+    return [value for value in (*op.operands, *op.results) if is_float(value) and not is_constant(value)]
+
+
+def _ends(value: Value) -> tuple[Operation | None, list[Operation]]:
+    """Returns the op that produces a value, `None` for an argument, and those that use it."""
+    return value.op if isinstance(value, OpResult) else None, list(dict.fromkeys(use.operation for use in value.uses))
 
 
 def reason(times: Times) -> str:
@@ -180,10 +234,6 @@ def reason(times: Times) -> str:
     if times.floats >= times.integers:
         return "its neighbors are floats, and conversions would take longer"
     return f"LiteRT takes about {times.floats:.2g} us with floats, and {times.integers:.2g} us with integers"
-
-
-def _is_converted(value: Value) -> bool:
-    return is_float(value) and not is_constant(value)
 
 
 def _elements(value: Value) -> int:
