@@ -229,8 +229,8 @@ class Raising:
                 self._checked.add(value.type)
         view = RaisedOp(op, self._known)
         if row is None:
-            found, blocks = control_flow.raised(view)
-            return [each.value for each in found], blocks
+            raised, blocks = control_flow.raised(view)
+            return [each.value for each in raised], blocks
         composites.check_call(op, name)
         try:
             found = complex_numbers.by_parts(row, view) if complex_numbers.is_by_parts(name, view) else row(view)
