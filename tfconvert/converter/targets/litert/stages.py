@@ -15,7 +15,7 @@ from tfconvert.converter.pipeline.stages import (
     TO_FUNCTIONS,
     USER_PATTERNS,
 )
-from tfconvert.converter.targets.litert.forms.tables import FAST_ROOTS
+from tfconvert.converter.targets.litert.forms.fast_rows import FAST_ROOTS
 
 _PRODUCTS = ("tf.MatMul",)
 # Ops that read single steps of a sequence.

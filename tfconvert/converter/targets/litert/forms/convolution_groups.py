@@ -1,6 +1,6 @@
 """Convolutions of parts of the channels by one convolution in groups.
 
-    concatenation(conv_2d(split(x)[i], w[i]) for all i)  ->  conv_2d(x, concatenation(w))
+    concatenation(conv_2d(split(x)[i], w[i]) for all i)  ->  conv_2d(x, concatenation(w))    or slices of x
 
 This is how grouped convolutions are written where a framework has none. LiteRT copies the parts, and XNNPACK
 concatenates five values at most.
@@ -8,6 +8,7 @@ concatenates five values at most.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, fast
-from tfconvert.converter.targets.litert.forms.questions import large, like, option, shape_of, sized
+from tfconvert.converter.targets.litert.forms.questions import large, like, option, producer, shape_of, sized
+from tfconvert.converter.targets.litert.forms.slices import spans_of
 from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
 from tfconvert.schema.dialects import tensor_data, tfl
 from tfconvert.schema.dialects.tensor_data import Constant
@@ -31,15 +33,9 @@ def _in_groups(op: Operation) -> Emit:
     parts = [matching.sole_producer(value, "tfl.conv_2d") for value in op.operands]
     convolutions = [part for part in parts if part is not None]
     need(len(convolutions) == len(parts) > 1, "it doesn't join convolutions")
-    first = convolutions[0]
-    split = first.operands[0].owner
-    need(isinstance(split, tfl.TFLOp) and split.name in ("tfl.split", "tfl.split_v"), "their inputs aren't parts")
-    assert isinstance(split, tfl.TFLOp)
-    need([each.operands[0] for each in convolutions] == list(split.results), "the parts are in another order")
-    x = split.operands[1 if split.name == "tfl.split" else 0]
-    inputs = [shape_of(part)[-1] for part in split.results]
-    need(len(set(inputs)) == 1 and sum(inputs) == sized(x)[-1], "the parts aren't equal shares of the channels")
-    need(all(part.has_one_use() for part in split.results), "a part is used elsewhere")
+    first, inputs = convolutions[0], [each.operands[0] for each in convolutions]
+    need(len({shape_of(part)[-1] for part in inputs}) == 1, "the parts aren't equal")
+    x = _whole(inputs)
     filters = [_plain_filter(each, first) for each in convolutions]
     biases = list(map(_bias, convolutions))
 
@@ -53,6 +49,30 @@ def _in_groups(op: Operation) -> Emit:
         return build.tfl("conv_2d", operands, like(x, shape), options)
 
     return emit_groups
+
+
+def _whole(parts: Sequence[Value]) -> Value:
+    """Returns the value that a split, or slices, part along the channels; declines if a part is used elsewhere."""
+    first = parts[0].owner
+    need(isinstance(first, tfl.TFLOp) and all(part.has_one_use() for part in parts), "a part is used elsewhere")
+    assert isinstance(first, tfl.TFLOp)
+    if first.op_name in ("split", "split_v"):
+        x = first.operands[1 if first.op_name == "split" else 0]
+        need(list(parts) == list(first.results), "the parts are in another order")
+        need(sum(shape_of(part)[-1] for part in parts) == sized(x)[-1], "it isn't split along the channels")
+        return x
+    slices = [producer(part, "slice") for part in parts]
+    x = first.operands[0]
+    need(all(each.operands[0] is x for each in slices), "they are parts of several values")
+    spans = [spans_of(each) for each in slices]
+    rest = [
+        span[:-1] == spans[0][:-1] and shape_of(part)[:-1] == sized(x)[:-1]
+        for span, part in zip(spans, parts, strict=True)
+    ]
+    width = spans[0][-1].length
+    are_next = [span[-1].begin for span in spans] == list(range(0, sized(x)[-1], width))
+    need(all(rest) and are_next, "they aren't the parts of all channels, in order")
+    return x
 
 
 def _plain_filter(op: Operation, first: Operation) -> Constant:

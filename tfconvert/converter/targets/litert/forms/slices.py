@@ -220,6 +220,7 @@ def _by_slices(op: Operation) -> Emit:
     need(is_float(x) and len(lengths) <= _MAX_PARTS, "XNNPACK doesn't slice these elements, or there are many parts")
     worth(len(lengths) <= _MAX_KNOWN_PARTS, "there are many parts")
     need(min(lengths) > 0 and shape[axis] > 0, "a size is unknown")
+    need(not _is_grouped(op), "its parts become groups of one convolution")
 
     def emit_slices(build: FormBuilder) -> list[Value]:
         parts, begins, extents = [], [0] * len(shape), list(shape)
@@ -230,6 +231,15 @@ def _by_slices(op: Operation) -> Emit:
         return parts
 
     return emit_slices
+
+
+def _is_grouped(op: Operation) -> bool:
+    """Returns whether all parts go through convolutions that one operator joins, in order."""
+    users = [use.operation for part in op.results for use in part.uses]
+    if len(users) != len(op.results) or any(each.name != "tfl.conv_2d" for each in users):
+        return False
+    joins = {use.operation for each in users for use in each.results[0].uses}
+    return any(list(each.operands) == [user.results[0] for user in users] for each in joins)
 
 
 def _every_nth_of_last(op: Operation, spans: Sequence[Span]) -> Emit:

@@ -13,6 +13,7 @@ from functools import cache
 
 from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
 from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.targets.litert.forms.fast_rows import FAST_ROWS
 from tfconvert.converter.targets.litert.forms.form import Rewrite
 from tfconvert.converter.targets.litert.optimize import reshapes
 from tfconvert.schema.dialects import tfl
@@ -83,33 +84,7 @@ _REWRITES = (
     ),
 )
 
-# A module, the operators with which there may be a faster form, and the name of the patterns: of those for all numbers,
-# for floats and 8-bit integers, for floats, for weights that stay floats, and for what becomes integers.
-_FAST = LazyTable(
-    _PACKAGE,
-    tfl.PREFIX,
-    (
-        LazyModule("narrowing", "gather gather_nd slice strided_slice", "FAST"),
-        LazyModule("slices", "concatenation pack split_v strided_slice", "FAST"),
-        LazyModule("repetition", "resize_nearest_neighbor tile", "FAST"),
-        LazyModule("borders", "mirror_pad", "FAST"),
-        LazyModule("groups", "mean sum", "FAST"),
-        LazyModule("means", "mean", "FAST"),
-        LazyModule("convolution", "transpose_conv", "FAST_BYTES"),
-        LazyModule("convolution_groups", "concatenation", "FAST_BYTES"),
-        LazyModule("branches", "add", "FAST_WEIGHTS"),
-        LazyModule("broadcasts", "broadcast_to", "FAST_FLOATS"),
-        LazyModule("masks", "select_v2", "FAST_FLOATS"),
-        LazyModule("scatters", "equal gather unsorted_segment_max", "FAST_FLOATS"),
-        LazyModule(
-            "segments",
-            "scatter_nd unsorted_segment_max unsorted_segment_min unsorted_segment_prod unsorted_segment_sum",
-            "FAST_FLOATS",
-        ),
-        LazyModule("formulas", "l2_normalization log_softmax softmax squared_difference", "FAST_FLOATS"),
-        LazyModule("formulas", "squared_difference", "FAST_INTEGERS"),
-    ),
-)
+_FAST = LazyTable(_PACKAGE, tfl.PREFIX, (LazyModule(*row) for row in FAST_ROWS))
 _FLOATS = frozenset(("FAST", "FAST_BYTES", "FAST_FLOATS"))
 _WEIGHTS = _FLOATS | {"FAST_WEIGHTS"}
 _INT8 = frozenset(("FAST", "FAST_BYTES", "FAST_INTEGERS"))
@@ -117,10 +92,6 @@ _INT16 = frozenset(("FAST", "FAST_INTEGERS"))
 
 _DEFAULT = LazyTable(_PACKAGE, tfl.PREFIX, [LazyModule(name, ops) for name, ops, _ in _REWRITES if ops])
 _ALL = LazyTable(_PACKAGE, tfl.PREFIX, [LazyModule(name, ops) for name, _, ops in _REWRITES])
-
-FAST_ROOTS = tuple(_FAST.by_op)
-"""The ops without which no form is faster."""
-
 
 SCATTER_RELEASE = (2, 16)
 """The first release of the runtime whose `STABLEHLO_SCATTER` combines elements with updates."""
