@@ -240,3 +240,17 @@ def test_slices_of_huge_dimensions_are_converted_at_once(tmp_path: Path) -> None
     result = tmp_path / "result.mlir"
     assert run_bounded([path, "--target", "stablehlo", "-o", result]).status == 0
     assert "stablehlo.slice" in result.read_text("utf-8")
+
+
+def test_kernels_of_unknown_channels_are_refused_for_stablehlo(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text("""
+    func.func @main(%x: tensor<1x8x8x3xf32>, %w: tensor<3x3x?x4xf32>) -> tensor<1x6x6x4xf32> {
+      %0 = "tf.Conv2D"(%x, %w) <{data_format = "NHWC", dilations = [1, 1, 1, 1], explicit_paddings = [],
+        padding = "VALID", strides = [1, 1, 1, 1], use_cudnn_on_gpu = true}>
+        : (tensor<1x8x8x3xf32>, tensor<3x3x?x4xf32>) -> tensor<1x6x6x4xf32>
+      func.return %0 : tensor<1x6x6x4xf32>
+    }
+    """)
+    with pytest.raises(ConversionError, match="kernel's channels is not known"):
+        tfconvert.convert(path, target="stablehlo")
