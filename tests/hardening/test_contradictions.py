@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tfconvert
+from tests.hardening.bounded import run_bounded
 from tests.hardening.models import FLOAT, graph, node, placeholder
 from tfconvert.importers.graph.signature_order import call_order
 from tfconvert.schema.diagnostics import ConversionError
@@ -222,3 +223,34 @@ def test_functions_of_several_blocks_are_refused(op: str, tmp_path: Path) -> Non
     with pytest.raises(ConversionError, match="several blocks") as caught:
         tfconvert.convert(path)
     assert caught.value.code == "invalid-ir"
+
+
+def test_slices_of_huge_dimensions_are_converted_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text("""
+    func.func @main(%x: tensor<2147483647xf32>) -> tensor<2147483646xf32> {
+      %b = "tf.Const"() <{value = dense<1> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %e = "tf.Const"() <{value = dense<2147483647> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %0 = "tf.StridedSlice"(%x, %b, %e, %b) <{begin_mask = 0 : i64, end_mask = 0 : i64, ellipsis_mask = 0 : i64,
+        new_axis_mask = 0 : i64, shrink_axis_mask = 0 : i64}>
+        : (tensor<2147483647xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<2147483646xf32>
+      func.return %0 : tensor<2147483646xf32>
+    }
+    """)
+    result = tmp_path / "result.mlir"
+    assert run_bounded([path, "--target", "stablehlo", "-o", result]).status == 0
+    assert "stablehlo.slice" in result.read_text("utf-8")
+
+
+def test_kernels_of_unknown_channels_are_refused_for_stablehlo(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text("""
+    func.func @main(%x: tensor<1x8x8x3xf32>, %w: tensor<3x3x?x4xf32>) -> tensor<1x6x6x4xf32> {
+      %0 = "tf.Conv2D"(%x, %w) <{data_format = "NHWC", dilations = [1, 1, 1, 1], explicit_paddings = [],
+        padding = "VALID", strides = [1, 1, 1, 1], use_cudnn_on_gpu = true}>
+        : (tensor<1x8x8x3xf32>, tensor<3x3x?x4xf32>) -> tensor<1x6x6x4xf32>
+      func.return %0 : tensor<1x6x6x4xf32>
+    }
+    """)
+    with pytest.raises(ConversionError, match="kernel's channels is not known"):
+        tfconvert.convert(path, target="stablehlo")

@@ -92,6 +92,16 @@ def test_results_of_another_type_are_refused(op: str, operand: str, result: str)
     assert f"its result has the type {result}" in str(problem)
 
 
+def test_results_of_other_sizes_than_an_operand_gives_are_refused() -> None:
+    body = """    %s = stablehlo.constant dense<[2, 7]> : tensor<2xi32>
+    %0 = "stablehlo.dynamic_broadcast_in_dim"(%a, %s) <{broadcast_dimensions = array<i64: 0>}>
+        : (tensor<2xf32>, tensor<2xi32>) -> tensor<2x5xf32>
+    return %0 : tensor<2x5xf32>"""
+    with pytest.raises(ConversionError, match="it is given other sizes") as caught:
+        convert(program(body, ["tensor<2xf32>"], ["tensor<2x5xf32>"]))
+    assert caught.value.code == "shape-mismatch"
+
+
 def test_scalars_are_not_sorted() -> None:
     op = (
         '"stablehlo.sort"(%a) <{dimension = 0 : i64}> ({\n    ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n'

@@ -260,8 +260,15 @@ class RaisedOp:
         return self._known.partial(value)
 
     def target(self, shape: EmittedTensor, result: int = 0) -> Shape:
-        """Returns a result's shape, as `sizes` does, which a vector holds."""
-        found = map(dims.dim_of_element, self.elements(shape))
+        """Returns a result's shape, as `sizes` does, which a vector holds.
+
+        Raises:
+            ConversionError: The result's type has other sizes (`shape-mismatch`).
+        """
+        found = tuple(map(dims.dim_of_element, self.elements(shape)))
+        if not dims.compatible(found, self.declared(result)):
+            what = f"its result has the type {self.op.results[result].type}, but it is given other sizes"
+            raise error_at(self.op, "shape-mismatch", what)
         return tuple([size if known < 0 else known for size, known in zip(found, self.declared(result), strict=True)])
 
     def note_elements(self, tensor: EmittedTensor, elements: Sequence[int]) -> EmittedTensor:

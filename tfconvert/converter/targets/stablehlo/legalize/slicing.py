@@ -103,7 +103,8 @@ def _taken(emit: StableHLOBuilder, entry: _Entry, dim: int) -> _Taken:
         indices = range(dim)[entry.begin : entry.end : entry.step]
         if not indices:
             return _Taken(0, 0, 1, False, 0)
-        low, high = min(indices), max(indices)
+        # `min` and `max` would visit each index.
+        low, high = sorted((indices[0], indices[-1]))
         return _Taken(low, high + 1, abs(entry.step), entry.step < 0, len(indices))
     return _taken_at_run_time(emit, entry, dim, entry.step)
 

@@ -220,12 +220,16 @@ def _channels(op: Operation, dims: Dims) -> int:
 def _conv(op: Operation, emit: StableHLOBuilder) -> Value:
     kernel = op.operands[1]
     *_, inputs, outputs = emit.dims(kernel)
+    if inputs <= 0:
+        raise Declined("the number of its kernel's channels is not known")
     return _convolve(emit, op, kernel, _channels(op, emit.dims(op.operands[0])) // inputs, outputs)
 
 
 def _depthwise(op: Operation, emit: StableHLOBuilder) -> Value:
     kernel = op.operands[1]
     height, width, channels, multiplier = emit.dims(kernel)
+    if min(channels, multiplier) < 0:
+        raise Declined("the number of its kernel's channels is not known")
     kernel = emit.reshape(kernel, (height, width, 1, channels * multiplier))
     return _convolve(emit, op, kernel, channels, channels * multiplier)
 
