@@ -216,6 +216,28 @@ def test_counts_and_repeats_of_computed_size() -> None:
         assert repeated.tolist() == [[len(x)] * 3] * len(x)
 
 
+def test_what_is_repeated_twice_costs_nothing() -> None:
+    """Functions that `vmap` maps choose between what is repeated for the batch, and what is with more dimensions."""
+    wide = "tensor<1x?x3xf32>"
+    body = f"""{SIZE}{VECTOR}    %one = stablehlo.constant dense<1> : tensor<1xi32>
+    %more = stablehlo.concatenate %one, %shape, dim = 0 : (tensor<1xi32>, tensor<2xi32>) -> tensor<3xi32>
+    %mask = stablehlo.constant dense<[[true, false, true]]> : tensor<1x3xi1>
+    %low = stablehlo.constant dense<-9.0> : tensor<f32>
+    %0 = stablehlo.dynamic_broadcast_in_dim %mask, %shape, dims = [0, 1]
+        : (tensor<1x3xi1>, tensor<2xi32>) -> tensor<?x3xi1>
+    %1 = stablehlo.dynamic_broadcast_in_dim %0, %more, dims = [1, 2]
+        : (tensor<?x3xi1>, tensor<3xi32>) -> tensor<1x?x3xi1>
+    %2 = stablehlo.dynamic_broadcast_in_dim %low, %shape, dims = [] : (tensor<f32>, tensor<2xi32>) -> {OPEN}
+    %3 = stablehlo.dynamic_broadcast_in_dim %2, %more, dims = [1, 2] : ({OPEN}, tensor<3xi32>) -> {wide}
+    %4 = stablehlo.dynamic_broadcast_in_dim %a, %more, dims = [1, 2] : ({OPEN}, tensor<3xi32>) -> {wide}
+    %5 = stablehlo.select %1, %4, %3 : tensor<1x?x3xi1>, {wide}
+    return %5 : {wide}"""
+    text = program(body, [OPEN], [wide])
+    assert set(operators(convert(text))) <= {"EXPAND_DIMS", "RESHAPE", "SELECT_V2"}
+    for x, (found,) in _at_sizes(text, 1, 4):
+        assert np.array_equal(found, np.where([True, False, True], x, np.float32(-9))[None])
+
+
 def test_a_batch_that_is_repeated_is_tiled() -> None:
     body = f"""{SIZE}    %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
     %rest = stablehlo.constant dense<[5, 3]> : tensor<2xi32>

@@ -25,12 +25,13 @@ from tfconvert.converter.targets.litert.quantize.figures import OutputFigures
 from tfconvert.converter.targets.litert.quantize.samples import Entry, entries_of, read
 from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation import inputs
-from tfconvert.converter.validation.comparison import Difference, compare
+from tfconvert.converter.validation.comparison import Difference, compare, tolerance
 from tfconvert.converter.validation.inputs import Refused, Run
 from tfconvert.converter.validation.stability import unexplained
 from tfconvert.importers.source import Source
 from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, error, printable
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
 from tfconvert.schema.fidelity import Fidelity, Limits, OutputError, OutputFidelity
@@ -404,6 +405,7 @@ class _Check:
         self._module, self._function, self._name = module, function, name
         self._interface = interface_of(function)
         self._engine = engine(self._interface)
+        self._roughness = _roughness(module)
         self._label = self._interface.keys[0] if self._interface.keys else self._interface.function
         self.errors: dict[str, OutputError] = {}
         self.problems: dict[str, Diagnostic] = {}
@@ -464,7 +466,7 @@ class _Check:
         """Compares the results of one run."""
         wrong: dict[int, Difference] = {}
         for number, (want, have) in enumerate(zip(run.outputs, got, strict=True)):
-            found = compare(want, have, _ROUNDING)
+            found = compare(want, have, max(_ROUNDING, self._roughness * _largest(want)))
             if found.what:
                 wrong[number] = found
             else:
@@ -514,6 +516,24 @@ class _Check:
         self.notes.append(
             Diagnostic(_DECLINED, f"{self._label!r} was not verified: {reason}", hint=hint, severity=NOTE)
         )
+
+
+def _roughness(module: ModuleOp) -> float:
+    """Returns the largest relative difference of results that the halves explain which a model computes in between.
+
+    LiteRT computes them as `f32` without rounding, the reference rounds each of them.
+    """
+    elements = {types.element_of(each.type) for op in module.walk() for each in op.results}
+    dtypes = [np.dtype(types.numpy_dtype(each)) for each in (types.F16, types.BF16) if each in elements]
+    return max(map(tolerance, dtypes), default=0.0)
+
+
+def _largest(value: Array) -> float:
+    """Returns the largest magnitude of floats; zero for others."""
+    if value.dtype.kind != "f":
+        return 0.0
+    sizes = np.abs(value)
+    return float(np.max(sizes, where=np.isfinite(sizes), initial=0))
 
 
 class _FidelityCheck(_Check):

@@ -64,7 +64,12 @@ STAGES: Sequence[Stage] = (
         ("allow_custom_ops", "composites=fusions", "fuses_recurrent"),
     ),
     *STANDARD,
-    Stage("widen-halves", "recurrent layers and operators are recognised as f32", (("tf.Cast", HALVES),)),
+    Stage(
+        "widen-halves",
+        "recurrent layers and operators are recognised as f32",
+        (("tf.Cast", HALVES),),
+        keeps_results=False,
+    ),
     Stage(
         "unroll-layers",
         "weights are constants, and recurrent layers of one step are not yet looked for",

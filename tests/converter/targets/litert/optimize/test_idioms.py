@@ -47,6 +47,12 @@ def _exp_by_sum(tf: Any, x: Any) -> Any:
     return e / tf.reduce_sum(e, -1, keepdims=True)
 
 
+def _lowered(tf: Any, x: Any, axis: int) -> Any:
+    """Returns the softmax of rows that vectorized functions compute: the maximum has another rank than the rows."""
+    e = tf.exp(x - tf.reshape(tf.reduce_max(x, axis), (2, 3, 1) if axis == -1 else (2, 1, 5)))
+    return e / tf.reduce_sum(e, -1, keepdims=True)
+
+
 def _picked(tf: Any, ids: Any) -> Any:
     return tf.matmul(tf.one_hot(ids, 10), W)
 
@@ -55,6 +61,10 @@ PROGRAMS = [
     Program("softmax", _softmax, ["f32[?2,5]"], "SOFTMAX"),
     Program("softmax-without-maximum", _exp_by_sum, ["f32[2,3,5]"], "SOFTMAX"),
     Program("softmax-of-rows", lambda tf, x: _softmax(tf, x, 0), ["f32[4,5]"], "DIV EXP REDUCE_MAX SUB SUM"),
+    Program("softmax-with-maximum-of-rows", lambda tf, x: _lowered(tf, x, -1), ["f32[2,3,5]"], "SOFTMAX"),
+    Program(
+        "softmax-with-maximum-of-columns", lambda tf, x: _lowered(tf, x, 1), ["f32[2,3,5]"], "REDUCE_MAX SOFTMAX SUB"
+    ),
     Program("softmax-scaled", lambda tf, x: _softmax(tf, x, scale=0.5), ["f32[4,5]"], "MUL REDUCE_MAX SOFTMAX SUB"),
     Program("log-softmax", _log_softmax, ["f32[2,5]"], "LOG_SOFTMAX"),
     Program("sigmoid", lambda tf, x: 1 / (1 + tf.exp(-x)), ["f32[?2,5]"], "LOGISTIC"),

@@ -15,8 +15,8 @@ _W = _RANDOM.normal(size=(4, 5)).astype(np.float16)
 
 
 def _half_constant(array: np.ndarray) -> str:
-    shape = "x".join(map(str, array.shape))
-    return f'stablehlo.constant dense<"0x{array.tobytes().hex().upper()}"> : tensor<{shape}xf16>'
+    kind = f"tensor<{array.shape[0]}x{array.shape[1]}xf16>"
+    return f'stablehlo.constant dense<"0x{array.tobytes().hex().upper()}"> : {kind}'
 
 
 def test_between_ops_nothing_is_rounded() -> None:

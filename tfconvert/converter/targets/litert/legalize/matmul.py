@@ -124,7 +124,7 @@ def _zeros(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tf("Fill", (shape, emit.scalar(0, types.element_of(op.results[0].type))), op.results[0].type)
 
 
-_SMALL = "i8 ui8 f16 bf16"
+_MIXED = "i8 ui8 f16 bf16 f32"
 _BATCHED = ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 
 
@@ -138,7 +138,7 @@ ENTRIES: tuple[Entry, ...] = (
         benefit=4,
         name="BatchMatMulV3-of-bytes",
     ),
-    Lowering("BatchMatMulV3", "Cast BatchMatMulV2", _in_result_type, _SMALL, _other_types, benefit=3),
+    Lowering("BatchMatMulV3", "Cast BatchMatMulV2", _in_result_type, _MIXED, _other_types, benefit=3),
     Lowering("MatMul", "Fill", _zeros, _FLOAT, _sums_nothing, benefit=3),
     Lowering("MatMul", "fully_connected", _matmul, _FLOAT, _constant_matrix, benefit=2),
     Lowering("MatMul", "batch_matmul", _matmul_of_values, _FLOAT),
