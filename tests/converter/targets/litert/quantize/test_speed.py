@@ -119,6 +119,20 @@ def test_a_table_between_floats_is_stored_as_integers(tmp_path: Path) -> None:
     assert signal_to_noise(run_model(graph.content, [x]), run_model(bytes(model), [x])) > 30
 
 
+def test_weights_of_a_recurrent_layer_of_floats_are_stored_as_integers(tmp_path: Path) -> None:
+    graph = Graph((1, 10, 32))
+    weights = [random(32, 32, seed=seed, scale=0.1) for seed in (1, 2)]
+    options: dict[str, Any] = {"fused_activation_function": "TANH", "time_major": False}
+    operands = (*weights, random(32, seed=3), np.zeros((1, 32), np.float32))
+    steps = graph.op("unidirectional_sequence_rnn", graph.inputs[0], *operands, shape=(1, 10, 32), **options)
+    graph.returns(graph.op("abs", graph.op("add", steps, graph.inputs[0], fused_activation_function="NONE")))
+    model = _converted(graph, tmp_path)
+    assert "UNIDIRECTIONAL_SEQUENCE_RNN" in _floats(model)
+    assert len(bytes(model)) < 4 * 2 * 32 * 32
+    x = random(1, 10, 32, seed=9)
+    assert signal_to_noise(run_model(graph.content, [x]), run_model(bytes(model), [x])) > 30
+
+
 def _tanh_scale(model: tfconvert.Model) -> float:
     from ai_edge_litert.interpreter import Interpreter
 
