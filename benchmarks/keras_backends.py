@@ -65,7 +65,7 @@ LIMITS = {"bytes": 1.01, "inference": 1.05, "time": 1.5, "memory": 1.2}
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a network is from one backend.
+    """The figures of a network from one backend.
 
     Attributes:
         operators: How often the file has each operator.

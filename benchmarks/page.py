@@ -84,7 +84,7 @@ PARTS = (
         " the processor's instructions, which don't depend on what else the machine does. Inference is the minimum of"
         " runs in turns. The difference is the largest one between the outputs of both files, relative to the largest"
         " number.",
-        ("benchmarks.keras_backends", "--runs", "3", "--processes", "2", "--no-instructions"),
+        ("benchmarks.keras_backends", "--runs", "3", "--no-instructions"),
     ),
     Part(
         "accelerators", "Accelerators", "Verdicts by the tables, for files with a batch of 1.", ("benchmarks.verdicts",)
