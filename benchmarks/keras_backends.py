@@ -62,10 +62,13 @@ MORE_OPERATORS = {"keras_bert": 4}
 LIMITS = {"bytes": 1.01, "inference": 1.05, "time": 1.5, "memory": 1.2}
 """The largest ratios of the figures of JAX to those of TensorFlow."""
 
+# How often files are timed if their ratio exceeds the limit: on a busy machine a minimum needs many runs.
+ATTEMPTS = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a network is from one backend.
+    """The figures of a network from one backend.
 
     Attributes:
         operators: How often the file has each operator.
@@ -194,6 +197,17 @@ def _difference(files: Sequence[Path], samples: Path) -> float:
     return max(relative_error(jax[name], expected) for name, expected in tensorflow.items())
 
 
+def _latencies(files: Sequence[Path], options: argparse.Namespace) -> list[float]:
+    """Returns the minimum seconds of an inference of each file, of more processes where few leave a doubt."""
+    minima = [float("inf")] * len(files)
+    for _ in range(ATTEMPTS):
+        found, _ = least_times(files, 1, options.seconds, options.processes)
+        minima = list(map(min, minima, found))
+        if minima[0] <= LIMITS["inference"] * minima[1]:
+            break
+    return minima
+
+
 def compare(name: str, folder: Path, temporary: Path, options: argparse.Namespace) -> Row:
     """Measures a network.
 
@@ -214,7 +228,7 @@ def compare(name: str, folder: Path, temporary: Path, options: argparse.Namespac
     for turn in range(options.runs):
         for side in (0, 1) if turn % 2 == 0 else (1, 0):
             taken[side].append(measure(commands[side], REPOSITORY))
-    minima, _ = least_times(files, 1, options.seconds, options.processes)
+    minima = _latencies(files, options)
     with tempfile.TemporaryDirectory() as compiled:
         counted = [
             instructions.count(REPOSITORY, [str(source)], Path(compiled)) if options.instructions else 0

@@ -15,7 +15,8 @@ FAST_ROWS = (
     ("means", "mean", "FAST"),
     ("convolution", "transpose_conv", "FAST_BYTES"),
     ("convolution_groups", "concatenation", "FAST_BYTES"),
-    ("branches", "add", "FAST_WEIGHTS"),
+    # Its pattern starts at a sum, but of convolutions.
+    ("branches", "conv_2d depthwise_conv_2d", "FAST_WEIGHTS"),
     ("broadcasts", "broadcast_to", "FAST_FLOATS"),
     ("masks", "select_v2", "FAST_FLOATS"),
     ("scatters", "equal gather unsorted_segment_max", "FAST_FLOATS"),
