@@ -216,8 +216,8 @@ class Raising:
         if row is None:
             what = f"there is no {name[1:]!r} in TensorFlow" if name.startswith("@") else "TensorFlow has no such op"
             raise Declined(f"{what}, and no ops that compute the same are known yet")
-        found = complex_numbers.by_parts(row, view) if complex_numbers.is_by_parts(name, view) else row(view)
-        results = (found,) if isinstance(found, EmittedTensor) else tuple(found)
+        made = (complex_numbers.by_parts(row) if complex_numbers.is_by_parts(name, view) else row)(view)
+        results = (made,) if isinstance(made, EmittedTensor) else tuple(made)
         for index, result in enumerate(results):
             view.specialize(result, index)
         return [each.value for each in results], ()
