@@ -73,6 +73,20 @@ def test_spectra_of_real_signals_and_back(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(again, x, rtol=1e-4, atol=1e-5)
 
 
+def test_angles_of_spectra() -> None:
+    """The first and the last part of a spectrum have no imaginary part: negative ones have the angle pi, not -pi."""
+    x = np.array([-1, 0, -2, 1, -3, 0, -1, 2], np.float32)
+    body = """    %0 = stablehlo.fft %a, type = RFFT, length = [8] : (tensor<8xf32>) -> tensor<5xcomplex<f32>>
+    %1 = stablehlo.real %0 : (tensor<5xcomplex<f32>>) -> tensor<5xf32>
+    %2 = stablehlo.imag %0 : (tensor<5xcomplex<f32>>) -> tensor<5xf32>
+    %3 = stablehlo.atan2 %2, %1 : tensor<5xf32>
+    return %3 : tensor<5xf32>"""
+    (found,) = results(program(body, ["tensor<8xf32>"], ["tensor<5xf32>"]), x)
+    expected = np.angle(np.fft.rfft(x))
+    assert expected[0] == expected[4] == np.pi
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize(("name", "lengths"), [("FFT", "5"), ("IFFT", "5"), ("FFT", "3, 5"), ("IFFT", "4, 3, 5")])
 def test_spectra_of_complex_signals(name: str, lengths: str) -> None:
     x, y = numbers(4, 3, 5), numbers(4, 3, 5, seed=1)

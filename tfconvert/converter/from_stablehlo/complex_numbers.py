@@ -59,12 +59,16 @@ def is_by_parts(name: str, raised: RaisedOp) -> bool:
     return all(op.name in _LINEAR for region in raised.op.regions for op in region.block.ops if op.results)
 
 
-def by_parts(row: Callable[[RaisedOp], Any], raised: RaisedOp) -> EmittedTensor:
-    """Returns what a row makes of the real and of the imaginary parts, as complex numbers."""
-    pairs = [parts(each) if each.dtype.kind == "c" else (each, each) for each in raised.operands]
-    found = [row(raised.of_parts([pair[index] for pair in pairs])) for index in (0, 1)]
-    real, imaginary = (each if isinstance(each, EmittedTensor) else each[0] for each in found)
-    return complex_of(real, imaginary)
+def by_parts(row: Callable[[RaisedOp], Any]) -> Callable[[RaisedOp], EmittedTensor]:
+    """Returns the row that does with the real and with the imaginary parts what another does with numbers."""
+
+    def of_complex(raised: RaisedOp) -> EmittedTensor:
+        pairs = [parts(each) if each.dtype.kind == "c" else (each, each) for each in raised.operands]
+        found = [row(raised.of_parts([pair[index] for pair in pairs])) for index in (0, 1)]
+        real, imaginary = (each if isinstance(each, EmittedTensor) else each[0] for each in found)
+        return complex_of(real, imaginary)
+
+    return of_complex
 
 
 def _is_made(x: EmittedTensor) -> bool:

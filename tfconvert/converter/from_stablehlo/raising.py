@@ -233,7 +233,7 @@ class Raising:
             return [each.value for each in raised], blocks
         composites.check_call(op, name)
         try:
-            found = complex_numbers.by_parts(row, view) if complex_numbers.is_by_parts(name, view) else row(view)
+            found = (complex_numbers.by_parts(row) if complex_numbers.is_by_parts(name, view) else row)(view)
         except dims.MismatchError as mismatch:
             raise error_at(op, "shape-mismatch", str(mismatch)) from None
         results = (found,) if isinstance(found, EmittedTensor) else tuple(found)
