@@ -292,6 +292,15 @@ def _layer_norm(g: Graph, x: Value) -> Value:
     return g.op("mul", g.op("sub", x, mean), g.op("rsqrt", g.op("add", variance, f32(1e-3))))
 
 
+def _softplus(g: Graph, x: Value) -> Value:
+    logarithm = g.op("log", g.op("add", g.op("exp", g.op("neg", g.op("abs", x))), 1.0))
+    return g.op("add", g.op("relu", x), logarithm)
+
+
+def _mish(g: Graph, x: Value) -> Value:
+    return g.op("mul", x, g.op("tanh", _softplus(g, x)))
+
+
 _DENSE: dict[str, Any] = {"fused_activation_function": "NONE", "keep_num_dims": True}
 
 _NORM = "mean sub square mean rsqrt"
@@ -345,6 +354,8 @@ FAST_CASES = [
         lambda g, x: g.op("l2_normalization", x, fused_activation_function="NONE"),
         "square sum maximum rsqrt mul",
     ),
+    FastCase("bounded-softplus", (1, 32, 32, 24), _softplus, "minimum exp add log maximum"),
+    FastCase("tanh-of-softplus", (1, 32, 32, 24), _mish, "minimum exp add mul add div mul"),
     FastCase("square-of-difference", (1, 64, 128), _layer_norm, "mean sub square mean add rsqrt mul"),
     FastCase("square-of-difference", (1, 48, 48, 24), _layer_norm, "mean sub square mean add rsqrt mul"),
     FastCase("reduce-in-steps-mean", (1, 64, 64, 8, 2), _reduced("mean", [1, 2, 4]), "mean mean"),

@@ -251,6 +251,19 @@ def test_convolutions_of_parts_in_another_order_stay() -> None:
     assert _names(graph, joined) == ["slice", "slice", "conv_2d", "conv_2d", "concatenation"]
 
 
+@pytest.mark.parametrize("name", ["bounded-softplus", "tanh-of-softplus"])
+def test_softplus_of_numbers_of_all_sizes(name: str, run_tflite: RunTFLite) -> None:
+    case = next(case for case in FAST_CASES if case.pattern == name)
+    x = np.concatenate([np.linspace(-100, 100, 1 << 12), [-1e30, -1e-30, 0, 1e-30, 1e30]]).astype(np.float32)
+    graph = Graph(x.shape)
+    graph.returns(case.make(graph, graph.inputs[0]))
+    assert FastForms().apply(graph.module).counts == {name: 1}
+    (y,) = graph.run(run_tflite, [x])
+    softplus = np.logaddexp(x.astype(np.float64), 0)
+    expected = x * np.tanh(softplus) if name == "tanh-of-softplus" else softplus
+    np.testing.assert_allclose(y, expected, rtol=2e-6, atol=2e-7)
+
+
 @pytest.mark.parametrize("mode", ["dynamic", "int8"])
 def test_branches_stay_apart_where_weights_become_integers(mode: Any) -> None:
     graph = Graph((1, 16, 16, 8))

@@ -26,6 +26,8 @@ _FLOATS = (
     *_BYTES,
     LazyModule("fast.masks", "select_v2"),
     LazyModule("fast.softmax", "l2_normalization log_softmax softmax squared_difference"),
+    # Its patterns start at other ops, but all of them have a logarithm.
+    LazyModule("fast.softplus", "log"),
 )
 _WEIGHTS = LazyModule("fast.branches", "add")
 _INTEGERS = LazyModule("fast.integers", "squared_difference")
