@@ -30,12 +30,14 @@ _STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
 _SLOW = tuple(
     f"tfl.{name}"
     for name in (
-        "add",
         "average_pool_2d",
         "concatenation",
+        "conv_2d",
+        "depthwise_conv_2d",
         "gather",
         "gather_nd",
         "l2_normalization",
+        "log",
         "log_softmax",
         "max_pool_2d",
         "mean",

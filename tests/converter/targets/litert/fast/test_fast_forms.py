@@ -248,7 +248,7 @@ def test_convolutions_of_parts_in_another_order_stay() -> None:
     convolved = [graph.conv(part, random(4, 3, 3, 4)) for part in parts]
     options: dict[str, Any] = {"axis": 3, "fused_activation_function": "NONE"}
     joined = graph.op("concatenation", *convolved, shape=(1, 16, 16, 8), **options)
-    assert _names(graph, joined) == ["slice", "slice", "conv_2d", "conv_2d", "concatenation"]
+    assert _names(graph, joined) == ["split_v", "conv_2d", "conv_2d", "concatenation"]
 
 
 @pytest.mark.parametrize("name", ["bounded-softplus", "tanh-of-softplus"])

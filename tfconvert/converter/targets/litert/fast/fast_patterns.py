@@ -29,7 +29,8 @@ _FLOATS = (
     # Its patterns start at other ops, but all of them have a logarithm.
     LazyModule("fast.softplus", "log"),
 )
-_WEIGHTS = LazyModule("fast.branches", "add")
+# Its pattern starts at a sum, but of convolutions.
+_WEIGHTS = LazyModule("fast.branches", "conv_2d depthwise_conv_2d")
 _INTEGERS = LazyModule("fast.integers", "squared_difference")
 _ROOTS = " ".join(module.ops for module in (*_COMMON, *_FLOATS, _WEIGHTS, _INTEGERS))
 _RESHAPES = LazyModule("optimize.reshapes", _ROOTS)

@@ -216,6 +216,7 @@ def _by_slices(op: Operation) -> Emit:
     lengths = ints_of(sizes)
     need(is_float(x) and len(lengths) <= _MAX_PARTS, "XNNPACK doesn't slice these elements, or there are many parts")
     worth(len(lengths) <= _MAX_KNOWN_PARTS, "there are many parts")
+    need(not _feeds_groups(op), "convolutions of the parts are one in groups")
     need(min(lengths) > 0 and shape[axis] > 0, "a size is unknown")
 
     def emit_slices(emit: LiteRTBuilder) -> list[Value]:
@@ -227,6 +228,13 @@ def _by_slices(op: Operation) -> Emit:
         return parts
 
     return emit_slices
+
+
+def _feeds_groups(op: Operation) -> bool:
+    """Returns whether each part is of a convolution of its own, and their results are concatenated."""
+    users = [use.operation for part in op.results for use in part.uses]
+    joined = {use.operation for user in users for result in user.results for use in result.uses}
+    return all(user.name == "tfl.conv_2d" for user in users) and [each.name for each in joined] == ["tfl.concatenation"]
 
 
 def _every_nth_of_last(op: Operation, spans: Sequence[Span]) -> Emit:
