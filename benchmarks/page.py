@@ -86,11 +86,10 @@ PARTS = (
         "Keras on JAX",
         "The same networks, with the same weights and a dynamic batch, as Keras on JAX and Keras on TensorFlow export"
         " them: networks of keras.applications, transformers, recurrent layers, and convolutions in one dimension."
-        " Times of conversions are minima of whole processes in turns. Without `--no-instructions` the program also"
-        " counts the processor's instructions, which don't depend on what else the machine does. Inference is the"
-        " minimum of runs in turns. The difference is the largest one between the outputs of both files, relative to"
-        " the largest number.",
-        (("benchmarks.keras_backends", "--runs", "3", "--no-instructions"),),
+        " Times of conversions are minima of whole processes in turns; the processor's instructions for one of them"
+        " don't depend on what else the machine does. Inference is the minimum of runs in turns. The difference is the"
+        " largest one between the outputs of both files, relative to the largest number.",
+        (("benchmarks.keras_backends", "--runs", "3"),),
     ),
     Part(
         "accelerators",
