@@ -299,7 +299,7 @@ def test_a_model_may_have_a_verbs_name(tmp_path: Path) -> None:
         env=environment,
         timeout=60,
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "not-a-saved-model" in done.stderr
 
 

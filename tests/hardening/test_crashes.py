@@ -21,7 +21,7 @@ from tests.hardening.models import FLOAT, constant, graph, node, placeholder
 from tests.support.flat_settings import converted
 from tfconvert.cli.main import main
 from tfconvert.converter.ir.interface import interfaces
-from tfconvert.converter.ir.tf_builder import _integers
+from tfconvert.converter.ir.tf_builder import integers
 from tfconvert.converter.process import guard
 from tfconvert.converter.validation.comparison import compare
 from tfconvert.exporters.tflite.model import export
@@ -200,7 +200,7 @@ def test_sizes_beyond_litert(size: int, tmp_path: Path) -> None:
 
 def test_a_size_that_fits_no_integer() -> None:
     with pytest.raises(ConversionError) as caught:
-        _integers([1 << 40], np.dtype(np.int32))
+        integers([1 << 40], np.dtype(np.int32))
     assert caught.value.code == "absurd-shape"
 
 

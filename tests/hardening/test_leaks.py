@@ -70,6 +70,7 @@ _ALLOWED = {
     ("batch.zygote", "os.open"): "the null device, and the log that the user has named",
     ("batch.result_cache", "os.fdopen"): "a descriptor from `open_file`",
     ("batch.result_cache", "path.open"): "a result that a server has sent, in a folder of its own",
+    ("cli.extras", "distribution('tfconvert').read_text"): "where an installer says that it took the package from",
     ("cli.keras_files", "os.fdopen"): "the error stream, to write to",
     ("cli.standard_input", "path.open"): "a new file, to write to",
     ("cli.opt_job", "replace(source, is_raw=True).open"): _OPENS_NO_FILE,

@@ -132,7 +132,7 @@ def test_invalid_models_are_rejected(server: Serving) -> None:
     assert response.json()["detail"].startswith("model.mlir is a model of llama.cpp")
     response = server.submit(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
     assert refusal(response) == (415, "foreign-format")
-    assert "(the pointer is model.mlir)" in response.text
+    assert "pointer of Git LFS" in response.text
     assert str(server.config.data) not in response.text
     assert refusal(server.submit(b"")) == (400, "bad-request")
     assert refusal(server.submit(b"x" * 100_001)) == (413, "upload-too-large")

@@ -68,6 +68,7 @@ def _interface(data: Mapping[str, Any]) -> Interface:
         tuple(map(str, data["signatures"])),
         _tensors(data["inputs"], data["arguments"]),
         _tensors(data["outputs"], data["results"]),
+        tuple(map(str, data.get("other_signatures", ()))),
     )
 
 

@@ -70,6 +70,7 @@ class Interface(NamedTuple):
         """Returns plain data; types are there as text, by name, and taken apart, in order."""
         return {
             "signatures": list(self.keys),
+            "other_signatures": list(self.other_keys),
             "inputs": {tensor.name: tensor.type for tensor in self.inputs},
             "outputs": {tensor.name: tensor.type for tensor in self.outputs},
             "arguments": [tensor.to_dict() for tensor in self.inputs],

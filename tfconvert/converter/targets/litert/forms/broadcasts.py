@@ -33,7 +33,7 @@ _MAX_RANK = 6
 
 def _filled(op: Operation) -> Emit:
     x, shape = op.operands
-    need(math.prod(shape_of(x)) == 1, "it isn't one number")
+    need(set(shape_of(x)) <= {1}, "it isn't one number")
     need(str(types.element_of(x.type)) in _ELEMENTS, "LiteRT doesn't fill tensors of its elements")
     return lambda build: build.tfl("fill", (shape, build.reshape(x, ())), op.results[0].type)
 

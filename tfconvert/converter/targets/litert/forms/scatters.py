@@ -114,7 +114,7 @@ def _filled(op: Operation) -> Emit:
     need(array is not None and bool((array > 0).all()), "it isn't of rows that are named")
     shape = shape_of(rows)
     named = [shape[0], *[1] * (len(shape) - 1)]
-    need(math.prod(shape_of(value)) == 1 and list(shape_of(mask)) == named, "it isn't one value in whole rows")
+    need(set(shape_of(value)) <= {1} and list(shape_of(mask)) == named, "it isn't one value in whole rows")
     need(len(shape_of(ids)) == 1 and shape_of(op.results[0]) == shape, "the rows are broadcast")
     count = shape_of(ids)[0]
     need(count >= 0, "the number of updates is unknown")

@@ -52,7 +52,7 @@ class FastForms(GreedyPass):
         target_runtime: The release of the runtime that must have the operators; empty for the newest.
     """
 
-    __slots__ = ("_choice", "_has_scatter", "quantize", "tune")
+    __slots__ = ("_choice", "quantize", "target_runtime", "tune")
 
     name: ClassVar[str] = "fast-forms"
     dialect: ClassVar[str] = "tfl."
@@ -63,8 +63,7 @@ class FastForms(GreedyPass):
     ) -> None:
         super().__init__()
         self.quantize = quantize
-        release = versions.parse_release(target_runtime) if target_runtime else None
-        self._has_scatter = release is None or release >= tables.SCATTER_RELEASE
+        self.target_runtime = target_runtime
         # Forms that will be of integers can be measured only when they are.
         self.tune = "" if self._is_static else tune
         self._choice: FastChoice | None = None
@@ -78,12 +77,13 @@ class FastForms(GreedyPass):
         only_floats = not self._is_static and "tfl.fake_quant" not in names
         has_int16 = self.quantize is not None and self.quantize.mode == "int16"
         keeps_weights = self.quantize is None or self.quantize.mode == "float16"
+        release = versions.parse_release(self.target_runtime) if self.target_runtime else None
         found = tables.fast_forms(
             names,
             only_floats=only_floats,
             has_int16=has_int16,
             keeps_weights=keeps_weights,
-            has_scatter=self._has_scatter,
+            has_scatter=release is None or release >= tables.SCATTER_RELEASE,
         )
         return found if self._choice is None else self._choice.patterns(found)
 

@@ -46,6 +46,7 @@ from tfconvert.schema.ir.values import Value
 
 _HALVES = frozenset({types.F16, types.BF16})
 
+
 _CONST, _CAST, _RETURN = "tf.Const", "tf.Cast", "func.return"
 
 # Ops that read the bits of their operand.
@@ -105,11 +106,13 @@ def _is_half(value: Value) -> bool:
 
 
 def _stays(op: Operation, outside: set[str]) -> bool:
-    """Returns whether an op needs halves: it looks up rows of a table, is about bits or types, or has effects."""
+    """Returns whether an op needs halves: it looks up rows, is about bits, types or variables, or has effects."""
     if op.name in KINDS:
         return not outside.isdisjoint(symbol_table.names(op))
     if op.name == "tf.GatherV2":
         return tensor_data.constant_of(op.operands[0]) is not None
+    if any(isinstance(types.element_of(value.type), types.HandleType) for value in (*op.operands, *op.results)):
+        return True
     is_about_types = op.name in _OF_BITS or any(value in _HALVES for value in op.properties.values())
     return is_about_types or not isinstance(op, tf.TFOp) or tf.has_side_effects(op)
 
