@@ -20,8 +20,8 @@ from tests.hardening.bounded import run_bounded
 from tests.hardening.models import FLOAT, constant, graph, node, placeholder
 from tests.support.flat_settings import converted
 from tfconvert.cli.main import main
+from tfconvert.converter.ir.constants import integers
 from tfconvert.converter.ir.interface import interfaces
-from tfconvert.converter.ir.tf_builder import integers
 from tfconvert.converter.process import guard
 from tfconvert.converter.validation.comparison import compare
 from tfconvert.exporters.tflite.model import export

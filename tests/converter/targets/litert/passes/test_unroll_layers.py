@@ -56,7 +56,7 @@ def _layers(weights: np.ndarray, row: str = "%i") -> str:
 
 
 def _weights(count: int, size: int) -> np.ndarray:
-    return (_RANDOM.normal(size=(count, size, size)) / np.sqrt(size)).astype(np.float32)
+    return np.asarray(_RANDOM.normal(size=(count, size, size)) / np.sqrt(size), np.float32)
 
 
 def test_layers_have_constant_weights() -> None:
