@@ -32,8 +32,7 @@ zero point, weights of few channels."""
 # The number of input channels below which products are thin: XNNPACK's kernels multiply eight integers at once.
 _MIN_CHANNELS = {"conv_2d": 3, "fully_connected": 16}
 
-# Operators without rows that are as fast as another one.
-_ALIKE = {
+ALIKE = {
     "arg_min": "arg_max",
     "expand_dims": "reshape",
     "greater": "less",
@@ -48,6 +47,7 @@ _ALIKE = {
     "squeeze": "reshape",
     "strided_slice": "slice",
 }
+"""Operators without rows that are as fast as another one."""
 
 LOOKUPS = ("gather", "gather_nd")
 """Operators that read as much of their operand as is in their result."""
@@ -83,11 +83,6 @@ def _table() -> dict[str, list[tuple[int, Times]]]:
     return table
 
 
-def has_rows(name: str) -> bool:
-    """Returns whether the table has the times of an operator."""
-    return _ALIKE.get(name, name) in _table()
-
-
 def kind_of(op: Operation, operands: list[Uniform | None], result: Uniform | None) -> str | None:
     """Returns the name of an operator's rows in the table; `None` if it has no rows, or reads a table of integers.
 
@@ -97,7 +92,7 @@ def kind_of(op: Operation, operands: list[Uniform | None], result: Uniform | Non
         result: The mapping of its result.
     """
     name = op.name.removeprefix(tfl.PREFIX)
-    name = _ALIKE.get(name, name)
+    name = ALIKE.get(name, name)
     if name in LOOKUPS and is_constant(op.operands[0]):
         return None
     if name in _MIN_CHANNELS and (types.shape_of(op.operands[1].type) or (0,))[-1] < _MIN_CHANNELS[name]:
