@@ -342,7 +342,7 @@ SCALED = ["gather", "gather", "dequantize", "mul", "fully_connected"]
         ((4, 8), 96, QuantizeWeights(), SCALED),
         ((4, 8), 96, QuantizeWeights(per_channel=False), ["gather", "dequantize", "fully_connected"]),
         ((4, 8), 96, QuantizeWeights(weights=4), BY_ROW),
-        ((4, 8), 32, QuantizeWeights(), BY_ROW),
+        ((4, 8), 56, QuantizeWeights(), BY_ROW),
         ((2, 2), 96, QuantizeWeights(), BY_ROW),
     ],
     ids=["many", "one scale", "4 bits", "narrow", "few"],
