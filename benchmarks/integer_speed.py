@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,13 @@ from tfconvert.converter.targets.litert.passes.calibrate import Calibrate
 from tfconvert.converter.targets.litert.passes.quantize import QuantizeOps
 from tfconvert.converter.targets.litert.passes.quantize_io import QuantizeIo
 from tfconvert.converter.targets.litert.passes.separate_state import SeparateState
+from tfconvert.converter.targets.litert.quantize.speed import LOOKUPS
 from tfconvert.converter.targets.litert.tuning.form_timing import microseconds_of
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.locations import NameLoc
-from tfconvert.schema.ir.types import I8
+from tfconvert.schema.ir.types import I8, IntegerType
 from tfconvert.settings.quantization import Quantize
 
 LSTM = "unidirectional_sequence_lstm"
@@ -52,10 +55,11 @@ class Case:
         kind: Its row's name: the operator, and what keeps XNNPACK from taking its integers.
         shapes: The shapes of its operands, in ascending sizes.
         results: The shapes of its results.
-        operands: The mappings of its operands to integers.
-        result: That of its result, if its kernel fixes it.
+        operands: The mappings of its operands to integers, or the types of those that are no floats either way.
+        result: The same of its result.
         options: Its options.
         integers: The operands after these: sizes, axes or a permutation; before them, for `split`.
+        sizes: Which sizes of the result are the operand after these, if any.
         has_constant: Whether the last operand is a constant.
         weights: The shapes of its weights, which a conversion makes integers, if it has any.
         parts: The number of its results, all of one shape.
@@ -64,10 +68,11 @@ class Case:
     kind: str
     shapes: Sequence[Sequence[Sequence[int]]]
     results: Sequence[Sequence[int]]
-    operands: Sequence[Uniform] = (_USUAL, _USUAL)
-    result: Uniform = _USUAL
+    operands: Sequence[Uniform | IntegerType] = (_USUAL, _USUAL)
+    result: Uniform | IntegerType = _USUAL
     options: dict[str, Any] = field(default_factory=dict)
     integers: Sequence[Any] = ()
+    sizes: slice | None = None
     has_constant: bool = False
     weights: Sequence[Sequence[int]] = ()
     parts: int = 1
@@ -81,7 +86,7 @@ class Case:
             return math.prod(result) * 4 * (shapes[0][-1] + result[-1])
         if self.weights:
             return math.prod(result) * math.prod(self.weights[index]) // result[-1]
-        return max(math.prod(shape) for shape in (*shapes, result))
+        return math.prod(result) if self.kind in LOOKUPS else max(math.prod(shape) for shape in (*shapes, result))
 
     def content(self, index: int, copies: int, *, with_integers: bool) -> bytes:
         """Returns a file that has the operator several times, side by side."""
@@ -91,13 +96,13 @@ class Case:
             return self._product(index, copies, with_integers=with_integers)
         name, shapes, result = self.kind.partition(":")[0], list(self.shapes[index]), self.results[index]
         given, made = (
-            [UniformType.get(each) if with_integers else types.F32 for each in uniforms]
+            [_element(each, with_integers=with_integers) for each in uniforms]
             for uniforms in (self.operands, [self.result])
         )
         if name == "quantize":
-            given, made = [types.F32], [UniformType.get(self.result)]
+            given, made = [types.F32], [_element(self.result, with_integers=True)]
         if name == "dequantize":
-            given, made = [UniformType.get(self.result)], [types.F32]
+            given, made = [_element(self.result, with_integers=True)], [types.F32]
         constants = [shapes.pop()] if self.has_constant else []
         graph = Graph(*shapes)
         for value, element in zip(graph.inputs, given, strict=False):
@@ -107,7 +112,8 @@ class Case:
             stored = np.full(shape, 1, np.int8) if with_integers else np.full(shape, 1e-5, np.float32)
             kind = types.tensor(given[1], shape)
             values.append(graph._add(tfl.constant(tensor_data.of_array(stored), result_type=kind)))  # noqa: SLF001
-        integers = [graph.constant(np.array(each, np.int32)) for each in self.integers]
+        numbers = [*self.integers, *([] if self.sizes is None else [result[self.sizes]])]
+        integers = [graph.constant(np.array(each, np.int32)) for each in numbers]
         values = [*integers, *values] if name == "split" else [*values, *integers]
         kinds = [types.tensor(made[0], result)] * self.parts
         ops = [tfl.build(name, values, kinds, self.options, NameLoc.get(name)) for _ in range(copies)]
@@ -121,9 +127,16 @@ class Case:
         graph, random = Graph(shape), np.random.default_rng(0)
         weights = [random.normal(0, 0.3, self.weights[index]).astype(np.float32) for _ in range(copies)]
         bias = np.zeros(result[-1], np.float32)
-        name = self.kind.partition(":")[0]
-        graph.returns(*[graph.op(name, graph.inputs[0], each, bias, shape=result, **self.options) for each in weights])
+        name, (x,) = self.kind.partition(":")[0], graph.inputs
+        operands = [(list(result), each, x, bias) if name == "transpose_conv" else (x, each, bias) for each in weights]
+        graph.returns(*[graph.op(name, *each, shape=result, **self.options) for each in operands])
         return _converted(graph, with_integers=with_integers)
+
+
+def _element(mapping: Uniform | IntegerType, *, with_integers: bool) -> Attribute:
+    if not isinstance(mapping, Uniform):
+        return mapping
+    return UniformType.get(mapping) if with_integers else types.F32
 
 
 def _lstm(shape: Sequence[int], result: Sequence[int], copies: int, *, with_integers: bool) -> bytes:
@@ -160,8 +173,8 @@ _VECTORS = ((1, 16), (8, 64), (512, 128), (4096, 256))
 
 # Other operators of integers take milliseconds for the largest.
 _SLOW = (
-    *("abs", "add:far", "hard_swish", "log_softmax", "mul:far", "prelu", "relu", "relu6", "rsqrt", "softmax", "sqrt"),
-    *("squared_difference", "sub:far"),
+    *("abs", "add:far", "equal", "hard_swish", "l2_normalization", "less", "log_softmax", "mul:far", "prelu"),
+    *("reduce_prod", "relu", "relu6", "rsqrt", "softmax", "sqrt", "squared_difference", "sub:far"),
 )
 
 
@@ -174,7 +187,13 @@ def _unary(name: str, result: Uniform = _USUAL, **options: Any) -> Case:
     return Case(name, [[shape] for shape in shapes], shapes, result=result, options=options)
 
 
-def _binary(kind: str, operands: Sequence[Uniform] = (_USUAL, _USUAL), *, has_scalar: bool = False) -> Case:
+def _binary(
+    kind: str,
+    operands: Sequence[Uniform] = (_USUAL, _USUAL),
+    *,
+    has_scalar: bool = False,
+    result: Uniform | IntegerType = _USUAL,
+) -> Case:
     has_activation = kind.partition(":")[0] in ("add", "sub", "mul")
     options = {"fused_activation_function": "NONE"} if has_activation else {}
     return Case(
@@ -182,16 +201,18 @@ def _binary(kind: str, operands: Sequence[Uniform] = (_USUAL, _USUAL), *, has_sc
         [[shape, () if has_scalar else shape] for shape in _vectors(kind)],
         _vectors(kind),
         operands=operands,
+        result=result,
         options=options,
         has_constant=has_scalar,
     )
 
 
 def _reduction(name: str) -> Case:
+    shapes = _vectors(name)
     return Case(
         name,
-        [[shape] for shape in _VECTORS],
-        [(1, 1), (8, 1), (512, 1), (4096, 1)],
+        [[shape] for shape in shapes],
+        [(rows, 1) for rows, _ in shapes],
         options={"keep_dims": True},
         integers=[(1,)],
     )
@@ -208,6 +229,17 @@ def _product(kind: str, right: Uniform) -> Case:
     )
 
 
+# Images.
+_IMAGES = ((1, 2, 2, 4), (1, 8, 8, 8), (1, 64, 64, 16), (1, 128, 128, 64))
+
+
+def _image(name: str, *integers: Any, width: Fraction, channels: Fraction = Fraction(1), **options: Any) -> Case:
+    """Returns an operator of images, given by how much it changes their width and their channels."""
+    results = [(1, int(size * width), int(size * width), int(depth * channels)) for _, size, _, depth in _IMAGES]
+    sizes = slice(1, 3) if name.startswith("resize") else None
+    return Case(name, [[shape] for shape in _IMAGES], results, options=options, integers=integers, sizes=sizes)
+
+
 def _pool(name: str) -> Case:
     options: dict[str, Any] = {
         "padding": "VALID",
@@ -217,8 +249,7 @@ def _pool(name: str) -> Case:
         "stride_h": 2,
         "fused_activation_function": "NONE",
     }
-    shapes = [[(1, 2, 2, 4)], [(1, 8, 8, 8)], [(1, 64, 64, 16)], [(1, 128, 128, 64)]]
-    return Case(name, shapes, [(1, 1, 1, 4), (1, 4, 4, 8), (1, 32, 32, 16), (1, 64, 64, 64)], options=options)
+    return _image(name, width=Fraction(1, 2), **options)
 
 
 # Quarters of the vectors.
@@ -281,6 +312,17 @@ def _depthwise(*sizes: tuple[int, int]) -> Case:
     )
 
 
+def _transposed(*sizes: tuple[int, int, int]) -> Case:
+    """Returns transposed convolutions of 2 by 2, given the width of the image, the channels and those of the result."""
+    return Case(
+        "transpose_conv",
+        [[(1, width, width, channels)] for width, channels, _ in sizes],
+        [(1, 2 * width, 2 * width, results) for width, _, results in sizes],
+        weights=[(results, 2, 2, channels) for _, channels, results in sizes],
+        options={"padding": "VALID", "stride_w": 2, "stride_h": 2, "fused_activation_function": "NONE"},
+    )
+
+
 _STEPS = Uniform(I8, (1 / 256,), (-128,))
 
 CASES: Sequence[Case] = (
@@ -291,6 +333,7 @@ CASES: Sequence[Case] = (
     _unary("exp"),
     _unary("gelu", approximate=False),
     _unary("hard_swish"),
+    _unary("l2_normalization", Uniform(I8, (1 / 128,), (0,)), fused_activation_function="NONE"),
     _unary("leaky_relu", alpha=0.2),
     _unary("log"),
     _unary("log_softmax", Uniform(I8, (16 / 256,), (127,))),
@@ -310,6 +353,8 @@ CASES: Sequence[Case] = (
     _binary("maximum"),
     _binary("minimum"),
     _binary("squared_difference"),
+    _binary("equal", result=types.I1),
+    _binary("less", result=types.I1),
     Case(
         "prelu",
         [[shape, (1, shape[-1])] for shape in _vectors("prelu")],
@@ -321,8 +366,33 @@ CASES: Sequence[Case] = (
     _reduction("sum"),
     _reduction("reduce_max"),
     _reduction("reduce_min"),
+    _reduction("reduce_prod"),
+    Case(
+        "arg_max",
+        [[shape] for shape in _VECTORS],
+        [(rows,) for rows, _ in _VECTORS],
+        result=types.I32,
+        options={"output_type": "INT32"},
+        integers=[1],
+    ),
     _pool("average_pool_2d"),
     _pool("max_pool_2d"),
+    _image("resize_bilinear", width=Fraction(2), align_corners=False, half_pixel_centers=True),
+    _image("resize_nearest_neighbor", width=Fraction(2), align_corners=False, half_pixel_centers=True),
+    _image("space_to_depth", width=Fraction(1, 2), channels=Fraction(4), block_size=2),
+    _image("depth_to_space", width=Fraction(2), channels=Fraction(1, 4), block_size=2),
+    Case(
+        "space_to_batch_nd",
+        [[shape] for shape in _IMAGES],
+        [(4, size // 2, size // 2, depth) for _, size, _, depth in _IMAGES],
+        integers=[(2, 2), ((0, 0), (0, 0))],
+    ),
+    Case(
+        "batch_to_space_nd",
+        [[(4, size // 2, size // 2, depth)] for _, size, _, depth in _IMAGES],
+        _IMAGES,
+        integers=[(2, 2), ((0, 0), (0, 0))],
+    ),
     Case(
         "reshape",
         [[(16,)], [(512,)], [(65536,)], [(1 << 20,)]],
@@ -362,11 +432,31 @@ CASES: Sequence[Case] = (
         [(rows, size + 2) for rows, size in _VECTORS],
         integers=[((0, 0), (1, 1))],
     ),
+    Case(
+        "mirror_pad",
+        [[shape] for shape in _VECTORS],
+        [(rows, size + 2) for rows, size in _VECTORS],
+        options={"mode": "REFLECT"},
+        integers=[((0, 0), (1, 1))],
+    ),
+    Case("reverse_v2", [[shape] for shape in _VECTORS], _VECTORS, integers=[(1,)]),
+    Case("tile", [[shape] for shape in _QUARTERS], _VECTORS, integers=[(1, 4)]),
+    Case("broadcast_to", [[(1, size)] for _, size in _VECTORS], _VECTORS, sizes=slice(None)),
+    Case("select_v2", [[shape] * 3 for shape in _VECTORS], _VECTORS, operands=(types.I1, _USUAL, _USUAL)),
+    Case(
+        "gather",
+        [[(128, size), (rows,)] for rows, size in _VECTORS],
+        _VECTORS,
+        operands=(_USUAL, types.I32),
+        options={"axis": 0, "batch_dims": 0},
+    ),
+    Case("gather_nd", [[(128, size), (rows, 1)] for rows, size in _VECTORS], _VECTORS, operands=(_USUAL, types.I32)),
     _dense("fully_connected", (1, 16, 16), (1, 32, 32), (32, 32, 32)),
     _dense("fully_connected:thin", (1, 8, 32), (32, 8, 32)),
     _convolution("conv_2d", (1, 16, 4), (8, 8, 8), (28, 8, 8), (112, 8, 8)),
     _convolution("conv_2d:thin", (4, 1, 8), (28, 1, 8), (64, 1, 8)),
     _depthwise((2, 8), (8, 16), (28, 32), (64, 64)),
+    _transposed((1, 8, 4), (4, 8, 8), (14, 8, 8), (56, 8, 8)),
     _product("batch_matmul", _CENTERED),
     _product("batch_matmul:zero point", _USUAL),
     Case(LSTM, [[(1, 1, 4)], [(1, 10, 8)], [(1, 50, 64)]], [(1, 1, 4), (1, 10, 8), (1, 50, 64)]),

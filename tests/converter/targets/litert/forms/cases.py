@@ -175,6 +175,20 @@ def _deconvolved(channels: int, size: int, stride: int, padding: str = "SAME") -
     return make
 
 
+def _windows(channels: int, size: int, stride: int) -> Callable[[Graph, Value], Value]:
+    """A convolution along rows."""
+
+    def make(g: Graph, x: Value) -> Value:
+        batch, height, width, inputs = _shape(x)
+        weights = random(channels, 1, size, inputs, scale=0.1)
+        options: dict[str, Any] = {"padding": "VALID", "stride_w": stride, "stride_h": 1}
+        options |= {"dilation_w_factor": 1, "dilation_h_factor": 1, "fused_activation_function": "RELU"}
+        shape = (batch, height, (width - size) // stride + 1, channels)
+        return g.op("conv_2d", x, weights, random(channels, seed=2), shape=shape, **options)
+
+    return make
+
+
 def _deconvolved_rows(g: Graph, x: Value) -> Value:
     batch, _, length, inputs = _shape(x)
     options: dict[str, Any] = {"padding": "SAME", "stride_h": 1, "stride_w": 4, "fused_activation_function": "NONE"}
@@ -373,6 +387,8 @@ FAST_CASES = [
     FastCase("sum-of-convolutions", (1, 24, 24, 48), _branches, "conv_2d{RELU}"),
     FastCase("sum-of-convolutions", (1, 24, 24, 96), _depthwise_branches, "depthwise_conv_2d"),
     FastCase("convolutions-in-groups", (1, 32, 32, 64), _groups, "conv_2d"),
+    FastCase("samples-as-channels", (1, 1, 576, 1), _windows(258, 256, 128), "reshape conv_2d{RELU}"),
+    FastCase("samples-as-channels", (1, 1, 4096, 1), _windows(128, 16, 8), "reshape conv_2d{RELU}"),
     FastCase("broadcast-by-fill", (1, 1), _broadcast(64, 64), "reshape fill"),
     FastCase("broadcast-by-tiles", (1, 64, 1, 64), _broadcast(1, 64, 8, 64), "tile"),
     FastCase("broadcast-by-tiles", (64,), _broadcast(32, 8, 64), "reshape tile"),

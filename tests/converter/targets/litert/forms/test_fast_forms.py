@@ -339,3 +339,53 @@ def test_files_for_accelerators_keep_the_usual_forms(tf: ModuleType, tmp_path: P
     tf.saved_model.save(module, str(tmp_path / "model"), signatures=module.run)
     assert "SOFTMAX" in tfconvert.convert(tmp_path / "model", target=target).report.operators
     assert "SOFTMAX" not in tfconvert.convert(tmp_path / "model").report.operators
+
+
+def _patches(
+    channels: int, size: int, stride: int, padding: str = "VALID", image: int = 32, taken: int = 0, **options: int
+) -> Graph:
+    """Returns a convolution of an image."""
+    graph = Graph((1, image, image, channels))
+    weights = random(32, size, size, taken or channels, scale=0.1)
+    strides = {"stride_h": stride, "stride_w": stride, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    result = -(-image // stride) if padding == "SAME" else (image - size) // stride + 1
+    fixed: dict[str, Any] = {"padding": padding, "fused_activation_function": "NONE", **strides, **options}
+    operands = (graph.inputs[0], weights, random(32, seed=2))
+    return graph.returns(graph.op("conv_2d", *operands, shape=(1, result, result, 32), **fixed))
+
+
+@pytest.mark.parametrize("mode", ["dynamic", "int8"])
+@pytest.mark.parametrize("case", [(3, 4, 4, "SAME"), (3, 8, 4, "VALID"), (7, 2, 2, "VALID"), (1, 16, 2, "VALID")])
+def test_pixels_become_channels_for_products_of_integers(
+    case: tuple[int, int, int, str], mode: Any, run_tflite: RunTFLite
+) -> None:
+    graph, channels = _patches(*case), case[0]
+    x = random(1, 32, 32, channels)
+    before = graph.run(run_tflite, [x])
+    FastForms(Quantize(mode)).apply(graph.module)
+    assert graph.names == ["reshape", "conv_2d"]
+    np.testing.assert_allclose(graph.run(run_tflite, [x])[0], before[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        _patches(8, 4, 4),
+        _patches(3, 3, 2),
+        _patches(3, 4, 2, "SAME"),
+        _patches(3, 4, 4, image=33),
+        _patches(6, 4, 4, taken=3),
+        _patches(3, 2, 2, "SAME", dilation_w_factor=2),
+    ],
+    ids=["channels", "gaps", "padding", "width", "groups", "dilation"],
+)
+def test_pixels_stay_pixels(graph: Graph) -> None:
+    FastForms(Quantize("int8")).apply(graph.module)
+    assert graph.names == ["conv_2d"]
+
+
+@pytest.mark.parametrize("mode", [None, "float16", "int16"])
+def test_pixels_of_floats_stay_pixels(mode: Any) -> None:
+    graph = _patches(3, 4, 4)
+    FastForms(None if mode is None else Quantize(mode)).apply(graph.module)
+    assert graph.names == ["conv_2d"]

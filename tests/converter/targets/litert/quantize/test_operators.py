@@ -176,10 +176,10 @@ def _gather(graph: Graph, indices: Value, table: Array, axis: int = 0) -> Value:
     return graph.op("gather", table, indices, shape=shape, element=types.F32, axis=axis)
 
 
-def _tied(graph: Graph, indices: Value) -> Value:
-    table = graph.constant(_random(60, 20))
-    rows = graph.op("gather", table, indices, shape=(2, 3, 20), element=types.F32, axis=0)
-    return graph.op("fully_connected", rows, table, None, shape=(2, 3, 60), keep_num_dims=True)
+def _tied(graph: Graph, indices: Value, width: int = 20) -> Value:
+    table, shape = graph.constant(_random(60, width)), types.shape_of(indices.type) or ()
+    rows = graph.op("gather", table, indices, shape=(*shape, width), element=types.F32, axis=0)
+    return graph.op("fully_connected", rows, table, None, shape=(*shape, 60), keep_num_dims=True)
 
 
 def _transposed(graph: Graph, x: Value, bias: bool = True) -> Value:
@@ -274,6 +274,9 @@ CASES = {
     "faces": Case("gather", lambda g, i: _gather(g, i, _random(60, 5, 4)), (5,), types.I32),
     "rows of a table that is multiplied by": Case("fully_connected", _tied, (2, 3), types.I32),
     "rows of a table that is multiplied by, by i64": Case("fully_connected", _tied, (2, 3), types.I64),
+    "many rows of a table that is multiplied by": Case(
+        "fully_connected", lambda g, i: _tied(g, i, 96), (4, 8), types.I32
+    ),
 }
 
 NARROW = {"fully_connected", "gather"}
@@ -327,6 +330,31 @@ def test_with_halves(name: str) -> None:
 def test_with_4_bits(name: str, mode: str) -> None:
     expected, results = _results(CASES[name], QuantizeWeights(mode, 4))
     assert 12 < min(signal_to_noise(expected, got) for got in results) < 30
+
+
+BY_ROW = ["reshape", "embedding_lookup", "reshape", "fully_connected"]
+SCALED = ["gather", "gather", "dequantize", "mul", "fully_connected"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "options", "names"),
+    [
+        ((4, 8), 96, QuantizeWeights(), SCALED),
+        ((4, 8), 96, QuantizeWeights(per_channel=False), ["gather", "dequantize", "fully_connected"]),
+        ((4, 8), 96, QuantizeWeights(weights=4), BY_ROW),
+        ((4, 8), 56, QuantizeWeights(), BY_ROW),
+        ((2, 2), 96, QuantizeWeights(), BY_ROW),
+    ],
+    ids=["many", "one scale", "4 bits", "narrow", "few"],
+)
+def test_rows_of_a_table_that_is_multiplied_by(
+    rows: tuple[int, int], width: int, options: QuantizeWeights, names: list[str]
+) -> None:
+    graph = Case("fully_connected", lambda g, i: _tied(g, i, width), rows, types.I32).graph()
+    options.apply(graph.module)
+    assert [name for name in graph.names if name != "pseudo_qconst"] == names
+    # The table is in the file once.
+    assert len(graph.content) < 1.5 * 60 * width + 3000
 
 
 @pytest.mark.parametrize("operands", [(16, 33), (39,)], ids=["projections", "second input"])

@@ -52,7 +52,12 @@ def _floats(model: tfconvert.Model) -> dict[str, str]:
     return {layer.op: layer.reason for layer in model.report.quantization.layers if layer.form == "float32"}
 
 
-SLOW: tuple[tuple[str, dict[str, Any]], ...] = (("hard_swish", {}), ("softmax", {"beta": 1.0}), ("abs", {}))
+SLOW: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("hard_swish", {}),
+    ("softmax", {"beta": 1.0}),
+    ("abs", {}),
+    ("l2_normalization", {"fused_activation_function": "NONE"}),
+)
 
 
 @pytest.mark.parametrize("operator", SLOW, ids=lambda each: str(each[0]))
@@ -324,6 +329,14 @@ def test_the_table_has_the_rows_of_the_benchmark() -> None:
     cases = [(case.kind, str(case.work(index))) for case in CASES for index in range(len(case.results))]
     assert [(kind, work) for kind, work, _, _ in rows] == cases
     assert {f"tfl.{case.kind.partition(':')[0]}" for case in CASES} - {"tfl.quantize", "tfl.dequantize"} <= RULES.keys()
+
+
+def test_operators_without_rows_are_variables_and_copies() -> None:
+    measured = {case.kind.partition(":")[0] for case in CASES} | speed.ALIKE.keys()
+    assert {name.removeprefix("tfl.") for name in RULES} - measured == {
+        *("assign_variable", "dynamic_update_slice", "embedding_lookup", "fill", "read_variable", "topk_v2"),
+        "reverse_sequence",  # 16-bit integers only.
+    }
 
 
 def test_times_grow_with_the_work() -> None:

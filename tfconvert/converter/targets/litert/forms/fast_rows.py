@@ -5,7 +5,8 @@ from __future__ import annotations
 from tfconvert.schema.dialects import tfl
 
 # A module, the operators with which there may be a faster form, and the name of the patterns: of those for all numbers,
-# for floats and 8-bit integers, for floats, for weights that stay floats, and for what becomes integers.
+# for floats and 8-bit integers, for floats, for weights that stay floats, for those that become 8-bit integers, and for
+# what becomes integers.
 FAST_ROWS = (
     ("narrowing", "gather gather_nd slice strided_slice", "FAST"),
     ("slices", "concatenation pack split_v strided_slice", "FAST"),
@@ -15,6 +16,8 @@ FAST_ROWS = (
     ("means", "mean", "FAST"),
     ("convolution", "transpose_conv", "FAST_BYTES"),
     ("convolution_groups", "concatenation", "FAST_BYTES"),
+    ("patches", "conv_2d", "FAST_BYTES"),
+    ("patches", "conv_2d", "FAST_PRODUCTS"),
     # Its pattern starts at a sum, but of convolutions.
     ("branches", "conv_2d depthwise_conv_2d", "FAST_WEIGHTS"),
     ("broadcasts", "broadcast_to", "FAST_FLOATS"),

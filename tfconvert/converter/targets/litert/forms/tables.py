@@ -87,7 +87,8 @@ _REWRITES = (
 _FAST = LazyTable(_PACKAGE, tfl.PREFIX, (LazyModule(*row) for row in FAST_ROWS))
 _FLOATS = frozenset(("FAST", "FAST_BYTES", "FAST_FLOATS"))
 _WEIGHTS = _FLOATS | {"FAST_WEIGHTS"}
-_INT8 = frozenset(("FAST", "FAST_BYTES", "FAST_INTEGERS"))
+_DYNAMIC = _FLOATS | {"FAST_PRODUCTS"}
+_INT8 = frozenset(("FAST", "FAST_BYTES", "FAST_INTEGERS", "FAST_PRODUCTS"))
 _INT16 = frozenset(("FAST", "FAST_INTEGERS"))
 
 _DEFAULT = LazyTable(_PACKAGE, tfl.PREFIX, [LazyModule(name, ops) for name, ops, _ in _REWRITES if ops])
@@ -120,7 +121,7 @@ def fast_forms(
         keeps_weights: Whether weights stay floats, where activations do.
         has_scatter: Whether the runtime has `STABLEHLO_SCATTER`.
     """
-    floats = _WEIGHTS if keeps_weights else _FLOATS
+    floats = _WEIGHTS if keeps_weights else _DYNAMIC
     kinds = floats if only_floats else _INT16 if has_int16 else _INT8
     return _fast_forms(frozenset(row for row in _FAST.needed(names) if row.title in kinds), has_scatter)
 

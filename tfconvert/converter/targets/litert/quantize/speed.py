@@ -32,8 +32,25 @@ zero point, weights of few channels."""
 # The number of input channels below which products are thin: XNNPACK's kernels multiply eight integers at once.
 _MIN_CHANNELS = {"conv_2d": 3, "fully_connected": 16}
 
-# Operators without rows that are as fast as another one.
-_ALIKE = {"expand_dims": "reshape", "squeeze": "reshape", "strided_slice": "slice"}
+ALIKE = {
+    "arg_min": "arg_max",
+    "expand_dims": "reshape",
+    "greater": "less",
+    "greater_equal": "less",
+    "less_equal": "less",
+    "not_equal": "equal",
+    "padv2": "pad",
+    "relu_0_to_1": "relu",
+    "relu_n1_to_1": "relu",
+    "select": "select_v2",
+    "split_v": "split",
+    "squeeze": "reshape",
+    "strided_slice": "slice",
+}
+"""Operators without rows that are as fast as another one."""
+
+LOOKUPS = ("gather", "gather_nd")
+"""Operators that read as much of their operand as is in their result."""
 
 # By how much floats must be faster: integers take a quarter of their memory.
 _GAIN = 1.03
@@ -67,7 +84,7 @@ def _table() -> dict[str, list[tuple[int, Times]]]:
 
 
 def kind_of(op: Operation, operands: list[Uniform | None], result: Uniform | None) -> str | None:
-    """Returns the name of an operator's rows in the table; `None` if it has no rows.
+    """Returns the name of an operator's rows in the table; `None` if it has no rows, or reads a table of integers.
 
     Args:
         op: The operator.
@@ -75,7 +92,9 @@ def kind_of(op: Operation, operands: list[Uniform | None], result: Uniform | Non
         result: The mapping of its result.
     """
     name = op.name.removeprefix(tfl.PREFIX)
-    name = _ALIKE.get(name, name)
+    name = ALIKE.get(name, name)
+    if name in LOOKUPS and is_constant(op.operands[0]):
+        return None
     if name in _MIN_CHANNELS and (types.shape_of(op.operands[1].type) or (0,))[-1] < _MIN_CHANNELS[name]:
         name += THIN
     elif name == "batch_matmul" and operands[1] is not None and operands[1].zero_points[0]:
@@ -135,7 +154,8 @@ def is_swish(op: Operation) -> bool:
 def work_of(op: Operation) -> int:
     """Returns how much an operator computes; unknown sizes count as 1.
 
-    It is the number of products of products and LSTMs, or else of the elements of the largest operand or result.
+    It is the number of products of products and LSTMs, of the elements of a lookup's result, or else of the elements of
+    the largest operand or result.
     """
     rule = RULES[op.name]
     if rule.weight is not None and rule.axis is not None:
@@ -148,6 +168,8 @@ def work_of(op: Operation) -> int:
     if op.name == "tfl.batch_matmul":
         columns = (types.shape_of(op.results[0].type) or (1,))[-1]
         return _elements(op.operands[0]) * abs(columns)
+    if op.name.removeprefix(tfl.PREFIX) in LOOKUPS:
+        return _elements(op.results[0])
     return max(map(_elements, (*op.operands, *op.results)))
 
 
