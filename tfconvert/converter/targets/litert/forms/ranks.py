@@ -280,9 +280,11 @@ def _groups_of(found: _Ranked) -> Groups:
     alike = [
         ANY if one and not any(each[0] for each in key) else tuple(key) for one, key in zip(ones, keys, strict=True)
     ]
-    # The first dimension is the batch, and dimensions of 1 stay, if they can.
+    # The first dimension is the batch. Without those of 1 the others may stay, as before a reshape that adds them;
+    # where that isn't enough, dimensions of 1 stay, if they can.
+    larger = [ANY if key is ANY else axis for axis, key in enumerate(alike)]
     apart = [axis if key is ANY else key for axis, key in enumerate(alike)]
-    for known in (["batch", *apart[1:]], ["batch", *alike[1:]], alike):
+    for known in (["batch", *larger[1:]], ["batch", *apart[1:]], ["batch", *alike[1:]], alike):
         groups = groups_of(known)
         if len(groups) <= MAX_RANK:
             parts = [shape[start:stop] for shape in shapes for start, stop in groups if stop - start > 1]
