@@ -216,6 +216,8 @@ def _lowered(op: tfl.TFLOp, build: FormBuilder) -> Value:
     build.rewriter.later(lambda: _lower(op, found, groups))
     value = op.operands[0]
     kind = like(value, merged(shape_of(op.results[0]), groups))
+    if kind is value.type and types.is_static(shape_of(value)):
+        return value
     target = constant_target(types.shape_of(kind))
     need(target is not None, "several sizes are unknown")
     return build.tfl("reshape", (value, build.ints(target or ())), kind, {"new_shape": target})
