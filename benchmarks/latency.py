@@ -26,6 +26,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -244,11 +245,26 @@ def _times_in_process(paths: Sequence[Path], threads: int, seconds: float) -> li
     return [(min(taken), _quartile(taken)) for taken in times]
 
 
+def _compared_in_process(paths: Sequence[Path], threads: int) -> tuple[float, tuple[tuple[int, int], tuple[int, int]]]:
+    """Returns the largest difference between two files' outputs, relative to the largest number, and their parts."""
+    interpreters = [interpreter_of(path, threads) for path in paths]
+    ours, official = map(_outputs, interpreters)
+    difference = max(
+        float(np.max(np.abs(ours[name] - value.astype(float)), initial=0) / (np.max(np.abs(value), initial=0) or 1))
+        for name, value in official.items()
+    )
+    return difference, (parts_of(interpreters[0]), parts_of(interpreters[1]))
+
+
+def _processes() -> ProcessPoolExecutor:
+    """Returns what runs each call in a process of its own."""
+    return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1)
+
+
 def least_times(paths: Sequence[Path], threads: int, seconds: float, processes: int) -> tuple[list[float], list[float]]:
     """Returns the least of the minima and of the lower quartiles of each file over several processes."""
     minima, quartiles = [[float("inf")] * len(paths) for _ in range(2)]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, max_tasks_per_child=1) as pool:
+    with _processes() as pool:
         for turn in range(processes):
             order = range(len(paths)) if turn % 2 == 0 else range(len(paths) - 1, -1, -1)
             results = pool.submit(_times_in_process, [paths[index] for index in order], threads, seconds).result()
@@ -259,16 +275,14 @@ def least_times(paths: Sequence[Path], threads: int, seconds: float, processes: 
 
 
 def measure(model: LatencyModel, folder: Path, options: argparse.Namespace) -> Pair:
-    """Measures both files of a model."""
+    """Measures both files of a model.
+
+    Raises:
+        BrokenProcessPool: A file ends the process that runs it.
+    """
     paths = [_convert(folder, options.mode), folder / f"{options.mode}.tflite"]
-    interpreters = [interpreter_of(path, options.threads) for path in paths]
-    ours, official = map(_outputs, interpreters)
-    difference = max(
-        float(np.max(np.abs(ours[name] - value.astype(float)), initial=0) / (np.max(np.abs(value), initial=0) or 1))
-        for name, value in official.items()
-    )
-    parts = parts_of(interpreters[0]), parts_of(interpreters[1])
-    del interpreters
+    with _processes() as pool:
+        difference, parts = pool.submit(_compared_in_process, paths, options.threads).result()
     timed = [*paths, _convert(folder, "float")] if options.mode != "float" else paths
     minima, quartiles = least_times(timed, options.threads, options.seconds, options.processes)
     return Pair(
@@ -382,7 +396,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not (folder / f"{options.mode}.tflite").exists():
             print(f"{model.name:20} the official converter fails")
             continue
-        pairs.append(measure(model, folder, options))
+        try:
+            pairs.append(measure(model, folder, options))
+        except BrokenProcessPool:
+            print(f"{model.name:20} a file ends the process that runs it")
+            continue
         print(*lines_of(pairs[-1], options.operators), sep="\n", flush=True)
     print(*means(pairs), *slower_than_floats(pairs), sep="\n")
     if options.json:
