@@ -45,7 +45,7 @@ def _in_groups(op: Operation) -> Emit:
         zeros = np.zeros(outputs // len(filters), np.float32)
         shifts = [zeros if bias is None else tensor_data.to_array(bias) for bias in biases]
         operands = (x, build.constant(weights), build.constant(np.concatenate(shifts)))
-        options = {name: tfl.attribute(first, name) for name in _OPTIONS}
+        options = {name: option(first, name) for name in _OPTIONS}
         return build.tfl("conv_2d", operands, like(x, shape), options)
 
     return emit_groups
@@ -64,14 +64,9 @@ def _whole(parts: Sequence[Value]) -> Value:
     slices = [producer(part, "slice") for part in parts]
     x = first.operands[0]
     need(all(each.operands[0] is x for each in slices), "they are parts of several values")
-    spans = [spans_of(each) for each in slices]
-    rest = [
-        span[:-1] == spans[0][:-1] and shape_of(part)[:-1] == sized(x)[:-1]
-        for span, part in zip(spans, parts, strict=True)
-    ]
-    width = spans[0][-1].length
-    are_next = [span[-1].begin for span in spans] == list(range(0, sized(x)[-1], width))
-    need(all(rest) and are_next, "they aren't the parts of all channels, in order")
+    need(all(shape_of(part)[:-1] == sized(x)[:-1] for part in parts), "more than the channels is cut")
+    begins = [spans_of(each)[-1].begin for each in slices]
+    need(begins == list(range(0, sized(x)[-1], shape_of(parts[0])[-1])), "they aren't all channels, in order")
     return x
 
 
@@ -81,7 +76,7 @@ def _plain_filter(op: Operation, first: Operation) -> Constant:
     need(weights is not None and model is not None and weights.shape == model.shape, "the filters differ")
     assert weights is not None
     need(weights.shape[3] == shape_of(op.operands[0])[3], "it has groups already")
-    need(all(option(op, name) == tfl.attribute(first, name) for name in _OPTIONS), "the options differ")
+    need(all(option(op, name) == option(first, name) for name in _OPTIONS), "the options differ")
     return weights
 
 
