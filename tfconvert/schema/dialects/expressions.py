@@ -121,8 +121,10 @@ class Deferred(Source):
                 value = boxes.reshaped(lambda own: compute(self, dtype, own), self.shape, shape, box)
             return value.astype(dtype, copy=False)
 
-    def blocks(self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK) -> Iterator[Array]:
-        return super().blocks(dtype, shape, self.block_size(dtype, size))
+    def pieces(
+        self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK, box: Box | None = None
+    ) -> Iterator[tuple[Box, Array]]:
+        return super().pieces(dtype, shape, self.block_size(dtype, size), box)
 
     def block_size(self, dtype: np.dtype[Any], size: int = BLOCK) -> int:
         """Returns the number of bytes of the value that are computed from about a number of bytes of each argument."""
@@ -165,10 +167,9 @@ def _transpose(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     order = [axis % len(box) for axis in of.parameter]
     result = np.empty(boxes.extent(box), argument.dtype)
     columns = tuple(box[order.index(axis)] for axis in range(len(box)))
-    for tile in boxes.split(columns, argument.shape, argument.dtype.itemsize, _TILE):
+    for tile, values in argument.source.pieces(argument.dtype, argument.shape, _TILE, columns):
         place = boxes.relative(tuple(tile[axis] for axis in order), box)
-        _copy(boxes.view(result, place), argument.part(tile).transpose(order), order)
-        argument.source.release()
+        _copy(boxes.view(result, place), values.transpose(order), order)
     return result
 
 

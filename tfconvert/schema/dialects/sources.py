@@ -50,19 +50,28 @@ class Source(ABC):
         """Returns the value, C-contiguous, without a copy where possible; not to be written to."""
         return np.ascontiguousarray(self.part(dtype, shape, boxes.whole(shape))).reshape(shape)
 
-    def blocks(self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK) -> Iterator[Array]:
-        """Yields the value's elements in row-major order as C-contiguous arrays, none of them to be written to.
+    def pieces(
+        self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK, box: Box | None = None
+    ) -> Iterator[tuple[Box, Array]]:
+        """Yields the boxes that make up the value, in row-major order, and their elements, not to be written to.
 
-        Each block's memory is released when the next one is requested, so none may be kept.
+        Each array's memory is released when the next one is requested, so none may be kept.
 
         Args:
             dtype: Type of the value's elements.
             shape: The value's shape.
-            size: Approximate maximum size of a block in bytes.
+            size: Approximate maximum size of an array in bytes.
+            box: The required part; everything by default.
         """
-        for box in boxes.split(boxes.whole(shape), shape, dtype.itemsize, size):
-            yield np.ascontiguousarray(self.part(dtype, shape, box))
+        for part in boxes.split(boxes.whole(shape) if box is None else box, shape, dtype.itemsize, size):
+            yield part, self.part(dtype, shape, part)
             self.release()
+
+    def blocks(self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK) -> Iterator[Array]:
+        """Yields the arrays of `pieces`, C-contiguous."""
+        for _, block in self.pieces(dtype, shape, size):
+            yield np.ascontiguousarray(block)
+            del block  # before the next one is made
 
     @abstractmethod
     def release(self) -> None:
@@ -114,23 +123,23 @@ class FileSlice(Source):
         _read(self.file, self.offset, result, shape, box)
         return result
 
-    def blocks(self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK) -> Iterator[Array]:
-        size = max(dtype.itemsize, size // dtype.itemsize * dtype.itemsize)
-        for piece in self._checked_pieces(_PIECE):
-            for start in range(0, len(piece), size):
-                yield piece[start : start + size].view(dtype)
-
-    def _checked_pieces(self, size: int) -> Iterator[Array]:
-        """Yields the bytes in pieces and verifies the checksum."""
+    def pieces(
+        self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK, box: Box | None = None
+    ) -> Iterator[tuple[Box, Array]]:
+        if box not in (None, boxes.whole(shape)):
+            yield from super().pieces(dtype, shape, size, box)
+            return
         is_new = not self._checked
-        crc32c = 0
-        for start in range(0, self.length, size):
-            piece = bytes_of(self.file, self.offset + start, min(size, self.length - start))
+        crc32c = position = 0
+        for box in boxes.split(boxes.whole(shape), shape, dtype.itemsize, min(size, _PIECE)):
+            extent = boxes.extent(box)
+            piece = bytes_of(self.file, self.offset + position, math.prod(extent) * dtype.itemsize)
+            position += piece.size
             if is_new:
                 crc32c = google_crc32c.extend(crc32c, piece)
-            yield piece
+            yield box, piece.view(dtype).reshape(extent)
             del piece  # before the next one is made
-        if is_new and self.length:
+        if is_new and position:
             self._compare(crc32c)
 
     def _whole(self) -> Array:
