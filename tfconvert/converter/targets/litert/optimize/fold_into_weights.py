@@ -36,7 +36,7 @@ conv_2d(x : NxHxWxC, w : OxKxLx1)  ->  depthwise_conv_2d{depth_multiplier = O / 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +50,7 @@ from tfconvert.converter.targets.litert import fake_quant
 from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import attributes, tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.expressions import Handle
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -461,29 +462,26 @@ def _is_unpadded(op: Operation) -> bool:
 
 def _response(weights: Constant, vector: Constant, depthwise: bool) -> Array:
     """Returns a filter's response to a uniform input."""
-    array, shift = _view(weights), tensor_data.to_array(vector)
-    spatial = tuple(range(array.ndim - 1))[1:]
-    summed: Array = array.sum(axis=spatial) if any(array.shape[axis] > 1 for axis in spatial) else _squeezed(array)
-    shift = np.broadcast_to(shift, summed.shape[-1:])
-    # Not a matrix product: its rounding depends on the number of cores, and the file must not.
-    response: Array = summed[0] * shift if depthwise else np.einsum("oi,i->o", summed, shift, dtype=np.float64)
-    if isinstance(weights, tensor_data.TensorData):
-        weights.source.release()
+    source, order = _untransposed(tensor_data.as_handle(weights))
+    shift = np.broadcast_to(tensor_data.to_array(vector), matching.dims_of(weights)[-1:])
+    # A channel of a depthwise filter is one of the input and of the output.
+    outer, inner = order[-1 if depthwise else 0], order[-1]
+    response = np.zeros(source.shape[outer])
+    for box, values in source.source.pieces(source.dtype, source.shape):
+        # Not a matrix product: its rounding depends on the number of cores, and the file must not.
+        response[box[outer]] += np.einsum(
+            values, list(range(values.ndim)), shift[box[inner]], [inner], [outer], dtype=np.float64
+        )
     return response.astype(np.float32)
 
 
-def _squeezed(array: Array) -> Array:
-    return array.reshape(array.shape[0], array.shape[-1])
-
-
-def _view(constant: Constant) -> Array:
-    """Returns a constant's value, a transposed one as a view."""
-    if isinstance(constant, tensor_data.TensorData):
-        source = constant.source
-        if isinstance(source, tensor_data.Deferred) and source.function == "transpose":
-            assert isinstance(source.parameter, tuple), "a transpose's parameter is a permutation"
-            return source.arguments[0].array().transpose(*source.parameter)
-    return tensor_data.to_array(constant)
+def _untransposed(constant: tensor_data.TensorData) -> tuple[Handle, Sequence[int]]:
+    """Returns what a constant is transposed from, if it is, and where its axes are there."""
+    source = constant.source
+    axes = range(len(constant.shape))
+    if isinstance(source, tensor_data.Deferred) and source.function == "transpose":
+        return source.arguments[0], [axes[axis] for axis in source.parameter]
+    return constant, axes
 
 
 def _rewrite_shift(op: Operation, match: _Shifted, rewriter: Rewriter) -> None:
