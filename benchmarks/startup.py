@@ -44,7 +44,7 @@ from tfconvert.converter.pipeline.runner import make_pass
 from tfconvert.converter.targets.litert import target
 from tfconvert.importers import saved_model
 for stage in target.STAGES:
-    if {} or not stage.needs and not stage.only_with:
+    if {} or not (stage.needs or stage.left or stage.only_with):
         make_pass(stage, options.Options())
 """
 

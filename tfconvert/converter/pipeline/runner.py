@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class OpNames:
-    """The names of a module's ops and of the attributes of its functions and their arguments, erased ones included.
+    """The names of a module's ops and of the attributes of its functions and their arguments.
 
-    Querying an unknown name walks the module if a pass has run since the last walk.
+    Querying a name that is unknown, or may be gone, walks the module if a pass has run since the last walk.
     """
 
-    __slots__ = ("_is_current", "_module", "_names")
+    __slots__ = ("_ever", "_is_current", "_left", "_module")
 
     def __init__(self, module: ModuleOp, others: Iterable[str] = ()) -> None:
         """Stores the module for the first query.
@@ -37,7 +37,8 @@ class OpNames:
             others: Names that count as present.
         """
         self._module = module
-        self._names = set(others)
+        self._ever = set(others)
+        self._left: set[str] = set()
         self._is_current = False
 
     def changed(self) -> None:
@@ -48,13 +49,15 @@ class OpNames:
         return all(self._has(prefixes) for prefixes in groups)
 
     def _has(self, prefixes: tuple[str, ...]) -> bool:
-        if any(name.startswith(prefixes) for name in self._names):
-            return True
-        if self._is_current:
-            return False
-        self._names |= names_in(self._module)
-        self._is_current = True
-        return any(name.startswith(prefixes) for name in self._names)
+        return any(name.startswith(prefixes) for name in self._ever) or self.are_left(prefixes)
+
+    def are_left(self, prefixes: tuple[str, ...]) -> bool:
+        """Returns whether there is a name with one of the prefixes."""
+        if not self._is_current:
+            self._left = names_in(self._module)
+            self._ever |= self._left
+            self._is_current = True
+        return any(name.startswith(prefixes) for name in self._left)
 
 
 def names_in(module: ModuleOp) -> set[str]:
@@ -124,6 +127,8 @@ def run_stages(
     names = OpNames(module, others)
     for stage in stages:
         if (stage.only_with and not setting(options, stage.only_with)) or not names.have(stage.needs):
+            continue
+        if stage.left and not names.are_left(stage.left):
             continue
         start = time.perf_counter()
         with InStage(stage.run):

@@ -66,6 +66,7 @@ class Stage(NamedTuple):
             a field there, as `quantize.mode`; after the option's name if that differs, as `mlir_state=state`.
         only_with: A setting that must be set for the pass to run; may be empty.
         forbids: Prefixes of op names that no op may have afterwards; later stages rely on that.
+        left: Prefixes of names, one of which the module must still have; may be empty.
         keeps_results: Whether the model's results stay the same, so that the pass can be checked.
     """
 
@@ -75,6 +76,7 @@ class Stage(NamedTuple):
     takes: tuple[str, ...] = ()
     only_with: str = ""
     forbids: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     keeps_results: bool = True
 
     def left_over(self, module: ModuleOp) -> Operation | None:

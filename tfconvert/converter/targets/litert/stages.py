@@ -24,6 +24,16 @@ _ROWS = ("tf.GatherV2", "tf.StridedSlice", "tf.Unpack")
 # Ops that read rows of constants.
 _READS = ("tf.GatherV2", "tf.Slice", "tf.StridedSlice")
 
+# Handles of variables and tables, and what runs their initializers.
+_STATE = (
+    "tf.VarHandleOp",
+    "tf.HashTable",
+    "tfl.var_handle",
+    "tfl.hashtable",
+    "tf_saved_model.asset",
+    "tf_saved_model.session_initializer",
+)
+
 # Operators that overwrite one of their operands.
 _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "tfl.lstm", "tfl.rnn", "tfl.svdf")
 
@@ -86,9 +96,10 @@ STAGES: Sequence[Stage] = (
     Stage(
         "fuse-unrolled-layers",
         "equal shapes are known, and cells are still TensorFlow's ops",
-        (_PRODUCTS, _ROWS),
+        (_PRODUCTS,),
         ("recurrent_by_speed", "tune"),
         "fuses_recurrent",
+        left=_ROWS,
     ),
     Stage(
         "unroll-loops",
@@ -108,7 +119,7 @@ STAGES: Sequence[Stage] = (
     Stage(
         "lower-tables", "their entries are constants by now, and lookups become plain ops in part", (("tf.HashTable",),)
     ),
-    Stage("initialize-state", "the remaining state is known: state that is never written is a constant"),
+    Stage("initialize-state", "the remaining state is known: state that is never written is a constant", left=_STATE),
     Stage(
         "default-sizes", "ops are still TensorFlow's, whose shapes are known for any sizes of inputs", ((OPEN_SIZES,),)
     ),
