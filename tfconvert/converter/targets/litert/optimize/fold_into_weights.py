@@ -470,7 +470,7 @@ def _response(weights: Constant, vector: Constant, depthwise: bool) -> Array:
     for box, values in source.source.pieces(source.dtype, source.shape):
         # Not a matrix product: its rounding depends on the number of cores, and the file must not.
         response[box[outer]] += np.einsum(
-            values, list(range(values.ndim)), shift[box[inner]], [inner], [outer], dtype=np.float64
+            values.astype(np.float64), list(range(values.ndim)), shift[box[inner]], [inner], [outer]
         )
     return response.astype(np.float32)
 
