@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import pytest
 
 from tfconvert.exporters.output_file import write_whole
@@ -72,6 +73,12 @@ def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path: Path, pro
         write_whole(target, write)
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_large_array_is_written_whole(tmp_path: Path) -> None:
+    array = np.arange(1_000_003, dtype=np.uint32)
+    write_whole(tmp_path / "weights", lambda stream: stream.write(array.data))
+    assert (tmp_path / "weights").read_bytes() == array.tobytes()
 
 
 def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
