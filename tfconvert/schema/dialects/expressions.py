@@ -170,6 +170,7 @@ def _transpose(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     for tile, values in argument.source.pieces(argument.dtype, argument.shape, _TILE, columns):
         place = boxes.relative(tuple(tile[axis] for axis in order), box)
         _copy(boxes.view(result, place), values.transpose(order), order)
+        del values  # before the next ones are read
     return result
 
 

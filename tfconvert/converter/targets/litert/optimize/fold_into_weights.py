@@ -472,6 +472,7 @@ def _response(weights: Constant, vector: Constant, depthwise: bool) -> Array:
         response[box[outer]] += np.einsum(
             values.astype(np.float64), list(range(values.ndim)), shift[box[inner]], [inner], [outer]
         )
+        del values  # before the next ones are read
     return response.astype(np.float32)
 
 
