@@ -73,8 +73,8 @@ PARTS = (
         "Our files and the official converter's in LiteRT with XNNPACK, in turns, in several processes:"
         " minima in milliseconds, their ratio, that of the lower quartiles, operators, and the pieces that XNNPACK runs"
         " with the operators beside them. The forms that make the difference were found with these models. First float"
-        " files, with one thread and with two, then `--quantize dynamic` and `--quantize int8`, whose last column is the"
-        " time by that of our float file.",
+        " files, with one thread and with two, then `--quantize dynamic` and `--quantize int8`, whose last column is"
+        " the time by that of our float file.",
         (
             ("benchmarks.latency",),
             ("benchmarks.latency", "--threads", "2", "--processes", "3"),

@@ -268,11 +268,14 @@ def test_convolutions_of_parts_in_another_order_stay() -> None:
 
 
 @pytest.mark.parametrize("mode", ["dynamic", "int8"])
-def test_branches_stay_apart_where_weights_become_integers(mode: Any) -> None:
+@pytest.mark.parametrize(("scale", "per_channel"), [(1, True), (100, True), (1, False)])
+def test_branches_whose_weights_become_integers(mode: Any, scale: float, per_channel: bool) -> None:
+    """They are added unless weights would get lost: those of one are much smaller, or all have one scale."""
     graph = Graph((1, 16, 16, 8))
     (x,) = graph.inputs
-    names = _names(graph, _convolutions(graph, x, x, (3, 3), (1, 1)), quantize=Quantize(mode))
-    assert names == ["conv_2d", "conv_2d", "add"]
+    added = graph.op("add", graph.conv(x, random(8, 3, 3, 8)), graph.conv(x, random(8, 1, 1, 8, scale=scale)))
+    names = _names(graph, added, quantize=Quantize(mode, per_channel=per_channel))
+    assert names == (["conv_2d"] if (scale, per_channel) == (1, True) else ["conv_2d", "conv_2d", "add"])
 
 
 @pytest.mark.parametrize(

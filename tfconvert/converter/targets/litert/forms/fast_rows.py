@@ -5,8 +5,8 @@ from __future__ import annotations
 from tfconvert.schema.dialects import tfl
 
 # A module, the operators with which there may be a faster form, and the name of the patterns: of those for all numbers,
-# for floats and 8-bit integers, for floats, for weights that stay floats, for those that become 8-bit integers, and for
-# what becomes integers.
+# for floats and 8-bit integers, for floats, for weights that stay floats, for those that become 8-bit integers, for
+# those whose channels get scales of their own then, and for what becomes integers.
 FAST_ROWS = (
     ("narrowing", "gather gather_nd slice strided_slice", "FAST"),
     ("slices", "concatenation pack split_v strided_slice", "FAST"),
@@ -20,6 +20,7 @@ FAST_ROWS = (
     ("patches", "conv_2d", "FAST_PRODUCTS"),
     # Its pattern starts at a sum, but of convolutions.
     ("branches", "conv_2d depthwise_conv_2d", "FAST_WEIGHTS"),
+    ("branches", "conv_2d depthwise_conv_2d", "FAST_CHANNELS"),
     ("broadcasts", "broadcast_to", "FAST_FLOATS"),
     ("masks", "select_v2", "FAST_FLOATS"),
     ("scatters", "equal gather unsorted_segment_max", "FAST_FLOATS"),

@@ -107,6 +107,7 @@ def fast_forms(
     only_floats: bool,
     has_int16: bool = False,
     keeps_weights: bool = True,
+    per_channel: bool = True,
     has_scatter: bool = True,
 ) -> PatternSet:
     """Returns the patterns of faster forms that a module with ops of some names needs, and those that merge reshapes.
@@ -119,10 +120,13 @@ def fast_forms(
         only_floats: Whether no activations will become integers.
         has_int16: Whether they may become 16-bit integers.
         keeps_weights: Whether weights stay floats, where activations do.
+        per_channel: Whether the channels of filters of 8-bit integers have scales of their own.
         has_scatter: Whether the runtime has `STABLEHLO_SCATTER`.
     """
     floats = _WEIGHTS if keeps_weights else _DYNAMIC
     kinds = floats if only_floats else _INT16 if has_int16 else _INT8
+    if per_channel and "FAST_PRODUCTS" in kinds:
+        kinds |= {"FAST_CHANNELS"}
     return _fast_forms(frozenset(row for row in _FAST.needed(names) if row.title in kinds), has_scatter)
 
 

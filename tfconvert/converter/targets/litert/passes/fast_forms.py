@@ -83,6 +83,7 @@ class FastForms(GreedyPass):
             only_floats=only_floats,
             has_int16=has_int16,
             keeps_weights=keeps_weights,
+            per_channel=self.quantize is None or bool(self.quantize.per_channel),
             has_scatter=release is None or release >= tables.SCATTER_RELEASE,
         )
         return found if self._choice is None else self._choice.patterns(found)
