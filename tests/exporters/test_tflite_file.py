@@ -245,6 +245,16 @@ def test_bytes_are_compared_whatever_the_blocks(monkeypatch: pytest.MonkeyPatch)
     assert b"".join(shared.entries[0].blocks()) == value.tobytes()
 
 
+def test_a_table_and_its_transposed_copy_are_stored_once() -> None:
+    table = np.random.default_rng(0).normal(size=(1500, 100)).astype(np.float32)
+    other = table.copy()
+    other[-1] = 0
+    copied = tensor_data.defer("transpose", (tensor_data.of_array(table.T.copy()),), table.shape, (1, 0))
+    shared = Buffers()
+    constants = [*map(tensor_data.of_array, (table, other)), copied]
+    assert [shared.add(constant, "FLOAT32") for constant in constants] == [1, 2, 1]
+
+
 def test_equal_integers_are_stored_once_whatever_they_were_made_from() -> None:
     random = np.random.default_rng(0)
     tiny = [tensor_data.of_array(random.normal(0, 1e-9, (60, 50)).astype(np.float32)) for _ in range(2)]

@@ -29,9 +29,6 @@ PACKED = {"INT4": 2, "UINT4": 2, "INT2": 4}
 # Values derived from stored ones by casts and layouts cost no budget up to this multiple of the stored size.
 _REUSED = 16
 
-# The number of integers that are compared before all are.
-_PROBE = 64
-
 
 class Buffer:
     """The bytes of one buffer.
@@ -175,7 +172,7 @@ class Buffers:
     def _add_handle(self, handle: TensorData, per_byte: int) -> int:
         candidates = self._large.setdefault((per_byte, _key(handle)), [])
         for other, index in candidates:
-            if other.source is handle.source or _equal(other, handle):
+            if other.source is handle.source or tensor_data.are_equal(other, handle):
                 return index
         size = -(-handle.nbytes // per_byte)
         self._pay(handle, size)
@@ -207,29 +204,11 @@ class Buffers:
 def _key(handle: TensorData) -> Hashable:
     """Returns a key that equal constants share."""
     source = handle.source
-    if not isinstance(source, Deferred) or source.function != "quantize":
-        return source.fingerprint()
-    # Different numbers may become the same integers, such as zeros; so some of the integers are the key.
-    box = tuple(slice(0, 1) for _ in handle.shape[:-1])
-    return handle.nbytes, handle.part((*box, slice(0, min(handle.shape[-1], _PROBE)))).tobytes()
-
-
-def _equal(first: TensorData, second: TensorData) -> bool:
-    """Compares bytes: a checksum in common makes it likely that they are equal, but not certain."""
-    if first.nbytes != second.nbytes:
-        return False
-    blocks = [_blocks(handle, 1) for handle in (first, second)]
-    pieces: list[bytes | memoryview] = [b"", b""]
-    left = first.nbytes
-    while left:
-        pieces = [piece or next(source) for piece, source in zip(pieces, blocks, strict=True)]
-        length = min(map(len, pieces))
-        one, other = (np.frombuffer(piece[:length], np.uint8) for piece in pieces)
-        if not np.array_equal(one, other):
-            return False
-        pieces = [piece[length:] for piece in pieces]
-        left -= length
-    return True
+    # Different numbers may become the same integers, such as zeros, and models may hold an embedding table once more,
+    # transposed, to multiply by it. So some of the numbers are the key.
+    if (isinstance(source, Deferred) and source.function == "quantize") or tensor_data.is_table(handle):
+        return handle.nbytes, tensor_data.probe(handle)
+    return source.fingerprint()
 
 
 ALIGNMENT = 16

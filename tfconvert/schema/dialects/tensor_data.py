@@ -101,6 +101,13 @@ def print_dense(printer: AttributePrinter, value: Array, type: TensorType) -> No
     printer.attribute(type)
 
 
+# A table of embeddings has more rows than a multiple of its columns.
+_TABLE_ROWS = 4
+
+# The number of elements that are compared before all are.
+_PROBE = 64
+
+
 class TensorData(Attribute):
     """The handle of a constant: a static tensor type and a source.
 
@@ -247,6 +254,39 @@ def as_handle(constant: Constant) -> TensorData:
         return constant
     assert isinstance(constant.type, TensorType)
     return TensorData.get(constant.type, BufferSource(to_array(constant)))
+
+
+def is_table(constant: TensorData) -> bool:
+    """Returns whether it may be a table of embeddings: a matrix with many more rows than columns."""
+    return len(constant.shape) == 2 and constant.shape[0] > _TABLE_ROWS * constant.shape[1]
+
+
+def probe(constant: TensorData) -> bytes:
+    """Returns the bytes of the first elements, which are read without the others if that is possible."""
+    # A piece of a size is more than half as large.
+    for _, values in constant.source.pieces(constant.dtype, constant.shape, 2 * _PROBE * constant.dtype.itemsize):
+        return values.reshape(-1)[:_PROBE].tobytes()
+    return b""
+
+
+def are_equal(first: TensorData, second: TensorData) -> bool:
+    """Returns whether two values have the same bytes; they are read until they differ."""
+    if first.nbytes != second.nbytes:
+        return False
+    blocks = [constant.blocks() for constant in (first, second)]
+    pieces = [np.zeros(0, np.uint8)] * 2
+    left = first.nbytes
+    while left:
+        pieces = [
+            piece if piece.size else next(source).reshape(-1).view(np.uint8)
+            for piece, source in zip(pieces, blocks, strict=True)
+        ]
+        length = min(piece.size for piece in pieces)
+        if not np.array_equal(pieces[0][:length], pieces[1][:length]):
+            return False
+        pieces = [piece[length:] for piece in pieces]
+        left -= length
+    return True
 
 
 def defer(

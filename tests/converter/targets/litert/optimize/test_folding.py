@@ -154,12 +154,15 @@ def test_a_table_of_embeddings_is_not_scaled(place: str, run_tflite: RunTFLite) 
     assert graph.names.count("mul") == 1
 
 
-def test_a_transposed_table_of_embeddings_is_not_scaled() -> None:
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_a_transposed_table_of_embeddings_is_not_scaled(is_copied: bool) -> None:
     graph = Graph((1, 16), (2,))
     tokens = graph.op("cast", graph.inputs[1], shape=(2,), element=types.I32)
     table = tensor_data.as_handle(tensor_data.of_array(random(16, 512)))
     turned = tensor_data.defer("transpose", (table,), (512, 16), (1, 0))
     again = tensor_data.defer("transpose", (table,), (512, 16), (1, 0))
+    if is_copied:
+        again = tensor_data.of_array(tensor_data.to_array(again).copy())
     rows = graph.op("gather", graph._add(tfl.constant(turned)), tokens, shape=(2, 16), axis=0, batch_dims=0)
     x = graph.op("mul", graph.inputs[0], random(16))
     y = graph.op("fully_connected", x, graph._add(tfl.constant(again)), None, shape=(1, 512))

@@ -112,14 +112,20 @@ def _is_table(op: Operation) -> bool:
     weights = op.operands[OPS[op.name].filter]
     if not all(use.operation.name in NAMES and use.index == OPS[use.operation.name].filter for use in weights.uses):
         return True
-    constant, dims = tensor_data.constant_of(weights), matching.shape(weights) or ()
+    constant = tensor_data.constant_of(weights)
     # The table may be transposed, and so another value. Only long ones are worth the search.
-    if len(dims) != 2 or dims[0] <= _TABLE_ROWS * dims[1] or not isinstance(constant, tensor_data.TensorData):
+    if not isinstance(constant, tensor_data.TensorData) or not tensor_data.is_table(constant):
         return False
-    origin, block = _origin(constant).fingerprint(), op.parent
-    assert block is not None
-    tables = (tensor_data.constant_of(each.operands[_TABLES[each.name]]) for each in block.ops if each.name in _TABLES)
-    return any(isinstance(each, tensor_data.TensorData) and _origin(each).fingerprint() == origin for each in tables)
+    assert op.parent is not None
+    tables = (
+        tensor_data.constant_of(each.operands[_TABLES[each.name]]) for each in op.parent.ops if each.name in _TABLES
+    )
+    return any(_is_same(table, constant) for table in tables if isinstance(table, tensor_data.TensorData))
+
+
+def _is_same(table: tensor_data.TensorData, other: tensor_data.TensorData) -> bool:
+    """Returns whether one is the other or its transpose, or has the same numbers."""
+    return _origin(table).fingerprint() == _origin(other).fingerprint() or tensor_data.are_equal(table, other)
 
 
 def _origin(constant: tensor_data.TensorData) -> tensor_data.Source:
@@ -130,9 +136,8 @@ def _origin(constant: tensor_data.TensorData) -> tensor_data.Source:
     return source
 
 
-# The ops that look up rows, and the index of the table. It has more rows than a multiple of its columns.
+# The ops that look up rows, and the index of the table.
 _TABLES = {"tfl.embedding_lookup": 1, "tfl.gather": 0}
-_TABLE_ROWS = 4
 
 _TABLE = Failure("the filter is a table of data, too")
 
