@@ -51,7 +51,9 @@ def test_what_is_damaged_stays_damaged(tmp_path: Path, digits_model: Path) -> No
 
 def test_what_is_nothing_known_keeps_its_error(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
-    for path, code in ((tmp_path / "notes.txt", "unknown-format"), (tmp_path / "nothing", "model-not-found")):
+    (tmp_path / "model.mlirbc").write_bytes(b"XXef\x0dStableHLO")
+    codes = {"notes.txt": "unknown-format", "model.mlirbc": "unknown-format", "nothing": "model-not-found"}
+    for name, code in codes.items():
         with pytest.raises(ConversionError) as caught:
-            tfconvert.convert(path)
+            tfconvert.convert(tmp_path / name)
         assert caught.value.code == code

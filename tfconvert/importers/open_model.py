@@ -255,6 +255,8 @@ def _import_ir(path: Path, selection: Selection) -> ModuleOp:
             return export_main(module, selection)
         _refuse_parts(selection, _OF_INTERFACES, path)
         return module
+    if path.suffix == ".mlirbc" and not is_missing(path):
+        raise error("unknown-format", f"{path} is not MLIR bytecode", hint="create or copy the artifact again")
     _refuse_parts(selection, _OF_INTERFACES, path)
     from tfconvert.importers.tflite.model import check_versions, import_tflite
     from tfconvert.ops.verification import first_broken
