@@ -289,6 +289,14 @@ def test_an_operand_that_is_there_twice_is_copied(name: str, run_tflite: RunTFLi
     np.testing.assert_allclose(graph.run(run_tflite, [x]), before, rtol=1e-6)
 
 
+def test_a_result_of_another_size_than_its_operator_gives_stays() -> None:
+    """Damaged files have such."""
+    graph = Graph((2,), (1,))
+    place = graph.op("reduce_max", graph.inputs[1], [0], shape=(), keep_dims=False)
+    graph.returns(graph.op("gather", graph.inputs[0], place, shape=(2,), axis=0, batch_dims=0))
+    assert not FitAccelerators(["gpu"]).apply(graph.module).counts
+
+
 def test_blocks_are_moved_by_one_gather() -> None:
     graph = Graph((1, 6, 8))
     graph.returns(_rotated(graph, graph.inputs[0], 8))
