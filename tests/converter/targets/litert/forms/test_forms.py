@@ -11,10 +11,11 @@ import pytest
 from tests.converter.targets.litert.optimize.graph import Graph, f32, i32, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.accelerator_check import check
+from tfconvert.converter.targets.litert.passes.fast_forms import FastForms
 from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.converter.targets.litert.passes.portable_forms import PortableForms
 from tfconvert.ops.verification import verify
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import Quantize
@@ -289,11 +290,26 @@ def test_an_operand_that_is_there_twice_is_copied(name: str, run_tflite: RunTFLi
     np.testing.assert_allclose(graph.run(run_tflite, [x]), before, rtol=1e-6)
 
 
-def test_a_result_of_another_size_than_its_operator_gives_stays() -> None:
-    """Damaged files have such."""
-    graph = Graph((2,), (1,))
-    place = graph.op("reduce_max", graph.inputs[1], [0], shape=(), keep_dims=False)
-    graph.returns(graph.op("gather", graph.inputs[0], place, shape=(2,), axis=0, batch_dims=0))
+def _gathered(g: Graph, x: Value) -> Value:
+    place = g.op("reduce_max", x, [0, 1], shape=(), element=types.F32, keep_dims=False)
+    return g.op("gather", g.op("sum", x, [0], shape=(3,), keep_dims=False), place, shape=(3,), axis=0, batch_dims=0)
+
+
+# Operators that contradict the shapes of their operands or results, as in damaged files.
+DAMAGED: dict[str, Callable[[Graph, Value], Value]] = {
+    "gather": _gathered,
+    "slice": lambda g, x: g.op("slice", x, [0], [1], shape=(1, 3)),
+    "strided_slice": _sliced([0] * 3, [1] * 3, [1] * 3, (1, 1), shrink_axis_mask=4),
+    "strided_slice of other lengths": _sliced([0], [1, 1], [1, 1], (1, 1)),
+    "concatenation": lambda g, x: g._add(tfl.build("concatenation", [], [x.type], {"axis": 0})),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_operators_stay(name: str) -> None:
+    graph = Graph((2, 3))
+    graph.returns(DAMAGED[name](graph, graph.inputs[0]))
+    assert not FastForms().apply(graph.module).counts
     assert not FitAccelerators(["gpu"]).apply(graph.module).counts
 
 

@@ -180,10 +180,12 @@ def ranges_of(op: Operation) -> list[range | None]:
     `None` is all of an axis whose size is unknown; the function declines if a part of one is taken, but the first ones
     and a single one.
     """
-    shape = shape_of(op.operands[0])
-    stated = list(zip(*map(ints_of, op.operands[1:]), strict=True))
+    shape, numbers = shape_of(op.operands[0]), [ints_of(each) for each in op.operands[1:]]
+    need(len(set(map(len, numbers))) == 1, "its operands have different lengths")
+    stated = list(zip(*numbers, strict=True))
     found: list[range | None] = []
     if op.name == "tfl.slice":
+        need(len(stated) == len(shape), "its operands have other lengths than the rank")
         for dim, (begin, size) in zip(shape, stated, strict=True):
             need(dim >= 0 or (begin, size) == (0, -1), "the dimension's size is unknown")
             found.append(range(begin, begin + size if size >= 0 else dim) if dim >= 0 else None)
@@ -198,6 +200,7 @@ def ranges_of(op: Operation) -> list[range | None]:
             later = sum(1 for each in range(at + 1, len(stated)) if not masks["new_axis"] >> each & 1)
             found += all_of(shape[len(found) : len(shape) - later])
         elif not masks["new_axis"] >> at & 1:
+            need(len(found) < len(shape), "it slices more dimensions than there are")
             dim = shape[len(found)]
             start = None if masks["begin"] >> at & 1 else begin
             stop = None if masks["end"] >> at & 1 else end

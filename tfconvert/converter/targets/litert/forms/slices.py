@@ -429,7 +429,7 @@ def _split(op: tfl.TFLOp, build: FormBuilder) -> Sequence[Value]:
 
 def _rotation_of(op: tfl.TFLOp) -> tuple[Value, int, list[range]]:
     """Returns the value that an op joins all parts of along the axis of their split, the axis, and the places."""
-    split = op.operands[0].owner
+    split = op.operands[0].owner if op.operands else None
     need(isinstance(split, tfl.TFLOp) and split.op_name in ("split", "split_v"), "it joins no parts of a split")
     assert isinstance(split, tfl.TFLOp)
     value, axis, ends = _split_of(split)

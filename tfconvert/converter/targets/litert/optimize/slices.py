@@ -152,6 +152,8 @@ def _match_kept(op: Operation) -> _Kept | Failure:
     if dims is None or left is None or begin is None or end is None or len(begin) != len(dims):
         return Failure("the slice isn't known")
     dropped = [axis for axis in range(len(dims)) if tfl.attribute(sliced, "shrink_axis_mask") >> axis & 1]
+    if len(left) != len(dims) - len(dropped):
+        return Failure("the slice's result has another rank than it gives")
     rest = iter(left)
     kept = [1 if axis in dropped else next(rest) for axis in range(len(dims))]
     if not dropped or not matching.same_shape(tuple(kept), target):
