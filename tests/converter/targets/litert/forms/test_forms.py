@@ -300,6 +300,7 @@ DAMAGED: dict[str, Callable[[Graph, Value], Value]] = {
     "gather": _gathered,
     "slice": lambda g, x: g.op("slice", x, [0], [1], shape=(1, 3)),
     "strided_slice": _sliced([0] * 3, [1] * 3, [1] * 3, (1, 1), shrink_axis_mask=4),
+    "strided_slice without a step": _sliced([0, 0], [1, 1], [0, 1], (1, 1)),
     "strided_slice of other lengths": _sliced([0], [1, 1], [1, 1], (1, 1)),
     "concatenation": lambda g, x: g._add(tfl.build("concatenation", [], [x.type], {"axis": 0})),
 }

@@ -201,6 +201,7 @@ def ranges_of(op: Operation) -> list[range | None]:
             found += all_of(shape[len(found) : len(shape) - later])
         elif not masks["new_axis"] >> at & 1:
             need(len(found) < len(shape), "it slices more dimensions than there are")
+            need(stride != 0, "it makes no step")
             dim = shape[len(found)]
             start = None if masks["begin"] >> at & 1 else begin
             stop = None if masks["end"] >> at & 1 else end
