@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from tests.ops.cases import ShapeCase, by_op, check_shapes
+from tests.ops.cases import ShapeCase, by_op, check_contradiction, check_shapes
 from tests.ops.comparison import Agree
 from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.call import Call
@@ -58,3 +60,15 @@ SHAPES: list[ShapeCase] = [
 @by_op(SHAPES)
 def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
     check_shapes(case, inferred)
+
+
+CONTRADICTIONS: list[ShapeCase] = [
+    ("NonMaxSuppressionV2", ["f32[9,4]", "f32[9]", "i32[1]", 0.5], {}),
+    ("NonMaxSuppressionV3", ["f32[9,4]", "f32[9]", 3, "f32[1]", 0.0], {}),
+    ("NonMaxSuppressionV5", ["f32[9,4]", "f32[9]", 3, 0.5, 0.0, "f32[2]"], {}),
+]
+
+
+@by_op(CONTRADICTIONS)
+def test_what_is_one_number_has_no_dimensions(tmp_path: Path, case: ShapeCase) -> None:
+    check_contradiction(case, tmp_path)

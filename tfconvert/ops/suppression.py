@@ -28,6 +28,8 @@ def _check_boxes(operands: Operands) -> None:
     boxes = with_rank(operands.shape(0), 2, "the boxes")
     merge(boxes[:1], with_rank(operands.shape(1), 1, "the scores"))
     merge(boxes[1:], (4,))
+    for index in range(2, len(operands.op.operands)):
+        with_rank(operands.shape(index), 0, "the number of boxes, a threshold or the sigma")
 
 
 def _padded_length(operands: Operands) -> int:
