@@ -263,10 +263,12 @@ def is_table(constant: TensorData) -> bool:
 
 def probe(constant: TensorData) -> bytes:
     """Returns the bytes of the first elements, which are read without the others if that is possible."""
-    # A piece of a size is more than half as large.
-    for _, values in constant.source.pieces(constant.dtype, constant.shape, 2 * _PROBE * constant.dtype.itemsize):
-        return values.reshape(-1)[:_PROBE].tobytes()
-    return b""
+    size, found = _PROBE * constant.dtype.itemsize, b""
+    for _, values in constant.source.pieces(constant.dtype, constant.shape, size):
+        found += values.tobytes()
+        if len(found) >= size:
+            break
+    return found[:size]
 
 
 def are_equal(first: TensorData, second: TensorData) -> bool:
