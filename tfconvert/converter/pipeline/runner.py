@@ -49,7 +49,9 @@ class OpNames:
         return all(self._has(prefixes) for prefixes in groups)
 
     def _has(self, prefixes: tuple[str, ...]) -> bool:
-        return any(name.startswith(prefixes) for name in self._ever) or self.are_left(prefixes)
+        if any(name.startswith(prefixes) for name in self._ever):
+            return True
+        return not self._is_current and self.are_left(prefixes)
 
     def are_left(self, prefixes: tuple[str, ...]) -> bool:
         """Returns whether there is a name with one of the prefixes."""
