@@ -131,13 +131,13 @@ class FileSlice(Source):
             return
         is_new = not self._checked
         crc32c = position = 0
-        for box in boxes.split(boxes.whole(shape), shape, dtype.itemsize, min(size, _PIECE)):
-            extent = boxes.extent(box)
+        for part in boxes.split(boxes.whole(shape), shape, dtype.itemsize, min(size, _PIECE)):
+            extent = boxes.extent(part)
             piece = bytes_of(self.file, self.offset + position, math.prod(extent) * dtype.itemsize)
             position += piece.size
             if is_new:
                 crc32c = google_crc32c.extend(crc32c, piece)
-            yield box, piece.view(dtype).reshape(extent)
+            yield part, piece.view(dtype).reshape(extent)
             del piece  # before the next one is made
         if is_new and position:
             self._compare(crc32c)

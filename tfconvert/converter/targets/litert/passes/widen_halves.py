@@ -46,7 +46,6 @@ from tfconvert.schema.ir.values import Value
 
 _HALVES = frozenset({types.F16, types.BF16})
 
-
 _CONST, _CAST, _RETURN = "tf.Const", "tf.Cast", "func.return"
 
 # Ops that read the bits of their operand.
