@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks.accelerator_probe import elementwise, movement, vela, weighted
+from benchmarks.accelerator_probe import elementwise, movement, state, vela, weighted
 from benchmarks.accelerator_probe.judge import Found, probe
 from benchmarks.accelerator_probe.learn import table_of
 from benchmarks.accelerator_probe.trial import Trial
@@ -38,7 +38,7 @@ _RELEASES = {
 
 def trials() -> Iterator[Trial]:
     """Yields all forms that are computed when the model runs."""
-    for module in (elementwise, weighted, movement):
+    for module in (elementwise, weighted, movement, state):
         for trial in module.trials():
             if trial.inputs or trial.operator.startswith("RANDOM_"):
                 yield trial

@@ -164,8 +164,8 @@ def _outcome(kind: str, trial: Trial, call: Call, job: Job, answer: Answer) -> s
     meant = list(map(np.tanh, expected)) if may_differ else expected
     is_right = any(
         all(
-            _agree(a, b, tolerance, bool(out.scales))
-            for a, b, out in zip(each, answer.results, call.outputs, strict=True)
+            _agree(a, b, tolerance, bool(out.scale))
+            for a, b, out in zip(each, answer.results, trial.results, strict=True)
         )
         for each in (expected, meant)
     )

@@ -208,6 +208,17 @@ def _dense() -> Iterator[Trial]:
                 yield _weighted("FULLY_CONNECTED", shape, (count, size), options, mode, "i8", biased=biased)
 
 
+def _narrow() -> Iterator[Trial]:
+    """Yields weights of 4 bits."""
+    plain = {"fused_activation_function": "NONE", "keep_num_dims": False}
+    for mode, kind, biased in product(("i4", "i4c"), ("i8", "f32"), ("constant", "")):
+        yield _weighted("CONV_2D", (1, 8, 8, 4), (5, 3, 3, 4), _CONV, mode, kind, biased=biased)
+        yield _weighted("CONV_2D", (1, 8, 8, 32), (16, 1, 1, 32), _CONV, mode, kind, biased=biased)
+        yield _depthwise((1, 8, 8, 4), (1, 3, 3, 4), 1, {}, mode, kind, biased=biased)
+        for shape, units in (((1, 8), 5), ((3, 8), 8), ((6, 64), 32)):
+            yield _weighted("FULLY_CONNECTED", shape, (units, shape[-1]), plain, mode, kind, biased=biased)
+
+
 def _products() -> Iterator[Trial]:
     forms: Sequence[tuple[Shape, Shape]] = (
         ((3, 4), (4, 5)),
@@ -340,6 +351,7 @@ def trials() -> Iterator[Trial]:
     yield from _convolutions()
     yield from _transposed()
     yield from _dense()
+    yield from _narrow()
     yield from _products()
     yield from _pools()
     yield from _recurrent()
