@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from tests.converter.targets.litert.optimize.graph import Graph, f32, random
+from tests.support.run_text import parse
 from tfconvert.exporters.c_array import MicroProgram, micro_program
+from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tflite.arena import ALIGNMENT, bytes_of
+
+_HANDLE = "tensor<!tf_type.resource<tensor<1x{}xf32>>>"
 
 
 def test_operators_have_the_names_of_methods() -> None:
@@ -62,3 +66,24 @@ def test_dynamic_sizes_are_those_of_the_estimate() -> None:
     fixed = Graph((2, 2, 3))
     fixed.returns(fixed.op("relu", fixed.inputs[0]))
     assert not any("WARNING" in line for line in micro_program(fixed.content).lines("net"))
+
+
+def test_variables_have_their_number_and_memory() -> None:
+    def program(size: int) -> MicroProgram:
+        text = f"""
+            func.func @main(%x: tensor<1x{size}xf32>) -> tensor<1x{size}xf32> {{
+              %h = "tfl.var_handle"() {{container = "", shared_name = "state"}} : () -> {_HANDLE.format(size)}
+              %v = "tfl.read_variable"(%h) : ({_HANDLE.format(size)}) -> tensor<1x{size}xf32>
+              "tfl.assign_variable"(%h, %x) : ({_HANDLE.format(size)}, tensor<1x{size}xf32>) -> ()
+              func.return %v : tensor<1x{size}xf32>
+            }}"""
+        return micro_program(export(parse(text)).to_bytes())
+
+    small, large = program(4), program(1024)
+    assert small.variables == large.variables == 1
+    # The value is kept besides the input and the output.
+    assert large.arena - small.arena > 3 * 4 * 1020
+    lines = list(large.lines("net"))
+    assert "constexpr unsigned int net_variable_count = 1;" in lines
+    assert any("MicroResourceVariables::Create(allocator, net_variable_count)" in line for line in lines)
+    assert not any("variable" in line.lower() for line in MicroProgram(("ADD",), (), 0).lines("net"))

@@ -61,6 +61,9 @@ _CHANNELS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSP
 _SUMS = ("TRANSPOSE_CONV", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
 _TURNED = "BATCH_MATMUL"
 
+# Bytes that the interpreter keeps for a variable, besides its value.
+_OF_VARIABLE = 32
+
 # Bytes that the interpreter keeps more for some operators.
 _MORE = {"CONCATENATION": 384, "UNIDIRECTIONAL_SEQUENCE_LSTM": 1024}
 
@@ -72,12 +75,14 @@ class MicroProgram(NamedTuple):
         operators: Its operators, each once.
         custom: Its custom operators.
         arena: The bytes of memory for tensors, and for what the interpreter keeps; an estimate.
+        variables: The number of variables, which the interpreter doesn't make by itself.
         dynamic: The inputs with dynamic sizes, each with its sizes in the file and those of the estimate.
     """
 
     operators: tuple[str, ...]
     custom: tuple[str, ...]
     arena: int
+    variables: int = 0
     dynamic: tuple[str, ...] = ()
 
     @property
@@ -95,9 +100,16 @@ class MicroProgram(NamedTuple):
         yield f"//   tflite::MicroMutableOpResolver<{self.operator_count}> resolver;"
         yield f"//   {name}_add_operators(resolver);"
         yield f"//   alignas({_ALIGNMENT}) static uint8_t arena[{name}_arena_size];"
-        model = f"tflite::GetModel({name})"
-        yield f"//   tflite::MicroInterpreter interpreter({model}, resolver, arena, {name}_arena_size);"
+        memory = f"arena, {name}_arena_size"
+        if self.variables:
+            yield f"//   auto* allocator = tflite::MicroAllocator::Create({memory});"
+            yield f"//   auto* variables = tflite::MicroResourceVariables::Create(allocator, {name}_variable_count);"
+            memory = "allocator, variables"
+        yield f"//   tflite::MicroInterpreter interpreter(tflite::GetModel({name}), resolver, {memory});"
         yield f"constexpr unsigned int {name}_operator_count = {self.operator_count};"
+        if self.variables:
+            yield "// An interpreter needs them to allocate tensors: tensorflow/lite/micro/micro_resource_variable.h"
+            yield f"constexpr unsigned int {name}_variable_count = {self.variables};"
         yield ""
         if self.dynamic:
             yield "// WARNING: the model has dynamic sizes, and tflite-micro can't resize inputs. The estimate is for:"
@@ -138,7 +150,10 @@ def micro_program(content: bytes | memoryview) -> MicroProgram:
         index = tensor["buffer"]
         return index < len(buffers) and bool(buffers[index]["size"] or _length(buffers[index]["data"]))
 
-    arena = _FIXED
+    variables: dict[str, int] = {}
+    for name, size in (each for subgraph in subgraphs for each in _variables(subgraph, names)):
+        variables[name] = max(size, variables.get(name, 0))
+    arena = _FIXED + sum(_OF_VARIABLE + size for size in variables.values())
     for subgraph in subgraphs:
         schedule = _with_scratch(schedule_of(subgraph, is_constant, _ALIGNMENT), subgraph, names)
         planned = schedule.arena()
@@ -148,8 +163,23 @@ def micro_program(content: bytes | memoryview) -> MicroProgram:
         tuple(sorted({name for name, custom in codes if not custom})),
         tuple(sorted({custom for _, custom in codes if custom})),
         -(-(arena + arena // _MARGIN) // _ALIGNMENT) * _ALIGNMENT,
+        len(variables),
         tuple(_dynamic(subgraphs[0])) if subgraphs else (),
     )
+
+
+def _variables(subgraph: View, names: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Yields the names of the variables of a subgraph, and the bytes that one that is read or assigned holds."""
+    handles: dict[int, str] = {}
+    for call in subgraph["operators"] or ():
+        name = names[call["opcode_index"]]
+        if name == "VAR_HANDLE":
+            options: View | None = call["builtin_options"]
+            handle = handles[int(call["outputs"][0])] = ("" if options is None else options["shared_name"]) or ""
+            yield handle, 0
+        elif name in ("ASSIGN_VARIABLE", "READ_VARIABLE") and int(call["inputs"][0]) in handles:
+            held = call["inputs"][1] if name == "ASSIGN_VARIABLE" else call["outputs"][0]
+            yield handles[int(call["inputs"][0])], _bytes(_tensor(subgraph, held))
 
 
 def _dynamic(subgraph: View) -> Iterator[str]:
