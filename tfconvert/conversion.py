@@ -207,8 +207,8 @@ def _run(
         input_notes=input_notes,
         operations_kind=kind,
         arena=target.arena(file),
-        graphs=None if keep is None else keep.graphs(module) | _all_acceptances(module, options.target),
-        acceptances=_acceptances(module, options.target),
+        graphs=None if keep is None else keep.graphs(module) | _all_acceptances(module, file, options.target),
+        acceptances=_acceptances(module, file, options.target),
     )
     if isinstance(options.target, LiteRT) and options.target.tune is not None and report.tuning is None:
         from tfconvert.converter.pipeline.tuning_report import TuningReport
@@ -229,23 +229,30 @@ def _with_file(report: Report, file: ConvertedFile) -> Report:
     )
 
 
-def _acceptances(module: ModuleOp, target: object) -> tuple[Acceptance, ...]:
+def _acceptances(module: ModuleOp, file: ConvertedFile, target: object) -> tuple[Acceptance, ...]:
     """Returns what the accelerators that a file is for take of it."""
     wanted = target.accelerator if isinstance(target, LiteRT) else ()
     if not wanted:
         return ()
     from tfconvert.converter.targets.litert.accelerator_check import check
 
-    return tuple(check(module, name) for name in wanted)
+    return tuple(check(module, name, _content(file)) for name in wanted)
 
 
-def _all_acceptances(module: ModuleOp, target: object) -> dict[str, Any]:
+def _content(file: ConvertedFile) -> Callable[[], bytes]:
+    from tfconvert.exporters.tflite.file import TFLiteFile
+
+    assert isinstance(file, TFLiteFile), "the target is LiteRT"
+    return file.to_bytes
+
+
+def _all_acceptances(module: ModuleOp, file: ConvertedFile, target: object) -> dict[str, Any]:
     """Returns what each accelerator takes of a file, for its page."""
     if not isinstance(target, LiteRT):
         return {}
     from tfconvert.converter.targets.litert.accelerator_check import check_all
 
-    return {"accelerators": [each.to_dict() for each in check_all(module)]}
+    return {"accelerators": [each.to_dict() for each in check_all(module, _content(file))]}
 
 
 def _custom_notes(custom: Mapping[str, int]) -> list[Diagnostic]:

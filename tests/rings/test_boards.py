@@ -118,3 +118,42 @@ def test_ethos_u_computes_all(name: str, saved: Callable[[str], Path], tmp_path:
     found = _ON_CPU.search(done.stdout)
     assert found
     assert found[1] == "0"
+
+
+@needs_micro
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "bool"])
+def test_state_runs_in_the_stated_memory(dtype: str, tmp_path: Path) -> None:
+    import tensorflow as tf
+    from tflite_micro.python.tflite_micro import runtime
+
+    class Delay(tf.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = tf.Variable(tf.zeros((1, 4), dtype))
+            self.first = tf.Variable(tf.ones((1, 4), dtype))
+
+        @tf.function(input_signature=[tf.TensorSpec((1, 4), dtype, name="x")])  # type: ignore[untyped-decorator]
+        def step(self, x: Any) -> Any:
+            before, first = self.last.read_value(), self.first.read_value()
+            self.last.assign(x)
+            self.first.assign(before)
+            return {"y": first}
+
+    micro = tfconvert.LiteRT(accelerator=["micro"])
+    model = tfconvert.convert(Delay(), target=micro, verify=tfconvert.Verify(on=["micro"]))
+    (found,) = model.report.acceptances
+    assert found.is_whole
+    (note,) = [each for each in model.report.notes if each.code == "runs-there"]
+    assert "of its arena" in note.message
+    model.save(tmp_path / "net.cc")
+    header = (tmp_path / "net.h").read_text("utf-8")
+    assert "constexpr unsigned int g_net_variable_count = 2;" in header
+    assert f"g_net_arena_size = {found.arena};" in header
+    assert found.arena is not None
+    interpreter = runtime.Interpreter.from_bytes(bytes(model), arena_size=found.arena)
+    steps = [np.array([[step, 0, 1, step]]).astype(dtype) for step in (1, 0, 1, 1)]
+    expected = [np.ones((1, 4), dtype), np.zeros((1, 4), dtype), *steps[:2]]
+    for step, result in zip(steps, expected, strict=True):
+        interpreter.set_input(step, 0)
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_output(0), result)

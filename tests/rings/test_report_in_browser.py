@@ -287,7 +287,7 @@ def test_everything_works_by_keyboard(open_page: Open, float_page: str) -> None:
     _settle(page)
     assert _at(page) != before
     keyboard.press("Escape")
-    assert "Peak activations" in _details(page)
+    assert "Arena" in _details(page)
     page.focus("#tab-details")
     keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.getAttribute('aria-selected')") == "true"

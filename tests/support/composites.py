@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.support.litert import run
-from tfconvert.converter.targets.litert.accelerator_check import attributes_of, name_of
+from tfconvert.converter.targets.litert.composite_verdicts import attributes_of, name_of
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.dialects import tensor_data, types

@@ -35,7 +35,10 @@ def _indexing() -> Iterator[tuple[str, Trial]]:
         yield name, trial
     yield "slice-by-places", Trial("SLICE", [data("f32", X), _numbers((0, 1, 2, 0)), integers((1, 2, 1, 6))])
     for axis, at in ((1, 2), (2, 5)):
-        yield "gather-as-slice", Trial("GATHER", [data("f32", (2, 3, 6)), integers(at)], options=_gather(axis))
+        yield (
+            "constant-gather-as-slices",
+            Trial("GATHER", [data("f32", (2, 3, 6)), integers(at)], options=_gather(axis)),
+        )
     for places in (((0, 2, 1), (7, 0, 3)), 5):
         yield "gather-by-a-vector", Trial("GATHER", [data("f32", (8, 6)), _numbers(places)], options=_gather(0))
     places = _numbers(((0, 3, 1), (2, 2, 0)))
@@ -86,7 +89,7 @@ def _padding() -> Iterator[tuple[str, Trial]]:
     yield "pad-with-finite-numbers", Trial("PADV2", operands)
     for mode in ("SYMMETRIC", "REFLECT"):
         trial = Trial("MIRROR_PAD", [data("f32", (4, 8)), _pads((2, 1, 1, 3))], options={"mode": mode})
-        yield "mirror-as-gather", trial
+        yield "mirror-as-slices", trial
     for block, pads in (((2, 2), (0, 0, 0, 0)), ((2, 4), (1, 1, 3, 1))):
         operands = [data("f32", (2, 8, 8, 4)), integers(block), _pads(pads)]
         yield "blocks-to-batch", Trial("SPACE_TO_BATCH_ND", operands)

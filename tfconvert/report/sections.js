@@ -75,7 +75,7 @@ function tiles(drawing, panel) {
     tile("Size", bytes(report.size || 0), "", "strong", () => panel.open("size")),
     tile("Operators", count(after), before ? `from ${count(before)} ops` : ""),
     ...accelerators,
-    liveBytes() > 0 && tile("Peak activations", bytes(liveBytes()), "at batch 1"),
+    report.arena ? tile("Arena", bytes(report.arena)) : liveBytes() > 0 && tile("Peak activations", bytes(liveBytes()), "at batch 1"),
     report.min_runtime_version && tile("Runtime", report.min_runtime_version, "or later"),
   ];
 }
@@ -106,8 +106,7 @@ function overview() {
     facts([
       ["File", report.source || ""], ["Written by", file.description || ""], ["Size", report.size ? bytes(report.size) : ""],
       ["Weights", file.constants ? bytes(file.constants) : ""], ["Weights before", weights ? bytes(weights) : ""],
-      ["MACs", macs ? `${big(macs)}, at batch 1` : ""], ["Peak activations", liveBytes() ? `${bytes(liveBytes())}, at batch 1` : ""],
-      ["Arena", report.arena ? bytes(report.arena) : ""],
+      ["MACs", macs ? `${big(macs)}, at batch 1` : ""], ["Arena", report.arena ? bytes(report.arena) : ""], ["Peak activations", liveBytes() && !report.arena ? `${bytes(liveBytes())}, at batch 1` : ""],
       ["Runtime", report.min_runtime_version ? `TensorFlow Lite ${report.min_runtime_version} or later` : ""], ["Custom operators", custom],
       ["Weight types", listed(file.constant_types)], ["Tensor types", listed(file.computed_types)],
       ["Subgraphs", file.subgraphs > 1 ? count(file.subgraphs) : ""],
@@ -270,7 +269,7 @@ function acceleratorSection() {
   const parts = found.map((each) => {
     const rows = each.obstacles.map((one) => [one.operator || "the file", one.is_left ? "on the CPU with its neighbours" : OUTCOMES[one.outcome] || one.outcome, one.reason,
       el("span", { class: "path" }, [one.node, one.source].filter(Boolean).join(", ")), one.splits_off ? count(one.splits_off) : ""]);
-    return [el("h3", {}, each.verdict), el("p", { class: "dim" }, `Measured with ${each.made_with}.`),
+    return [el("h3", {}, each.verdict), each.arena && el("p", {}, `In an arena of about ${bytes(each.arena)}.`), el("p", { class: "dim" }, `Measured with ${each.made_with}.`),
       rows.length > 0 && table(each.verdict, ["Operator", "Outcome", "Why", "Node", "Operators that it splits off"], rows)];
   });
   return section("accelerators", "Accelerators", "By the tables of what each accepts; the file was not run for it.", parts.flat());

@@ -222,7 +222,7 @@ def inspect(source: Source, options: Options) -> Inspection:
         file = read_file(source.name)
         wanted = options.target.accelerator if isinstance(options.target, LiteRT) else ()
         module = import_tflite(source.name) if wanted else None
-        acceptances = tuple(check(module, name) for name in wanted) if module is not None else ()
+        acceptances = tuple(check(module, name, path.read_bytes) for name in wanted) if module is not None else ()
         return Inspection(source.name, "LiteRT", _size(path), notes=file.notes, litert=file, acceptances=acceptances)
     if path.name in SAVED_MODEL_FILES:
         path = path.parent  # The importer expects the directory.
@@ -401,11 +401,12 @@ def _litert(file: LiteRTFile, is_source: bool, most: int | None) -> list[str]:
     registered = f", with these registered: {', '.join(custom)}" if custom else ""
     lines.append(f"  runtime: {file.min_runtime_version or 'any'} or later{registered}")
     is_open = any(None in (tensor.shape or ()) for each in file.signatures for tensor in each.inputs)
-    least = ", where dynamic sizes are 1" if is_open else ""
-    lines.append(f"  memory of activations: {_activations(file.activations)}{least}")
     if file.arena is not None:
         stored = ", with dynamic sizes as stored" if is_open else ""
         lines.append(f"  arena of the main graph: {_bytes(file.arena)}{stored}")
+    else:
+        least = ", where dynamic sizes are 1" if is_open else ""
+        lines.append(f"  memory of activations: {_activations(file.activations)}{least}")
     for note in file.notes if is_source else ():
         lines += [line.removeprefix("  ") for line in _diagnostic(note)]
     if file.composites:

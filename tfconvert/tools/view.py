@@ -117,9 +117,10 @@ def _content(model: object) -> tuple[str, Any]:
 
 
 class _File(NamedTuple):
-    """A finished file: its name, what its tables say, its module and its graphs."""
+    """A finished file: its name, its bytes, what its tables say, its module and its graphs."""
 
     name: str
+    content: bytes | memoryview
     description: LiteRTFile
     module: ModuleOp
     graphs: list[Function]
@@ -135,7 +136,7 @@ class _File(NamedTuple):
         view = content_of(content).view
         module = import_tflite(content)
         file = describe(read_model(view, Allowance(len(view))), len(view))
-        return cls(name, file, module, function_graphs(module, with_histograms=True))
+        return cls(name, view, file, module, function_graphs(module, with_histograms=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the file as the report of a conversion describes its result."""
@@ -156,7 +157,7 @@ class _File(NamedTuple):
             custom_operators={
                 use.name: use.calls for use in file.operators if use.is_custom and needs_registration(use.name)
             },
-            acceptances=check_all(self.module),
+            acceptances=check_all(self.module, lambda: self.content),
             arena=file.arena,
         )
         facts = {

@@ -52,6 +52,7 @@ NAMES = [
     "cse",
     "fit-kernels",
     "separate-outputs",
+    "check-gpu",
     "order-operators",
 ]
 
@@ -273,7 +274,11 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
     assert not loaded & {f"tfconvert.converter.{room}" for room in unneeded}
     families = {module for module in index.MODULES if f"tfconvert.ops.{module}" in loaded}
     assert families == set(FAMILIES.split())
-    others = {"tfconvert.converter.targets.stablehlo.target", "tfconvert.schema.tflite.accelerators"}
+    others = {
+        "tfconvert.converter.targets.stablehlo.target",
+        "tfconvert.converter.targets.litert.accelerator_check",
+        "tfconvert.converter.targets.litert.composite_verdicts",
+    }
     assert not loaded & {"ml_dtypes", *others}
 
 
@@ -315,10 +320,11 @@ def test_settings_of_a_group_reach_the_passes() -> None:
 
 def test_weights_are_quantized_if_the_user_wants_it() -> None:
     assert _run(PLAIN, Options(target=LiteRT(quantize=Quantize("dynamic")))) == [
-        *NAMES[:-2],
+        *NAMES[:-3],
         "quantize-weights",
         "separate-outputs",
         "verify-quantized",
+        "check-gpu",
         "order-operators",
     ]
 

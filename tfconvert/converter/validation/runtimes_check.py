@@ -20,7 +20,7 @@ import numpy as np
 
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.schema.diagnostics import ERROR, NOTE, Diagnostic
+from tfconvert.schema.diagnostics import ERROR, NOTE, Diagnostic, size_text
 from tfconvert.schema.dialects.boxes import Array
 
 COMPILED = "compiled"
@@ -77,6 +77,7 @@ _TIMEOUT = 300.0
 
 _NO_ADAPTER = "No adapters found"
 _REFUSED_BLOCK = "Following operations are not supported"
+_USED = re.compile(r"Arena allocation total (\d+) bytes")
 _COUNTS = re.compile(r"(\d+|No) operations will run on the GPU, and (?:the remaining|all) (\d+) operations will run on")
 _NOT_FED = "Unsupported dtype"
 
@@ -94,6 +95,7 @@ class Outcome:
         taken: How many operators it took; 0 if it took all, as it does not say then.
         operators: How many there are; 0 if it does not say.
         is_missing: Whether the runtime, or a device for it, is not installed.
+        arena: The bytes of its arena that a microcontroller's interpreter used; `None` for others.
     """
 
     kind: str
@@ -104,6 +106,7 @@ class Outcome:
     taken: int = 0
     operators: int = 0
     is_missing: bool = False
+    arena: int | None = None
 
 
 def swiftshader() -> str:
@@ -152,6 +155,9 @@ def _split(kind: str, error: float, log: str) -> Outcome:
     refused = tuple(refusals(log))
     counts = [(0 if each[1] == "No" else int(each[1]), int(each[2])) for each in _COUNTS.finditer(log)]
     taken, left = sum(on for on, _ in counts), sum(off for _, off in counts)
+    if kind == "micro":
+        used = _USED.search(log)
+        return Outcome(kind, error=error, arena=int(used[1]) if used else None)
     return Outcome(kind, "", error, not refused and not left, refused, taken, taken + left)
 
 
@@ -188,7 +194,10 @@ def notes_of(found: Sequence[Outcome], *, silent: bool = False) -> Iterator[Diag
         elif not silent:
             whole = {True: ", all of it on the GPU", False: ", a part of it on the CPU", None: ""}[each.is_whole]
             why = f" ({'; '.join(each.refused)})" if each.refused else ""
-            message = f"{title} runs the file{whole}{why}: largest difference {each.error:.1e} of the largest value"
+            used = "" if each.arena is None else f"; it used {size_text(each.arena)} of its arena"
+            message = (
+                f"{title} runs the file{whole}{why}: largest difference {each.error:.1e} of the largest value{used}"
+            )
             yield Diagnostic(RUNS, message, severity=NOTE)
 
 
@@ -208,7 +217,7 @@ _GETTING: Mapping[str, str] = {
 
 
 def run(kind: str, content: bytes) -> tuple[float, str | None]:
-    """Runs a file; returns the largest difference from the CPU, and what an accelerator logs when it loads the file.
+    """Runs a file; returns the largest difference from the CPU, and what the runtime logs of how it loaded the file.
 
     Args:
         kind: The runtime.
@@ -230,7 +239,7 @@ def run(kind: str, content: bytes) -> tuple[float, str | None]:
         for key in keys[:1] if kind == "micro" else keys:
             inputs, expected = _on_cpu(interpreter, key)
             if kind == "micro":
-                results = _in_micro(path, interpreter, key, inputs, expected)
+                results, log = _in_micro(path, interpreter, key, inputs, expected)
             else:
                 results = _in_model(model, key, inputs, expected)
             pairs = zip(expected.values(), results, strict=True)
@@ -334,7 +343,8 @@ def _in_model(model: Any, key: str, inputs: Mapping[str, Array], expected: Mappi
 
 def _in_micro(
     path: str, interpreter: Any, key: str, inputs: Mapping[str, Array], expected: Mapping[str, Array]
-) -> list[Array]:
+) -> tuple[list[Array], str]:
+    """Returns the results of tflite-micro, and how it used its arena."""
     from tflite_micro.python.tflite_micro import runtime as micro
 
     runner = interpreter.get_signature_runner(key)
@@ -344,7 +354,10 @@ def _in_micro(
     for name, place in order.items():
         model.set_input(inputs[name], place)
     model.invoke()
-    return [np.asarray(model.get_output(results[name])) for name in expected]
+    log = Path(path).with_name("allocations")
+    with _logged(log):
+        model.print_allocations()
+    return [np.asarray(model.get_output(results[name])) for name in expected], log.read_text("utf-8", "replace")
 
 
 def _places(named: Mapping[str, Any], ordered: Sequence[Any]) -> dict[str, int]:

@@ -6,107 +6,22 @@ Accelerators know some composites by name, in some forms, and leave others to th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from tfconvert.converter.ir.interface import entry_functions
-from tfconvert.converter.ir.option_map import decode
 from tfconvert.converter.ir.symbol_table import names
-from tfconvert.schema.dialects import quant, tfl, tfl_file, types
+from tfconvert.converter.targets.litert.accelerator_verdicts import ALL_OR_NONE, COMPILED, COMPOSITE, verdict_of
+from tfconvert.exporters.c_array import micro_program
+from tfconvert.schema.diagnostics import size_text
+from tfconvert.schema.dialects import tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import place_of
-from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.tflite.accelerators.acceptance import (
-    CRASHES,
-    LOAD_FAILS,
-    OK,
-    REFUSED,
-    UNKNOWN,
-    WRONG,
-    Verdict,
-    table,
-    verdict,
-)
-from tfconvert.schema.tflite.versions import Call
-
-ATTENTION = "odml.scaled_dot_product_attention"
-GROUP_NORM = "odml.group_norm"
-RMS_NORM = "odml.rms_norm"
-SWIGLU = "odml.swiglu"
-
-FUSED: Mapping[str, frozenset[str]] = {
-    "gpu": frozenset(
-        (
-            ATTENTION,
-            GROUP_NORM,
-            RMS_NORM,
-            SWIGLU,
-            "custom_call.rotary_positional_embedding",
-            "moe",
-            "odml.cache_update",
-            "odml.qkv_norm_rope",
-            "odml.rope",
-            "odml.runtime_bmm",
-            "odml.sdpa_transposed",
-            "odml.short_conv_step",
-        )
-    ),
-    "npu": frozenset((RMS_NORM,)),
-}
-"""The composites that accelerators execute as one, by name."""
-
-_ON_LINUX = "the accelerator for Linux ends the process at it; those of phones execute it as one"
-
-
-def name_of(op: Operation) -> str:
-    """Returns the name of a composite."""
-    name = op.properties.get("name")
-    return name.data if isinstance(name, StringAttr) else ""
-
-
-def attributes_of(op: Operation) -> Mapping[str, Any]:
-    """Returns the attributes of a composite; none if they can't be read."""
-    data = op.properties.get("composite_attributes")
-    return (decode(data.data) if isinstance(data, tfl.ConstBytesAttr) else None) or {}
-
-
-def composite_verdict(op: Operation, accelerator: str) -> Verdict:
-    """Returns what an accelerator makes of a composite.
-
-    Args:
-        op: The composite.
-        accelerator: A key of `FUSED`.
-    """
-    name = name_of(op)
-    if name not in FUSED[accelerator]:
-        return Verdict(REFUSED, f"it doesn't know the composite {name}, whose function runs on the CPU")
-    if accelerator != "gpu":
-        return Verdict(OK)
-    return _form_verdict(op, name) or Verdict(CRASHES, f"the composite {name}: {_ON_LINUX}")
-
-
-def _form_verdict(op: Operation, name: str) -> Verdict | None:
-    """Returns the verdict on forms that the GPU doesn't take, or computes wrongly."""
-    dims = [types.shape_of(operand.type) or () for operand in op.operands]
-    attributes = attributes_of(op)
-    if name == RMS_NORM and (len(dims) < 2 or not tfl.is_constant(op.operands[1])):
-        return Verdict(REFUSED, f"the scale of {name} isn't constant") if len(dims) > 1 else None
-    if name == GROUP_NORM and attributes.get("channel_axis", len(dims[0]) - 1) not in (-1, len(dims[0]) - 1):
-        return Verdict(REFUSED, f"the channels of {name} aren't the last axis")
-    if name == SWIGLU and len(dims) != 2:
-        return Verdict(WRONG, f"{name} needs gate and value as two operands")
-    if name != ATTENTION:
-        return None
-    if any(len(each) != 4 for each in dims[:3]):
-        return Verdict(WRONG, f"the operands of {name} aren't of rank 4")
-    if len({each[2] for each in dims[:3]}) > 1:
-        return Verdict(WRONG, f"{name} has fewer heads of keys than of queries")
-    return Verdict(WRONG, f"it ignores the logit_cap of {name}") if attributes.get("logit_cap") else None
-
+from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, LOAD_FAILS, REFUSED, UNKNOWN, WRONG, Verdict, table
 
 TITLES: Mapping[str, str] = {
     "gpu": "the GPU",
@@ -116,11 +31,8 @@ TITLES: Mapping[str, str] = {
 }
 """The accelerators' titles."""
 
-# Accelerators that CompiledModel runs, with its own limits; those whose delegate takes one part of a graph only; those
-# that can't leave operators to the CPU.
-_COMPILED = ("gpu", "npu")
+# Accelerators whose delegate takes one part of a graph only.
 _ONE_PART = ("gpu",)
-_ALL_OR_NONE = ("micro",)
 
 _VERBS: Mapping[str, str] = {
     REFUSED: "is not supported",
@@ -130,12 +42,6 @@ _VERBS: Mapping[str, str] = {
     UNKNOWN: "was never tried",
 }
 _DEQUANTIZE = tfl.PREFIX + "dequantize"
-_CONTROL_FLOW = ("while", "if", "call_once")
-# Operators that take rows of a table, with the index of that operand.
-_TABLES: Mapping[str, int] = {"embedding_lookup": 1, "gather": 0}
-_COMPOSITE = "tfl.stablehlo_composite"
-_JOINED = ("concatenation",)
-_PARTED = ("split", "split_v")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +105,8 @@ class Acceptance:
         taken: How many run on it.
         obstacles: The operators that do not, or not correctly.
         is_open: Whether it compiles models for fixed sizes, and inputs of this one have dynamic sizes.
+        arena: The bytes that the interpreter of a microcontroller needs for tensors and for itself, an estimate; `None`
+            for others.
     """
 
     accelerator: str
@@ -207,6 +115,7 @@ class Acceptance:
     taken: int
     obstacles: tuple[Obstacle, ...] = field(default=())
     is_open: bool = False
+    arena: int | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -225,7 +134,7 @@ class Acceptance:
             return f"does not load on {title}"
         if CRASHES in outcomes:
             return f"crashes on {title}"
-        if self.accelerator in _ALL_OR_NONE and REFUSED in outcomes:
+        if self.accelerator in ALL_OR_NONE and REFUSED in outcomes:
             return f"does not run on {title}"
         wrong = ", with wrong numbers" if WRONG in outcomes else ""
         unknown = f", {outcomes[UNKNOWN]} never tried" if UNKNOWN in outcomes else ""
@@ -239,8 +148,10 @@ class Acceptance:
         """
         shown = self.obstacles[:most]
         left = len(self.obstacles) - len(shown)
+        arena = [] if self.arena is None else [f"  in an arena of about {size_text(self.arena)}"]
         return [
             self.headline,
+            *arena,
             *(f"  {each.text}" for each in shown),
             *([f"  ... and {left} more (-v shows all)"] if left else []),
         ]
@@ -255,25 +166,31 @@ class Acceptance:
             "operators": self.operators,
             "taken": self.taken,
             "obstacles": [each.to_dict() for each in self.obstacles],
+            **({} if self.arena is None else {"arena": self.arena}),
         }
 
 
-def check_all(module: ModuleOp) -> tuple[Acceptance, ...]:
+Content = Callable[[], bytes | memoryview]
+"""Returns the file of a module."""
+
+
+def check_all(module: ModuleOp, content: Content | None = None) -> tuple[Acceptance, ...]:
     """Returns what each accelerator takes of a module that is ready for export."""
-    return tuple(check(module, name) for name in TITLES)
+    return tuple(check(module, name, content) for name in TITLES)
 
 
-def check(module: ModuleOp, accelerator: str) -> Acceptance:
+def check(module: ModuleOp, accelerator: str, content: Content | None = None) -> Acceptance:
     """Returns what an accelerator takes of a module that is ready for export.
 
     Args:
         module: The module.
         accelerator: A key of `acceptance.ACCELERATORS`.
+        content: Its file, for the arena; called only if a microcontroller runs it.
     """
     operators = taken = 0
     obstacles: list[Obstacle] = []
     entries = entry_functions(module)
-    hidden = _hidden(module) if accelerator in _COMPILED else frozenset()
+    hidden = _hidden(module) if accelerator in COMPILED else frozenset()
     for function in module.ops:
         if isinstance(function, FuncOp) and function.body.blocks and function.sym_name not in hidden:
             nodes = [op for op in function.body.blocks[0].ops if tfl.is_node(op)]
@@ -282,14 +199,17 @@ def check(module: ModuleOp, accelerator: str) -> Acceptance:
             operators += len(nodes)
             taken += len(on_it)
             obstacles += _obstacles(function, nodes, verdicts, on_it, accelerator)
-            if accelerator in _COMPILED:
+            if accelerator in COMPILED:
                 obstacles += _limits(function, is_called=function not in entries)
                 if accelerator in _ONE_PART and function in entries:
                     obstacles += _open_sizes(function, nodes)
-    if accelerator in _ALL_OR_NONE and obstacles:
+    if accelerator in ALL_OR_NONE and obstacles:
         taken = 0
-    is_open = accelerator in _COMPILED and not all(map(_has_fixed_inputs, entries))
-    return Acceptance(accelerator, table(accelerator).release, operators, taken, tuple(obstacles), is_open)
+    is_open = accelerator in COMPILED and not all(map(_has_fixed_inputs, entries))
+    arena = None
+    if content is not None and accelerator == "micro" and not obstacles:
+        arena = micro_program(content()).arena
+    return Acceptance(accelerator, table(accelerator).release, operators, taken, tuple(obstacles), is_open, arena)
 
 
 def verdicts(module: ModuleOp, accelerator: str) -> list[list[Verdict]]:
@@ -308,79 +228,11 @@ def verdicts(module: ModuleOp, accelerator: str) -> list[list[Verdict]]:
 
 def _hidden(module: ModuleOp) -> frozenset[str]:
     """Returns the names of the functions of composites, which count as one operator."""
-    return frozenset(name for op in module.walk() if op.name == _COMPOSITE for name in names(op))
+    return frozenset(name for op in module.walk() if op.name == COMPOSITE for name in names(op))
 
 
 def _verdicts(nodes: Sequence[Operation], accelerator: str) -> list[Verdict]:
     return [verdict_of(op, accelerator) for op in nodes]
-
-
-def verdict_of(op: Operation, accelerator: str, *, as_integers: bool = False) -> Verdict:
-    """Returns the verdict of an accelerator on an op and on how it uses its operands.
-
-    Args:
-        op: The op.
-        accelerator: A key of `acceptance.ACCELERATORS`.
-        as_integers: Whether it counts as if its floats were quantized to INT8.
-    """
-    assert isinstance(op, tfl.TFLOp)
-    if op.op_name == "custom":
-        return Verdict(REFUSED, "it is a custom operator")
-    if op.name == _COMPOSITE and accelerator in _COMPILED:
-        return composite_verdict(op, accelerator)
-    if op.op_name in _CONTROL_FLOW:
-        return Verdict(OK) if accelerator in _ALL_OR_NONE else Verdict(REFUSED, "its functions run each for itself")
-    if op.op_name == "dequantize" and accelerator == "gpu" and tfl.is_constant(op.operands[0]):
-        found = verdict(accelerator, "DEQUANTIZE", tfl.whole_call_of(op))
-        return found if found.outcome != UNKNOWN else Verdict(OK)
-    call = tfl.whole_call_of(op)
-    found = verdict(accelerator, op.op_name.upper(), _quantized(call) if as_integers else call)
-    return _in_context(op) if accelerator == "gpu" and found.is_ok else found
-
-
-def _in_context(op: tfl.TFLOp) -> Verdict:
-    """Returns the verdict of the GPU on an op whose form it takes, by what makes its operands and uses its results."""
-    if op.operands and all(tfl.is_constant(value) or tfl.is_absent(value) for value in op.operands):
-        return Verdict(REFUSED, "all its operands are constants")
-    if op.op_name in _TABLES and tfl.whole_call_of(op).inputs[_TABLES[op.op_name]].origin:
-        return Verdict(REFUSED, "its table is dequantized (Input / output dtype mismatch.)")
-    if _reorders_parts(op):
-        return Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
-    if any(_is_op(value, "bitcast") for value in op.operands):
-        return Verdict(WRONG, "it is of numbers that were made of bits (its shader is not valid)")
-    is_integer = any(isinstance(types.element_of(result.type), quant.UniformType) for result in op.results)
-    if is_integer and len({result.first_use is None for result in op.results}) > 1:
-        return Verdict(CRASHES, "it has integers, and a result that is not used")
-    return Verdict(OK)
-
-
-def _is_op(value: Value, name: str) -> bool:
-    return isinstance(value.owner, tfl.TFLOp) and value.owner.op_name == name
-
-
-def _quantized(call: Call) -> Call:
-    """Returns a call with its floats as INT8."""
-    inputs, outputs = (
-        tuple([each._replace(type="INT8", scales=(1.0,)) if each.type == "FLOAT32" else each for each in values])
-        for values in (call.inputs, call.outputs)
-    )
-    return call._replace(inputs=inputs, outputs=outputs)
-
-
-def _reorders_parts(op: Operation) -> bool:
-    """Returns whether an op joins the parts of a split along its axis, not in the order of the parts."""
-    if op.name.removeprefix(tfl.PREFIX) not in _JOINED:
-        return False
-    owner = op.operands[0].owner
-    if not isinstance(owner, tfl.TFLOp) or owner.op_name not in _PARTED:
-        return False
-    parts = list(owner.results)
-    if set(op.operands) != set(parts) or list(op.operands) == parts or len(parts) != len(op.operands):
-        return False
-    at = owner.operands[0 if owner.op_name == "split" else 2]
-    axes = tfl.whole_call_of(owner).inputs[list(owner.operands).index(at)].elements or ()
-    rank = len(tfl.call_of(owner).outputs[0].shape or ()) or 1
-    return any(axis % rank == tfl.attribute(op, "axis") % rank for axis in axes)
 
 
 def _taken(nodes: Sequence[Operation], verdicts: Sequence[Verdict], accelerator: str) -> set[int]:

@@ -40,25 +40,6 @@ _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "t
 # Reasons for integer activations: that they were requested, or that the model was trained for them.
 _STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
 
-WRONG_ON_GPU = tuple(
-    f"tfl.{name}"
-    for name in (
-        "arg_max",
-        "atan2",
-        "bitcast",
-        "cumsum",
-        "depth_to_space",
-        "dynamic_update_slice",
-        "mirror_pad",
-        "one_hot",
-        "reverse_v2",
-        "right_shift",
-        "space_to_depth",
-        "topk_v2",
-    )
-)
-"""Operators with forms that networks have by default, and that LiteRT's GPU accelerator computes wrongly."""
-
 # The settings for the storage of weights.
 _WEIGHTS = tuple(
     f"quantize.{name}"
@@ -138,7 +119,11 @@ STAGES: Sequence[Stage] = (
         ("quantize", "tune", "target_runtime"),
         "is_for_processors",
     ),
-    Stage("portable-forms", "fused operators are known, and quantizing follows", takes=("quantize",)),
+    Stage(
+        "portable-forms",
+        "fused operators are known, and quantizing follows",
+        takes=("quantize", "accelerators=accelerator"),
+    ),
     Stage("cse", "folding leaves duplicates behind"),
     Stage("keep-nan", "operators are fused, and patterns that match constants are done", (STABLEHLO,)),
     Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),
@@ -189,7 +174,7 @@ STAGES: Sequence[Stage] = (
         "portable-forms",
         "the ranges of integers may be those of activations",
         (*_STATIC, ("tfl.transpose_conv",)),
-        ("quantize",),
+        ("quantize", "accelerators=accelerator"),
     ),
     Stage("fold-fake-quant", "what quantizes a model has seen the ranges", (("tfl.fake_quant", "tfl.quantize"),)),
     Stage(
@@ -212,6 +197,6 @@ STAGES: Sequence[Stage] = (
         "every pass before rewrites the operators that composites hide, or would have to know composites",
         only_with="writes_composites",
     ),
-    Stage("check-gpu", "the forms of operators are final", (WRONG_ON_GPU,), ("accelerators=accelerator",)),
+    Stage("check-gpu", "the forms of operators are final", takes=("accelerators=accelerator",)),
     Stage("order-operators", "every pass before may add operators, or change the sizes of their results"),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from tfconvert.schema.tflite import FOLDER
@@ -88,8 +88,6 @@ class Table:
         text: The table's text.
     """
 
-    __slots__ = ("_rows", "release")
-
     def __init__(self, text: str) -> None:
         head, _, _ = text.partition("\n")
         self.release = head.removeprefix("# ").partition(";")[0]
@@ -110,6 +108,13 @@ class Table:
     def operators(self) -> Sequence[str]:
         """The operators that have rows."""
         return sorted(self._rows)
+
+    @cached_property
+    def doubtful(self) -> frozenset[str]:
+        """The operators with a form that is computed wrongly, or that ends the process."""
+        return frozenset(
+            operator for operator, rows in self._rows.items() if any(row.outcome in (WRONG, CRASHES) for row in rows)
+        )
 
     def rows(self, operator: str) -> Sequence[Row]:
         """Returns the rows of an operator."""

@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import tfconvert
+from benchmarks.accelerator_probe.__main__ import trials
 from tests.converter.targets.litert.optimize.graph import Graph
+from tfconvert.converter.targets.litert.accelerator_check import check
 from tfconvert.converter.targets.litert.passes.check_gpu import CODE, CheckGpu
+from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.dialects import types
+from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, WRONG, verdict
+from tfconvert.schema.tflite.accelerators.forms import Form, conditions
+
+# Operators of each kind: elementwise with a constant, weighted, moved, ranked.
+_SAMPLED = ("MUL", "GREATER", "FULLY_CONNECTED", "CONV_2D", "PAD", "PACK", "SOFTMAX", "ARG_MAX", "TRANSPOSE_CONV")
 
 
 def _classes(*sizes: int, before: Sequence[str] = ()) -> Graph:
@@ -68,3 +77,46 @@ def test_a_conversion_notes_it(tmp_path: Path) -> None:
     model = tfconvert.convert(path, target=tfconvert.LiteRT(accelerator=["gpu"]))
     assert not model.report.notes
     assert model.report.acceptances[0].is_whole
+
+
+def test_no_form_of_the_table_is_silent(tmp_path: Path) -> None:
+    """Every form that the probe found wrong is written in another form, noted, or left to the CPU by the GPU."""
+    spoilt = [trial for trial in trials() if trial.operator in _SAMPLED]
+    seen: set[object] = set()
+    for trial in spoilt:
+        file, call = trial.build()
+        form = Form(trial.operator, call)
+        key = trial.operator, form.signature, conditions(form)
+        if key in seen or verdict("gpu", trial.operator, call).outcome not in (WRONG, CRASHES):
+            continue
+        seen.add(key)
+        path = tmp_path / "form.tflite"
+        path.write_bytes(file)
+        try:
+            model = tfconvert.convert(path)
+        except tfconvert.ConversionError:
+            continue  # The runtime doesn't accept these operands either.
+        module = import_tflite(bytes(model))
+        wrong = [each for each in check(module, "gpu").obstacles if each.outcome in (WRONG, CRASHES)]
+        noted = CODE in [note.code for note in model.report.notes]
+        assert noted == any(not each.is_left for each in wrong), (trial, wrong)
+    assert len(seen) > 20
+
+
+@pytest.mark.parametrize(("axis", "shift"), [(1, 2), (2, 3), (3, 1), (2, -1)])
+def test_a_rotation_is_right_on_gpus(axis: int, shift: int, tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(
+        f"""
+        func.func @main(%x: tensor<1x8x8x3xf32>) -> tensor<1x8x8x3xf32> {{
+          %s = "tf.Const"() <{{value = dense<{shift}> : tensor<i32>}}> : () -> tensor<i32>
+          %a = "tf.Const"() <{{value = dense<{axis}> : tensor<i32>}}> : () -> tensor<i32>
+          %0 = "tf.Roll"(%x, %s, %a) : (tensor<1x8x8x3xf32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x3xf32>
+          func.return %0 : tensor<1x8x8x3xf32>
+        }}"""
+    )
+    for accelerator in ((), ("gpu",)):
+        model = tfconvert.convert(path, target=tfconvert.LiteRT(accelerator=accelerator))
+        assert not model.report.notes
+        assert check(import_tflite(bytes(model)), "gpu").is_whole
+        assert "GATHER" not in model.report.operators or not accelerator  # Browsers don't load it.

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
-from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.builder import MAX_RUNS, FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, fast
 from tfconvert.converter.targets.litert.forms.questions import (
     MAX_RANK,
@@ -127,13 +127,26 @@ def _along(build: FormBuilder, value: Value, axis: int, function: Callable[[Valu
     return build.reshape(new, (*shape[:axis], static_shape(new)[2], *shape[axis + 1 :]))
 
 
-def _mirror(op: tfl.TFLOp, build: FormBuilder) -> Value:
+def _mirror_by_slices(op: tfl.TFLOp, build: FormBuilder) -> Value:
+    """A mirrored border: rows that are joined."""
+
+    def chosen(places: Sequence[int], value: Value, axis: int) -> Value:
+        return build.runs(value, places, axis, MAX_RUNS)
+
+    return _mirror(op, build, chosen)
+
+
+def _mirror_by_places(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A mirrored border: constant places of each axis."""
+    return _mirror(op, build, lambda places, value, axis: build.gather(value, places, axis))
+
+
+def _mirror(op: tfl.TFLOp, build: FormBuilder, chosen: Callable[[Sequence[int], Value, int], Value]) -> Value:
     value = op.operands[0]
     for axis, pair in enumerate(_pairs(op)):
         if any(pair):
             places = _mirrored_places(op, static_shape(value)[axis], pair)
-            value = _along(build, value, axis, partial(_chosen, build, places))
+            value = _along(build, value, axis, partial(chosen, places))
     need(value is not op.operands[0], "it has no border")
     return value
 
@@ -141,10 +154,6 @@ def _mirror(op: tfl.TFLOp, build: FormBuilder) -> Value:
 def _mirrored_places(op: Operation, size: int, pair: tuple[int, int]) -> list[int]:
     places: list[int] = np.pad(np.arange(size), pair, option(op, "mode").lower()).tolist()
     return places
-
-
-def _chosen(build: FormBuilder, places: Sequence[int], value: Value, axis: int) -> Value:
-    return build.gather(value, places, axis)
 
 
 def _blocks_to_batch(op: tfl.TFLOp, build: FormBuilder) -> Value:
@@ -251,9 +260,18 @@ REWRITES = (
     *(Rewrite(f"{name}-in-rank-4", name, _pad_in_rank_4, 3) for name in ("pad", "padv2")),
     *(Rewrite(f"{name}-by-axis", name, _pad_by_axis, 0) for name in ("pad", "padv2")),
     *(Rewrite(f"{name}-as-concatenation", name, _joined, -1, _JOINED) for name in ("pad", "padv2")),
+    Rewrite("mirror-as-slices", "mirror_pad", _mirror_by_slices, 2, only_for="gpu"),
     # Two GATHERs take 8 us instead of 26 for [1, 64, 64, 1], 3 instead of 23 for [1, 32, 32, 3], and 14 instead of 1510
     # for [1, 64, 64, 16].
-    Rewrite("mirror-as-gather", "mirror_pad", _mirror, 1, (types.F32, types.I8, types.I32), adds=True),
+    Rewrite(
+        "mirror-as-gather",
+        "mirror_pad",
+        _mirror_by_places,
+        1,
+        (types.F32, types.I8, types.I32),
+        adds=True,
+        only_for="processors",
+    ),
     Rewrite("blocks-to-batch", "space_to_batch_nd", _blocks_to_batch),
     Rewrite("batch-to-blocks", "batch_to_space_nd", _batch_to_blocks),
     *(Rewrite(f"{name}-of-batch", name, _depth_of_batch) for name in ("depth_to_space", "space_to_depth")),

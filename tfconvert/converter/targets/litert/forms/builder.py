@@ -29,6 +29,9 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+MAX_RUNS = 16
+"""The maximum number of slices that replace a choice of constant places, which LiteRT.js doesn't load on GPUs."""
+
 NOT_FUSED: Mapping[str, Any] = {"fused_activation_function": "NONE"}
 """The options of an operator without a fused activation."""
 
@@ -210,6 +213,14 @@ class FormBuilder(LiteRTBuilder):
         shape = shape_of(table)
         kind = like(table, (*shape[:axis], *shape_of(vector), *shape[axis + 1 :]))
         return self.tfl("gather", (table, vector), kind, {"axis": axis, "batch_dims": 0})
+
+    def runs(self, value: Value, places: Sequence[int], axis: int, max_runs: int) -> Value:
+        """Inserts the choice of constant places along an axis as slices that are joined, one for each run of places."""
+        need(all(0 <= place < shape_of(value)[axis] for place in places), "a place may be outside")
+        starts = [at for at, place in enumerate(places) if not at or place != places[at - 1] + 1]
+        need(0 < len(starts) <= max_runs, "places are apart")
+        pairs = zip(starts, [*starts[1:], len(places)], strict=True)
+        return self.concatenation([self.cut(value, axis, places[start], end - start) for start, end in pairs], axis)
 
     def backwards(self, value: Value, axis: int) -> Value:
         """Inserts the reversal of an axis, in the form that the GPU computes correctly."""

@@ -155,13 +155,15 @@ class Candidate:
     Attributes:
         op: The operator.
         as_integers: Whether floats will be quantized.
+        is_for_gpu: Whether the file is for GPUs.
     """
 
     is_default: ClassVar[bool] = True
 
-    def __init__(self, op: tfl.TFLOp, *, as_integers: bool) -> None:
+    def __init__(self, op: tfl.TFLOp, *, as_integers: bool, is_for_gpu: bool = False) -> None:
         self.op = op
         self.as_integers = as_integers
+        self.is_for_gpu = is_for_gpu
 
     def apply(self, rows: Sequence[Rewrite]) -> tuple[str, list[Operation]] | None:
         """Applies the first rewrite that helps; returns its name, and the ops that it may have made rewritable."""
@@ -185,6 +187,8 @@ class Candidate:
     def is_due(self, row: Rewrite) -> bool:
         """Returns whether a rewrite is for the operator."""
         element = types.element_of(self.op.results[0].type)
+        if row.only_for and (row.only_for == "gpu") != self.is_for_gpu:
+            return False
         return element in row.default or type(element) in row.default
 
     def is_better(self, row: Rewrite, made: Sequence[tfl.TFLOp]) -> bool:

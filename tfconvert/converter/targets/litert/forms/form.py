@@ -33,7 +33,9 @@ class Rewrite(NamedTuple):
         benefit: Rewrites of one op are tried in descending order of benefit.
         default: The element types of results, or their classes, for which it is made by default, whatever a file is
             for, if it adds no operator. Without any, it is for accelerators alone.
-        adds: Whether the default may add operators, since it is more than twice as fast on the CPU.
+        adds: Whether the default may add operators, since the CPU is as fast with them.
+        only_for: The files in which it is made by default: `processors`, `gpu`, or empty for all. Browsers run GPUs by
+            LiteRT.js, which doesn't load a GATHER of constant places.
         producers: Full names of ops, one of which defines an operand where the function doesn't decline; any if empty.
     """
 
@@ -44,6 +46,7 @@ class Rewrite(NamedTuple):
     default: Collection[Attribute | type[Attribute]] = ()
     adds: bool = False
     producers: frozenset[str] = frozenset()
+    only_for: str = ""
 
 
 Emit = Callable[[FormBuilder], Results]

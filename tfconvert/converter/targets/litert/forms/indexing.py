@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.targets.litert.forms.builder import NOT_FUSED, FormBuilder
+from tfconvert.converter.targets.litert.forms.builder import MAX_RUNS, NOT_FUSED, FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Rewrite
 from tfconvert.converter.targets.litert.forms.questions import (
     MAX_RANK,
@@ -35,12 +35,7 @@ def _gather_slices(max_runs: int, op: tfl.TFLOp, build: FormBuilder) -> Value:
     value, places = op.operands[0], ints_of(op.operands[1])
     axis = option(op, "axis") % len(shape_of(value))
     need(not option(op, "batch_dims"), "it has batch dimensions")
-    need(all(0 <= place < shape_of(value)[axis] for place in places), "a place may be outside")
-    starts = [at for at, place in enumerate(places) if not at or place != places[at - 1] + 1]
-    need(0 < len(starts) <= max_runs, "places are apart")
-    ends = [*starts[1:], len(places)]
-    parts = [build.cut(value, axis, places[start], end - start) for start, end in zip(starts, ends, strict=True)]
-    return build.reshape(build.concatenation(parts, axis), target_of(op.results[0]))
+    return build.reshape(build.runs(value, places, axis, max_runs), target_of(op.results[0]))
 
 
 def _gather(op: tfl.TFLOp, build: FormBuilder) -> Value:
@@ -260,6 +255,15 @@ REWRITES = (
     Rewrite("gather-by-a-vector", "gather", _gather, 2),
     Rewrite("gather-in-fewer-dimensions", "gather", _gather_in_fewer_dimensions),
     Rewrite("gather-as-slices", "gather", partial(_gather_slices, 4), 0),
+    Rewrite(
+        "constant-gather-as-slices",
+        "gather",
+        partial(_gather_slices, MAX_RUNS),
+        5,
+        (types.F32, types.I32),
+        adds=True,
+        only_for="gpu",
+    ),
     Rewrite("gather-nd-as-gather", "gather_nd", _gather_nd),
     *(Rewrite(f"{name}-of-whole-floats", name, _whole_table, 9) for name in ("embedding_lookup", "gather")),
     Rewrite("lookup-with-scales", "embedding_lookup", _scale_for_each_row, 2),

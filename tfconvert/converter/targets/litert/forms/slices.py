@@ -502,8 +502,15 @@ def _pack(op: tfl.TFLOp, build: FormBuilder) -> Value:
 REWRITES = (
     Rewrite("product-of-a-row", "fully_connected", _row_of_product, 9, (types.F32,)),
     Rewrite("slice-as-reversal", "strided_slice", _as_reversal, 9, MOVED),
-    Rewrite("rotation-by-places", "concatenation", _rotation_by_places, 2, (types.F32, types.I8, types.I32)),
-    Rewrite("rotation-by-slices", "concatenation", _rotation_by_slices, 3),
+    Rewrite(
+        "rotation-by-places",
+        "concatenation",
+        _rotation_by_places,
+        2,
+        (types.F32, types.I8, types.I32),
+        only_for="processors",
+    ),
+    Rewrite("rotation-by-slices", "concatenation", _rotation_by_slices, 1, (types.F32,), adds=True),
     Rewrite("concatenation-of-one", "concatenation", _single, 3),
     Rewrite("strided-slice-without-masks", "strided_slice", _strided_slice, 2),
     Rewrite("slice-by-places", "slice", _slice_by_places, 2),

@@ -149,19 +149,21 @@ def rewrites_of(name: str) -> Sequence[Rewrite]:
     return _by_benefit([row for row in rows if tfl.PREFIX + row.root == name])
 
 
-def made_by_default(names: Iterable[str]) -> Mapping[str, Sequence[Rewrite]]:
+def made_by_default(names: Iterable[str], *, is_for_gpu: bool = False) -> Mapping[str, Sequence[Rewrite]]:
     """Returns the rewrites that are made by default, by the op's full name.
 
     Args:
         names: The names of the ops that there are.
+        is_for_gpu: Whether those only for GPUs are needed.
     """
-    return _made_by_default(_DEFAULT.needed(names))
+    rows = _ALL if is_for_gpu else _DEFAULT
+    return _made_by_default(rows, rows.needed(names))
 
 
 @cache
-def _made_by_default(modules: frozenset[LazyModule]) -> Mapping[str, Sequence[Rewrite]]:
+def _made_by_default(rows: LazyTable, modules: frozenset[LazyModule]) -> Mapping[str, Sequence[Rewrite]]:
     found: dict[str, list[Rewrite]] = {}
-    for file in _DEFAULT.load(modules):
+    for file in rows.load(modules):
         for row in file.REWRITES:
             if row.default:
                 found.setdefault(tfl.PREFIX + row.root, []).append(row)

@@ -14,18 +14,23 @@ Noted with `wrong-on-gpu`, as the size of the last axis is no multiple of 4:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.targets.litert.accelerator_check import check, verdict_of
-from tfconvert.converter.targets.litert.stages import WRONG_ON_GPU
+from tfconvert.converter.targets.litert.accelerator_verdicts import verdict_of
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
-from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, LOAD_FAILS, WRONG
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FloatType
+from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, LOAD_FAILS, WRONG, table
 
 CODE = "wrong-on-gpu"
+
+# Operators on whose results a verdict may depend on more than their types.
+_IN_CONTEXT = ("tfl.bitcast", "tfl.split", "tfl.split_v")
 
 # The maximum number of operators that the note names.
 _MAX_NAMED = 3
@@ -47,8 +52,11 @@ class CheckGpu:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Changes nothing; returns the note."""
-        if self.accelerators or not any(map(_is_spoilt, module.walk())):
+        if self.accelerators or not _is_spoilt(module):
             return NOTHING_DONE
+        # Most files need no more than the verdicts.
+        from tfconvert.converter.targets.litert.accelerator_check import check
+
         obstacles = check(module, "gpu").obstacles
         spoilt = [each for each in obstacles if each.outcome in (WRONG, CRASHES) and not each.is_left]
         if not spoilt or any(each.outcome == LOAD_FAILS for each in obstacles):
@@ -62,8 +70,39 @@ class CheckGpu:
         return PassResult.of({}, [Diagnostic(CODE, message, hint=hint, severity=NOTE)])
 
 
-def _is_spoilt(op: object) -> bool:
-    """Returns whether an op is one that the GPU computes wrongly or crashes at if it takes it."""
-    if not isinstance(op, tfl.TFLOp) or op.name not in WRONG_ON_GPU:
-        return False
-    return verdict_of(op, "gpu").outcome in (WRONG, CRASHES)
+def _is_spoilt(module: ModuleOp) -> bool:
+    """Returns whether the GPU computes an operator wrongly, or crashes at it, if it takes it."""
+    doubtful = {f"{tfl.PREFIX}{name.lower()}" for name in table("gpu").doubtful}
+    # Large graphs have few forms of operators.
+    known: set[Hashable] = set()
+    for op in module.walk():
+        if isinstance(op, tfl.TFLOp) and op.name in doubtful:
+            form = _form(op)
+            if form not in known:
+                known.add(form)
+                if verdict_of(op, "gpu").outcome in (WRONG, CRASHES):
+                    return True
+    return False
+
+
+def _form(op: Operation) -> Hashable:
+    """Returns what a verdict depends on: equal for ops with equal verdicts."""
+    operands = op.operands[:]
+    twins = () if len(set(operands)) == len(operands) else tuple(map(operands.index, operands))
+    is_used = len(op.results) < 2 or tuple([result.first_use is None for result in op.results])
+    facts = tuple([(value.type, _origin(value)) for value in operands])
+    return op.name, facts, twins, is_used, tuple(op.result_types), tuple(op.properties.items())
+
+
+def _origin(value: Value) -> Hashable:
+    """Returns what a verdict depends on of what makes a value: of floats only scalars, as of PADV2, of integers all."""
+    if type(value) is not OpResult:
+        return None
+    op = value.op
+    if tfl.is_constant(value):
+        is_data = isinstance(types.element_of(value.type), FloatType) and types.shape_of(value.type)
+        return is_data or op.properties.get("value")
+    if op.name == "tfl.dequantize":
+        return op.operands[0].type if tfl.is_constant(op.operands[0]) else None
+    # Joins of the parts of a split, and numbers that were made of bits.
+    return (op, value.index) if op.name in _IN_CONTEXT else None

@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.litert.accelerator_check import verdict_of
+from tfconvert.converter.targets.litert.accelerator_verdicts import verdict_of
 from tfconvert.converter.targets.litert.forms.driver import Candidate, rewrite
 from tfconvert.converter.targets.litert.forms.form import PREPARES, Rewrite
 from tfconvert.converter.targets.litert.forms.questions import MAX_RANK
@@ -92,7 +92,7 @@ class _Better(Candidate):
         self._harm = _harm([op], accelerators, as_integers)
 
     def is_due(self, row: Rewrite) -> bool:
-        return any(self._harm)
+        return any(self._harm) and (row.only_for != "gpu" or "gpu" in self._accelerators)
 
     def is_better(self, row: Rewrite, made: Sequence[tfl.TFLOp]) -> bool:
         after = _harm([each for each in made if not _is_border(each)], self._accelerators, self.as_integers)

@@ -1,6 +1,7 @@
 """Pass `portable-forms`: operators in the form that every delegate takes, where that costs the CPU nothing.
 
-No rewrite of this pass adds an operator; those that would are made for the accelerators that are named.
+A rewrite of this pass that adds operators does so because the CPU is as fast with them. Others are made for the
+accelerators that are named.
 
 Before:
 
@@ -24,12 +25,14 @@ After:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import update_function_types
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.litert.forms.driver import Candidate, rewrite
 from tfconvert.converter.targets.litert.forms.tables import made_by_default
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.quantization import Quantize
@@ -40,14 +43,16 @@ class PortableForms:
 
     Args:
         quantize: How to quantize later on; some forms would add numbers to what becomes integers.
+        accelerators: The accelerators that the file is for.
     """
 
-    __slots__ = ("quantize",)
+    __slots__ = ("accelerators", "quantize")
 
     name: ClassVar[str] = "portable-forms"
 
-    def __init__(self, quantize: Quantize | None = None) -> None:
+    def __init__(self, quantize: Quantize | None = None, accelerators: Sequence[str] = ()) -> None:
         self.quantize = quantize
+        self.accelerators = tuple(accelerators)
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each rewrite was applied."""
@@ -56,8 +61,13 @@ class PortableForms:
         as_integers = self.quantize is not None and self.quantize.is_static
         names = {op.name for op in module.walk()}
         as_integers = as_integers or "tfl.fake_quant" in names
-        rows = made_by_default(names)
+        is_for_gpu = "gpu" in self.accelerators
+        rows = made_by_default(names, is_for_gpu=is_for_gpu)
+
+        def candidate(op: tfl.TFLOp) -> Candidate:
+            return Candidate(op, as_integers=as_integers, is_for_gpu=is_for_gpu)
+
         for function in functions:
-            applied += rewrite(function.body, lambda op: Candidate(op, as_integers=as_integers), rows.get)
+            applied += rewrite(function.body, candidate, rows.get)
         update_function_types(functions)
         return PassResult(applied)
