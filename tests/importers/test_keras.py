@@ -18,6 +18,7 @@ import tfconvert
 from tests.importers.temporary_folders import LeftFolders
 from tests.support.litert import RunTFLite
 from tfconvert.cli.main import main
+from tfconvert.importers import keras as keras_importer
 from tfconvert.schema.diagnostics import ConversionError
 
 _X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
@@ -136,6 +137,117 @@ def test_a_model_of_a_class_has_the_keys_of_its_inputs(tf: ModuleType, run_tflit
     # What it was called with says nothing of the batch.
     assert {each.name: each.shape for each in interface.inputs} == {"zeta": (None, 4), "alpha": (None, 4)}
     _check(bytes(model), {"zeta": _X, "alpha": _X * 3}, [wanted], run_tflite)
+
+
+_IMAGES = np.random.default_rng(0).normal(3, 2, (3, 6, 6, 3)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def default_training() -> Any:
+    """Returns a class of layers that are in training mode unless they are told otherwise."""
+    keras = importlib.import_module("keras")
+    base: Any = keras.layers.Layer
+
+    @keras.saving.register_keras_serializable("tests")
+    class DefaultTraining(base):  # type: ignore[misc]
+        def call(self, x: Any, training: bool = True) -> Any:
+            return x * 2.0 if training else x - 1.0
+
+    return DefaultTraining
+
+
+def _layer(name: str, default_training: Any, **settings: Any) -> Any:
+    layers = importlib.import_module("keras").layers
+    return default_training() if name == "own" else getattr(layers, name)(**settings)
+
+
+def _predicted(network: Any, inputs: Any) -> np.ndarray:
+    """Returns what a network predicts, with moving averages that are not those of the images."""
+    for weight in network.weights:
+        if "moving" in weight.path:
+            weight.assign(np.linspace(0.5, 2, weight.shape[0]))
+    return np.asarray(network.predict(inputs, verbose=0))
+
+
+@pytest.mark.parametrize(("after", "size"), [("BatchNormalization", {}), ("Dropout", {"rate": 0.5}), ("own", {})])
+@pytest.mark.parametrize(
+    ("before", "settings"),
+    [
+        ("Resizing", {"height": 4, "width": 4}),
+        ("CenterCrop", {"height": 4, "width": 4}),
+        ("RandomFlip", {}),
+        ("RandomRotation", {"factor": 0.2}),
+        ("own", {}),
+    ],
+)
+def test_layers_are_those_of_inference_after_one_that_trains_by_default(
+    before: str,
+    settings: dict[str, Any],
+    after: str,
+    size: dict[str, Any],
+    default_training: Any,
+    tmp_path: Path,
+    run_tflite: RunTFLite,
+) -> None:
+    keras = importlib.import_module("keras")
+    given = keras.Input((6, 6, 3), name="image")
+    hidden = _layer(before, default_training, **settings)(given)
+    network = keras.Model(given, _layer(after, default_training, **size)(hidden))
+    wanted = _predicted(network, _IMAGES)
+    path = tmp_path / "network.keras"
+    network.save(path)
+    for model in (network, path):
+        made = tfconvert.convert(model)
+        _check(bytes(made), {"image": _IMAGES}, [wanted], run_tflite)
+        assert "ASSIGN_VARIABLE" not in made.report.operators
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_each_way_in_traces_inference(
+    older: bool, tf: ModuleType, run_tflite: RunTFLite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if older:  # An older Keras 3 has these functions elsewhere, and exports the model itself.
+        monkeypatch.setattr(keras_importer, "_export_utils", lambda: None)
+    keras = importlib.import_module("keras")
+    image, word = keras.Input((6, 6, 3), name="image"), keras.Input((), dtype="string", name="word")
+    hidden = keras.layers.BatchNormalization()(keras.layers.Resizing(4, 4)(image))
+    number = keras.layers.StringLookup(vocabulary=["a", "b"])(word)
+    plain = keras.Model(image, hidden)
+    wanted = _predicted(plain, _IMAGES)
+    for made in (tfconvert.convert(plain), tfconvert.TFLiteConverter.from_keras_model(plain).convert()):
+        _check(bytes(made), {"image": _IMAGES}, [wanted], run_tflite)
+    with_table = keras.Model([image, word], [hidden, number])
+    words = np.array([b"b", b"a", b"x"])
+    found = bytes(tfconvert.convert(with_table))
+    _check(found, {"image": _IMAGES, "word": words}, [wanted, np.array([2, 1, 0])], run_tflite)
+    assert "__call__" not in vars(with_table)
+
+
+def test_models_of_a_class_trace_inference(default_training: Any, run_tflite: RunTFLite) -> None:
+    keras = importlib.import_module("keras")
+    base: Any = keras.Model
+
+    class Plain(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            given = keras.Input((6, 6, 3))
+            self.inner = keras.Model(given, keras.layers.Dropout(0.5)(default_training()(given)))
+            self.norm = keras.layers.BatchNormalization()
+
+        # `predict` passes no `training` to such a model.
+        def call(self, x: Any) -> Any:
+            return self.norm(self.inner(x, training=False))
+
+    class Told(Plain):
+        def call(self, x: Any, training: bool = True) -> Any:
+            return self.norm(self.inner(x), training=training)
+
+    for network in (Plain(), Told()):
+        network(_IMAGES, training=False)
+        wanted = _predicted(network, _IMAGES)
+        model = tfconvert.convert(network)
+        (name,) = (one.name for one in model.report.interfaces[0].inputs)
+        _check(bytes(model), {name: _IMAGES}, [wanted], run_tflite)
 
 
 def test_a_layer_is_rejected(keras: ModuleType) -> None:

@@ -220,6 +220,8 @@ SHAPES: list[ShapeCase] = [
     ("Equal", ["f32[2,1]", "f32[1,3]"], {"incompatible_shape_error": False}),
     ("Equal", ["f32[2,3]", "f32[4,3]"], {"incompatible_shape_error": False}),
     ("Equal", ["f32[?,3]", "f32[4,3]"], {"incompatible_shape_error": False}),
+    ("Equal", ["f32[?,3]", "f32[]"], {"incompatible_shape_error": False}),
+    ("NotEqual", ["f32[?,3]", "f32[1,1]"], {"incompatible_shape_error": False}),
     ("Select", ["i1[]", "f32[4,5]", "f32[?,5]"], {}),
     ("ToBool", ["f32[?]"], {}),
 ]

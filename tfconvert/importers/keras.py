@@ -15,6 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
 from types import ModuleType
@@ -248,9 +249,18 @@ def _export_utils() -> Any:
 
 
 def _exported(model: Any, name: str) -> TemporaryModel:
-    """Returns the SavedModel that Keras 3 exports."""
+    """Returns the SavedModel that an older Keras 3 exports.
+
+    `export` traces the attribute `__call__` of the model without `training`, so it finds a call for inference there.
+    """
+    own = vars(model)
     with temporary_model(name, _KIND, "Keras exports it for TensorFlow") as folder:
-        model.export(str(Path(folder)), verbose=False)
+        own["__call__"] = partial(model.__call__, training=False)
+        try:
+            with redirect_stdout(StringIO()):  # Not every version has `verbose`.
+                model.export(str(Path(folder)))
+        finally:
+            del own["__call__"]
         return folder
 
 
@@ -268,11 +278,14 @@ def _saved(model: Any, function: Any, name: str, *, is_old: bool) -> TemporaryMo
 
 
 def _new_function(model: Any) -> Any:
-    """Returns the inference of a model of Keras 3 as a function of TensorFlow."""
+    """Returns the inference of a model of Keras 3 as a function of TensorFlow.
+
+    Without `training`, a layer whose default for it is true puts all layers after it into training mode, too.
+    """
     tf = user_module("tensorflow")
     inputs = iter(getattr(model, "inputs", None) or ())
     signature = _completed(tf, _export_utils().get_input_signature(model), inputs)
-    return tf.function(model.__call__, input_signature=signature, autograph=False)
+    return tf.function(partial(model.__call__, training=False), input_signature=signature, autograph=False)
 
 
 def _completed(tf: ModuleType, signature: Any, inputs: Iterator[Any], name: str | None = None) -> Any:

@@ -105,7 +105,10 @@ def _equality_shape(operands: Operands) -> Shapes:
     if operands.attribute("incompatible_shape_error", True):
         return broadcasting(operands)
     first, second = operands.shape(0), operands.shape(1)
-    if first is None or second is None or (first != second and min((*first, *second), default=0) < 0):
+    if first is None or second is None:
+        return (None,)
+    pairs = zip(first[::-1], second[::-1], strict=False)
+    if any(x != y and 1 not in (x, y) and min(x, y) < 0 for x, y in pairs):
         return (None,)
     try:
         return (broadcast(first, second),)
