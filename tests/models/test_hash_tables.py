@@ -203,6 +203,78 @@ def test_a_vocabulary_file_may_have_any_name(vocabulary: Path, run_tflite: RunTF
     np.testing.assert_array_equal(found, [2, 1, -1, 0])
 
 
+def _words(tf: ModuleType, folder: Path) -> Any:
+    """Returns what fills a table from a file."""
+    file = folder / "words.txt"
+    file.write_text("one\ntwo\n")
+    index = tf.lookup.TextFileIndex
+    return tf.lookup.TextFileInitializer(str(file), tf.int64, index.LINE_NUMBER, tf.string, index.WHOLE_LINE)
+
+
+def _two_tables(tf: ModuleType, folder: Path, **settings: Any) -> Any:
+    """Returns a module with one table in it and another, filled from a file, in a module of that."""
+    module = tf.Module()
+    module.inner = tf.Module()
+    numbers = tf.lookup.KeyValueTensorInitializer(tf.constant(["a", "b"]), tf.constant([1, 0], tf.int64))
+    module.inner.numbers = tf.lookup.StaticHashTable(numbers, -1, **settings)
+    module.words = tf.lookup.StaticHashTable(_words(tf, folder), "none", **settings)
+    both = lambda x: {"y": module.words.lookup(module.inner.numbers.lookup(x)), "n": module.words.size()}  # noqa: E731
+    module.serve = tf.function(both, input_signature=spec(tf, WORDS))
+    return module
+
+
+def _vocabulary_table(tf: ModuleType, folder: Path) -> Any:
+    module = tf.Module()
+    numbers = tf.lookup.KeyValueTensorInitializer(tf.constant(["a", "c d"]), tf.constant([0, 1], tf.int64))
+    module.table = tf.lookup.StaticVocabularyTable(numbers, 1)
+    module.serve = tf.function(lambda x: {"y": module.table.lookup(x)}, input_signature=spec(tf, WORDS))
+    return module
+
+
+def _keras_layer(tf: ModuleType, folder: Path) -> Any:
+    export("keras", lookup("StringLookup"), WORDS[:, None], folder / "keras")
+    return tf.saved_model.load(str(folder / "keras"))
+
+
+def _version_1(tf: ModuleType, folder: Path) -> Any:
+    v1 = tf.compat.v1
+    with v1.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.string, [None], "x")
+        table = static_table(tf, ["a", "c d"], [7, 8], -1)
+        y, init = table.lookup(x), v1.tables_initializer()
+        session.run(init)
+        v1.saved_model.simple_save(session, str(folder / "v1"), {"x": x}, {"y": y}, legacy_init_op=init)
+    return tf.saved_model.load(str(folder / "v1"))
+
+
+LOADED: dict[str, Callable[[ModuleType, Path], Any]] = {
+    "two tables": _two_tables,
+    "anonymous": lambda tf, folder: _two_tables(tf, folder, experimental_is_anonymous=True),
+    "vocabulary": _vocabulary_table,
+    "layer of Keras": _keras_layer,
+    "TensorFlow 1": _version_1,
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("kind", LOADED)
+def test_tables_of_models_that_were_loaded(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path, kind: str) -> None:
+    model = LOADED[kind](tf, tmp_path)
+    x = WORDS[:, None] if kind == "layer of Keras" else WORDS
+    for number in range(3):
+        folder = str(tmp_path / f"saved-{number}")
+        serve = getattr(model, "signatures", {}).get("serving_default") or model.serve
+        tf.saved_model.save(model, folder, signatures=serve)
+        model = tf.saved_model.load(folder)
+        serve = model.signatures["serving_default"]
+        (name,) = serve.structured_input_signature[1]
+        expected = serve(**{name: tf.constant(x)})
+        for source in (folder, model):
+            found = run_tflite(bytes(tfconvert.convert(source)), {name: x}, signature="serving_default")
+            for got, key in zip(found, sorted(expected), strict=True):
+                np.testing.assert_array_equal(got, expected[key].numpy())
+
+
 @pytest.mark.parametrize(
     ("content", "code"),
     [(b"a\nb\na\n", "ambiguous-key"), (b"", "bad-vocabulary"), (b"a\n\n", "bad-vocabulary"), (None, "unreadable-file")],

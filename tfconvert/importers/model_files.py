@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.graph.debug_info import DEBUG_INFO
-from tfconvert.importers.graph.variables import ASSETS
+from tfconvert.importers.graph.tables import ASSETS
 from tfconvert.importers.saved_model import is_saved_model
 from tfconvert.schema.files import is_file, is_folder, read_file
 

@@ -36,7 +36,8 @@ from tfconvert.importers.graph.node_graph import ImportContext, TensorName, pars
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto, read_op_defs
 from tfconvert.importers.graph.signature_order import ORDERINGS, Ordering, call_order, output_names
-from tfconvert.importers.graph.variables import INITIALIZER, check_values, import_table_initializers, import_variables
+from tfconvert.importers.graph.tables import INITIALIZER, import_table_initializers, with_tables
+from tfconvert.importers.graph.variables import check_values, import_variables
 from tfconvert.importers.pinned_shapes import override_shape
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
@@ -209,6 +210,7 @@ def module_of(
         files: The files beside it.
         has_values: Whether variables have values; if not, no function may use one.
     """
+    nodes = with_tables(nodes, meta_graph)
     functions = import_entries(nodes, context, entries)
     initializers = import_table_initializers(files.folder, meta_graph, nodes, context, functions)
     called = import_callees(context)
