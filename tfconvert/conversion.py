@@ -23,7 +23,7 @@ from tfconvert.converter.process.collector import paused
 from tfconvert.converter.targets.target import ConvertedFile, Imported, Target
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Recorder, Report, StageTime
-from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
+from tfconvert.schema.diagnostics import TRAINING_MODE, WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.files import is_file
 from tfconvert.schema.limits import NOT_FOLDED, budget, limited
 from tfconvert.settings.options import Options
@@ -268,7 +268,7 @@ def _custom_notes(custom: Mapping[str, int]) -> list[Diagnostic]:
 
 
 def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:
-    """Returns an error that also names what would have removed what fails: fusion of functions, folding.
+    """Returns an error that also names what would have removed what fails: fusion of functions, folding, inference.
 
     Where ops of the graph are reported without their source lines, it says how to get these.
     """
@@ -276,7 +276,7 @@ def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> Convers
 
     nodes = [each for each in problem.diagnostics if each.node and each.op.startswith("tf")]
     is_unlocated = bool(nodes) and not any(_SOURCE_LINE.search(each.location) for each in nodes)
-    kept = (note for note in notes if note.code in (KEPT, NOT_FOLDED))
+    kept = (note for note in notes if note.code in (KEPT, NOT_FOLDED, TRAINING_MODE))
     return ConversionError(
         [*problem.diagnostics, *kept], [*problem.advice, *([_HOW_TO_LOCATE] if is_unlocated else [])]
     )

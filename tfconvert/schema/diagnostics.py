@@ -18,6 +18,9 @@ NOTE = "note"
 SAME_SIGNATURE = "same-signature"
 """The code of the note on several signatures of one function. Texts have it with -v only: all exports of Keras do."""
 
+TRAINING_MODE = "training-mode"
+"""Code of the warning about a signature that computes as in training."""
+
 INEXACT = "unchecked-or-inexact"
 """Code of the warning that something was dropped or changed in a way that may affect the results."""
 

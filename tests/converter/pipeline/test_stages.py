@@ -133,6 +133,7 @@ EVERYTHING = [
     "simplify-control-flow",
     "lower-tensor-lists",
     "share-shapes",
+    "find-training-mode",
     "widen-halves",
     "unroll-layers",
     "fuse-recurrent-loops",

@@ -124,6 +124,11 @@ STANDARD: Sequence[Stage] = (
         forbids=_LISTS,
     ),
     Stage("share-shapes", "lists have become tensors, whose shapes others have", (CONTROL_FLOW,)),
+    Stage(
+        "find-training-mode",
+        "all ops are TensorFlow's, and whatever nothing reads is not yet erased",
+        (("tf.AssignVariableOp", "tf.FusedBatchNorm", "tf.Random", "tf.StatelessRandom", "tf.TruncatedNormal"),),
+    ),
 )
 """From functions to plain ops and functional control flow on tensors, with the shapes that are known."""
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.passes.find_training_mode import AUGMENTATION
 from tfconvert.converter.pipeline.refusals import PIPELINES, PYTHON
 from tfconvert.converter.rewrite.op_info import default_of, python_value, signature_of
 from tfconvert.converter.rewrite.pattern import Failure
@@ -37,14 +38,6 @@ _DRAW = (
 )
 _STATE = "export a function that takes the state as an input and returns the new one"
 _SOLVE = "compute it before or after the model, or write out the formula if the matrices are small"
-
-
-# The names of Keras' layers that augment images, in the path of a layer.
-_AUGMENTATION = re.compile(
-    r"(^|/)(random_(brightness|color_\w+|contrast|crop|elastic\w*|erasing|flip|gaussian_blur|grayscale|height|hue|invert|"
-    r"perspective|posterization|rotation|saturation|sharpness|shear|translation|width|zoom)|rand_augment|aug_mix|"
-    r"mix_up|cut_mix|auto_contrast)(_\d+)*(/|$)"
-)
 
 
 class _Row(NamedTuple):
@@ -197,7 +190,7 @@ def advice(op_name: str, reason: str, layer: str = "") -> str:
         reason: The reason why it can't be converted; empty if LiteRT has nothing like it.
         layer: The path of the layer that it is in.
     """
-    if _AUGMENTATION.search(layer):
+    if AUGMENTATION.search(layer):
         return _TRAINING
     found = _found(op_name, reason)
     return "" if found is None else found.text
