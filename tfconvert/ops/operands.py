@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 from tfconvert.schema.dialects import tensor_data, tf, types
-from tfconvert.schema.dialects.dims import MismatchError, Partial, element_of_dim, symbol
+from tfconvert.schema.dialects.dims import UNKNOWN, MismatchError, Partial, element_of_dim, symbol
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, IntegerAttr, StringAttr
@@ -28,16 +28,22 @@ class Known:
         shapes: A value's shape, with symbols for unknown dimensions; `None` for an unknown rank.
         constants: The values that are compile-time constants.
         partials: Integer scalars and vectors of which some elements are known.
+        answers: Answers to questions about values that follow many ops, by question and value. Whoever changes a fact
+            of a value that is in use clears them.
     """
 
-    __slots__ = ("_arrays", "_numbers", "_symbols", "constants", "partials", "shapes")
+    __slots__ = ("_arrays", "_holders", "_numbers", "_seen", "_symbols", "answers", "constants", "partials", "shapes")
 
     def __init__(self) -> None:
         self.shapes: dict[Value, Shape | None] = {}
         self.constants: dict[Value, tensor_data.Constant] = {}
         self.partials: dict[Value, Partial] = {}
+        self.answers: dict[Hashable, Any] = {}
         self._arrays: dict[Value, tensor_data.Array] = {}
         self._symbols: dict[Hashable, int] = {}
+        # Symbol -> the values whose facts have it; the facts that are in there, which are the first ones.
+        self._holders: dict[int, list[Value]] = {}
+        self._seen = [0, 0]
         self._numbers = count()
 
     def note(self, value: Value, shape: Shape | None) -> None:
@@ -56,6 +62,33 @@ class Known:
         if found is None:
             found = self._symbols[key] = self.fresh()
         return found
+
+    def equate(self, one: int, other: int) -> None:
+        """Notes that two sizes, a symbol among them, are the same from here on."""
+        if one == other:
+            return
+        self.answers.clear()
+        self._find_holders()
+        holders = self._holders
+        # The symbol of fewer values goes, so that a value changes rarely.
+        old, new = sorted((one, other), key=lambda size: (size > UNKNOWN, len(holders.get(size, ()))))
+        moved = holders.pop(old, [])
+        for value in moved:
+            for facts in (self.shapes, self.partials):
+                sizes = facts.get(value)
+                if sizes is not None and old in sizes:
+                    facts[value] = tuple([new if size == old else size for size in sizes])
+        holders.setdefault(new, []).extend(moved)
+
+    def _find_holders(self) -> None:
+        """Notes the symbols of the facts that came since the last time."""
+        tables: tuple[dict[Value, Shape | None] | dict[Value, Partial], ...] = (self.shapes, self.partials)
+        for index, facts in enumerate(tables):
+            for value in islice(reversed(facts), max(len(facts) - self._seen[index], 0)):
+                for size in {*(facts[value] or ())}:
+                    if size < UNKNOWN:
+                        self._holders.setdefault(size, []).append(value)
+            self._seen[index] = len(facts)
 
     def forget(self, value: Value) -> None:
         """Drops the known elements of a value."""

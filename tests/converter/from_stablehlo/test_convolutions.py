@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from tests.converter.from_stablehlo.against_executor import check, numbers
+from tests.converter.from_stablehlo.programs import convert, operators, program
+from tests.support.litert import run
 
 IMAGES = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"
 X, KERNEL = (2, 9, 8, 4), (3, 3, 4, 6)
@@ -124,3 +127,71 @@ def test_no_spatial_dimensions() -> None:
         "batch_group_count = 1 : i64, feature_group_count = 1 : i64}>"
     )
     check(op, [numbers(2, 4), numbers(5, 4, seed=1)], (2, 5), wanted={"BATCH_MATMUL": 1})
+
+
+def _padded_by(*computed: str) -> str:
+    """Returns a convolution of three elements whose padding, `%low` and `%high`, is computed from the size `%w`."""
+    image, letters = "tensor<1x?x1xf32>", "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>"
+    constants = [f"%c{each} = stablehlo.constant dense<{each}> : tensor<i32>" for each in (0, 1, 2, 7, 5000)]
+    body = [
+        "%k = stablehlo.constant dense<[[[1.0]], [[2.0]], [[4.0]]]> : tensor<3x1x1xf32>",
+        f"%w = stablehlo.get_dimension_size %a, dim = 1 : ({image}) -> tensor<i32>",
+        *constants,
+        *(f"{each} : tensor<i32>" for each in computed),
+        "%l = stablehlo.reshape %low : (tensor<i32>) -> tensor<1x1xi32>",
+        "%h = stablehlo.reshape %high : (tensor<i32>) -> tensor<1x1xi32>",
+        "%p = stablehlo.concatenate %l, %h, dim = 1 : (tensor<1x1xi32>, tensor<1x1xi32>) -> tensor<1x2xi32>",
+        f'%r = "stablehlo.dynamic_conv"(%a, %k, %p) <{{dimension_numbers = {letters}, batch_group_count = 1 : i64, '
+        "feature_group_count = 1 : i64, window_strides = array<i64: 1>}> "
+        f": ({image}, tensor<3x1x1xf32>, tensor<1x2xi32>) -> {image}",
+        f"return %r : {image}",
+    ]
+    return program("\n".join(body), [image], [image])
+
+
+# One element on each side, as `SAME` has it, and from some size on one that goes to the other side.
+_BEYOND = (
+    "%over = stablehlo.subtract %w, %{limit}",
+    "%above = stablehlo.maximum %over, %c0",
+    "%s = stablehlo.minimum %above, %c1",
+    "%low = stablehlo.add %c1, %s",
+    "%high = stablehlo.subtract %c1, %s",
+)
+
+
+@pytest.mark.parametrize(("limit", "sizes"), [("c7", (5, 9)), ("c5000", (10, 6000))])
+def test_padding_that_differs_for_large_sizes_is_not_that_of_same(limit: str, sizes: tuple[int, int]) -> None:
+    content = convert(_padded_by(*(each.format(limit=limit) for each in _BEYOND)))
+    for size, low in zip(sizes, (1, 2), strict=True):
+        x = np.arange(size, dtype=np.float32).reshape(1, size, 1)
+        wide = np.concatenate([np.zeros(low, np.float32), x.reshape(-1), np.zeros(2 - low, np.float32)])
+        (found,) = run(content, [x])
+        np.testing.assert_allclose(found.reshape(-1), wide[:-2] + 2 * wide[1:-1] + 4 * wide[2:])
+
+
+@pytest.mark.parametrize(
+    "computed",
+    [
+        # ((w + 1) - w) and w - (w - 1).
+        ("%m = stablehlo.add %w, %c1", "%low = stablehlo.subtract %m, %w", "%high = stablehlo.minimum %low, %c1"),
+        # 2 * w - 2 * w / 2 * 2 + 1, max(min(w, 1), 0).
+        (
+            "%t = stablehlo.multiply %w, %c2",
+            "%q = stablehlo.divide %t, %c2",
+            "%u = stablehlo.multiply %q, %c2",
+            "%d = stablehlo.subtract %t, %u",
+            "%low = stablehlo.add %d, %c1",
+            "%n = stablehlo.minimum %w, %c1",
+            "%high = stablehlo.maximum %n, %c0",
+        ),
+        # min(w, 7) % 1 + 1, max(low, 1).
+        (
+            "%n = stablehlo.minimum %w, %c7",
+            "%m = stablehlo.remainder %n, %c1",
+            "%low = stablehlo.add %m, %c1",
+            "%high = stablehlo.maximum %low, %c1",
+        ),
+    ],
+)
+def test_padding_that_is_that_of_same_for_all_sizes_is_recognized(computed: tuple[str, ...]) -> None:
+    assert operators(convert(_padded_by(*computed))) == {"RESHAPE": 2, "CONV_2D": 1}

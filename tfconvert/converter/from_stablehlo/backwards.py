@@ -6,7 +6,7 @@ loops that go forwards, and reversing cancels out where a sequence was reversed 
 
 from __future__ import annotations
 
-from tfconvert.converter.from_stablehlo.bounds import is_from_end
+from tfconvert.converter.from_stablehlo.bounds import counter_from_end
 from tfconvert.converter.from_stablehlo.idioms import number
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -37,17 +37,26 @@ def turn(op: Operation, known: Known) -> None:
     body = op.regions[1].block if op.name == _LOOP else None
     if body is None or not any(inner.name in _PRODUCTS for inner in body.ops):
         return
-    raised, arguments = RaisedOp(op, known), body.args
-    for counter in arguments:
-        indices = {argument: _index(raised, argument, counter) for argument in arguments}
-        places = {argument.index: index for argument, index in indices.items() if index is not None}
-        if places and all(_users(index) <= len(places) for index in places.values()):
-            _turn(raised, counter, places)
+    raised = RaisedOp(op, known)
+    places: dict[Value, dict[int, Value]] = {}
+    for argument in body.args:
+        found = _index(raised, argument)
+        if found is not None:
+            counter, index = found
+            places.setdefault(counter, {})[argument.index] = index
+    for argument in body.args:
+        own = places.get(argument, {})
+        if own and all(_users(index) <= len(own) for index in own.values()):
+            _turn(raised, argument, own)
+            known.answers.clear()
             return
 
 
-def _index(raised: RaisedOp, argument: BlockArgument, counter: BlockArgument) -> Value | None:
-    """Returns the index from the end at which a sequence is read, or written; `None` if that isn't all."""
+def _index(raised: RaisedOp, argument: BlockArgument) -> tuple[Value, Value] | None:
+    """Returns a counter, and the index by it from the end at which a sequence is read, or written.
+
+    It is `None` if that isn't all that is done with the sequence.
+    """
     last = argument.block.last_op
     assert last is not None
     following = last.operands[argument.index]
@@ -64,8 +73,9 @@ def _index(raised: RaisedOp, argument: BlockArgument, counter: BlockArgument) ->
             return None
     else:
         return None
-    is_index = isinstance(index, OpResult) and index.type == counter.type
-    return index if is_index and is_from_end(raised.tensor(index), counter, raised.sizes(tensor)[0]) else None
+    counter = counter_from_end(raised.tensor(index), raised.sizes(tensor)[0])
+    is_index = counter is not None and isinstance(index, OpResult) and index.type == counter.type
+    return (counter, index) if counter is not None and is_index else None
 
 
 def _users(index: Value) -> int:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tfconvert.converter.from_stablehlo.idioms import number, operands_of
+from tfconvert.converter.from_stablehlo.remembered import remembered
+from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
@@ -40,15 +42,23 @@ class Span(NamedTuple):
 
 def offset_of(tensor: EmittedTensor) -> tuple[int, int] | None:
     """Returns the symbol of a size and a number, where a scalar is known to be their sum."""
+    return drive(_offset(tensor))
+
+
+@remembered
+def _offset(tensor: EmittedTensor) -> Task[tuple[int, int] | None]:
     owner = tensor.value.owner
     shape = tensor.shape
     if isinstance(owner, Operation) and owner.name in _SAME and shape is not None and math.prod(shape) == 1:
-        return offset_of(_of(tensor, owner, 0))
+        return (yield _offset(_of(tensor, owner, 0)))
     if isinstance(owner, Operation) and owner.name in ("tf.AddV2", "tf.Sub"):
         sign = 1 if owner.name == "tf.AddV2" else -1
         for first, second in ((0, 1), (1, 0))[: 1 + (sign > 0)]:
-            base, step = offset_of(_of(tensor, owner, first)), tensor.known.partial(owner.operands[second])
-            if base is not None and step is not None and len(step) == 1 and step[0] > UNKNOWN:
+            step = tensor.known.partial(owner.operands[second])
+            if step is None or len(step) != 1 or step[0] <= UNKNOWN:
+                continue
+            base = yield _offset(_of(tensor, owner, first))
+            if base is not None:
                 return base[0], base[1] + sign * step[0]
     partial = tensor.known.partial(tensor.value)
     return (partial[0], 0) if partial is not None and len(partial) == 1 and partial[0] < UNKNOWN else None
@@ -95,6 +105,25 @@ class _Form(NamedTuple):
         return _Form(terms, self.constant + factor * other.constant)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _OpOnSums:
+    """An op on two sums as a term, of which there is one object: comparing terms never follows what they are made of.
+
+    Attributes:
+        name: The op.
+        one: Its first operand.
+        other: Its second operand.
+    """
+
+    name: str
+    one: _Form
+    other: _Form
+
+
+# The number of terms up to which a sum is written out. Bounds have one or two.
+_MAX_TERMS = 16
+
+
 def _number(value: int) -> _Form:
     return _Form(frozenset(), value)
 
@@ -105,27 +134,39 @@ def _size(symbol: int) -> _Form:
 
 def _form(x: Number) -> _Form:
     """Returns the sum that a scalar is."""
-    value = x if isinstance(x, int) else number(x)
-    if value is not None or isinstance(x, int):
-        return _number(int(value or 0))
+    return _number(x) if isinstance(x, int) else drive(_sum(x))
+
+
+@remembered
+def _sum(x: EmittedTensor) -> Task[_Form]:
+    value = number(x)
+    if value is not None:
+        return _number(int(value))
     moved, negated = operands_of(x, "Cast", "ExpandDims", "Reshape", "Squeeze"), operands_of(x, "Neg")
     if moved or negated:
-        inner = _form((moved or negated)[0])
+        inner = yield _sum((moved or negated)[0])
         return _number(0).plus(inner, -1 if negated else 1)
     for name in ("AddV2", "Sub", "Mul", "Minimum", "Maximum", "FloorMod"):
         operands = operands_of(x, name)
         if operands:
-            one, other = map(_form, operands)
-            if name in ("AddV2", "Sub"):
-                return one.plus(other, -1 if name == "Sub" else 1)
-            if name == "Mul" and not (one.terms and other.terms):
-                whole, factor = (one, other) if one.terms else (other, one)
-                return _number(0).plus(whole, factor.constant)
-            return _Form(frozenset([((name, one, other), 1)]), 0)
+            one = yield _sum(operands[0])
+            other = yield _sum(operands[1])
+            found = _combined(x, name, one, other)
+            return found if len(found.terms) <= _MAX_TERMS else _Form(frozenset([(x.value, 1)]), 0)
     partial = x.known.partial(x.value)
     if partial is not None and len(partial) == 1 and partial[0] < UNKNOWN:
         return _size(partial[0])
     return _Form(frozenset([(x.value, 1)]), 0)
+
+
+def _combined(x: EmittedTensor, name: str, one: _Form, other: _Form) -> _Form:
+    if name in ("AddV2", "Sub"):
+        return one.plus(other, -1 if name == "Sub" else 1)
+    if name == "Mul" and not (one.terms and other.terms):
+        whole, factor = (one, other) if one.terms else (other, one)
+        return _number(0).plus(whole, factor.constant)
+    term = x.known.answers.setdefault((_OpOnSums, name, one, other), _OpOnSums(name, one, other))
+    return _Form(frozenset([(term, 1)]), 0)
 
 
 def bound_of(x: Number, size: int) -> tuple[int | None] | None:
@@ -145,12 +186,12 @@ def _bound(form: _Form, size: int) -> tuple[int | None] | None:
     if form.terms == whole.terms:
         return (constant or END,) if constant <= 0 else None
     ((term, count), *others) = form.terms
-    if others or count != 1 or constant or not isinstance(term, tuple):
+    if others or count != 1 or constant or not isinstance(term, _OpOnSums):
         return None
-    if term == ("FloorMod", _number(-1), whole):
+    name, one, other = term.name, term.one, term.other
+    if (name, one, other) == ("FloorMod", _number(-1), whole):
         # JAX requires dimensions to be at least 1.
         return (-1,)
-    name, one, other = term
     known, rest = (one, other) if not one.terms else (other, one)
     if known.terms or rest.terms != whole.terms:
         return None
@@ -159,17 +200,18 @@ def _bound(form: _Form, size: int) -> tuple[int | None] | None:
     return (rest.constant,) if name == "Maximum" and known.constant == 0 and rest.constant < 0 else None
 
 
-def is_from_end(x: EmittedTensor, counter: Value, size: int) -> bool:
-    """Returns whether an index is that of a counter from the end of a dimension.
+def counter_from_end(x: EmittedTensor, size: int) -> Value | None:
+    """Returns the counter whose index from the end of a dimension a scalar is, `None` if it isn't one.
 
     Args:
         x: The index.
-        counter: The counter.
         size: The dimension's size, or its symbol.
     """
-    whole = _size(size) if size < 0 else _number(size)
-    counted = _Form(frozenset([(counter, 1)]), 1)
-    return _form(x) == whole.plus(counted, -1)
+    rest = (_size(size) if size < 0 else _number(size)).plus(_form(x), -1)
+    if rest.constant != 1 or len(rest.terms) != 1:
+        return None
+    ((term, count),) = rest.terms
+    return term if count == 1 and isinstance(term, Value) else None
 
 
 def span_of(begin: Number, length: Number, size: int) -> Span | None:
@@ -222,7 +264,7 @@ def whole_span(index: EmittedTensor, size: int) -> tuple[Span, bool] | None:
         index: The indices: evenly spaced, and as many as there are.
         size: The symbol of the dimension's size.
     """
-    found = _sequence(index, size)
+    found = drive(_sequence(index))
     if found is None:
         return None
     skipped = found.first if found.step > 0 else -1 - found.first
@@ -240,22 +282,23 @@ def _is_all(found: _Sequence, skipped: int, size: int) -> bool:
     return bool(division) and number(division[1]) == step and offset_of(division[0]) == (size, step - 1 - skipped)
 
 
-def _sequence(x: EmittedTensor, size: int) -> _Sequence | None:
+@remembered
+def _sequence(x: EmittedTensor) -> Task[_Sequence | None]:
     """Returns a vector as the sequence that it is."""
     limits, reverse = operands_of(x, "Range"), operands_of(x, "ReverseV2")
     if limits:
         is_plain = number(limits[0]) == 0 and number(limits[2]) == 1
         return _Sequence(0, 0, 1, limits[1]) if is_plain else None
     if reverse:
-        found = _sequence(reverse[0], size)
+        found = yield _sequence(reverse[0])
         return None if found is None else replace(found, is_reversed=not found.is_reversed)
     moved = operands_of(x, "Cast", "ExpandDims", "Reshape")
     if moved:
-        return _sequence(moved[0], size)
+        return (yield _sequence(moved[0]))
     for name in ("AddV2", "Mul"):
         operands = operands_of(x, name)
         for one, other in _pairs(operands):
-            found = _sequence(one, size) if not other.rank or number(other) is not None else None
+            found = (yield _sequence(one)) if not other.rank or number(other) is not None else None
             if found is not None:
                 return _added(found, other) if name == "AddV2" else _scaled(found, other)
     return None

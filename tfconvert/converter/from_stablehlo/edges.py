@@ -17,9 +17,13 @@ from tfconvert.converter.ir.constants import index_range
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 # Dimensions that are longer are joined of slices, whose constants are shorter.
 _MAX_ROWS = 4096
+
+# Tensors that are joined of more rows are not looked into.
+_MAX_JOINED = 1 << 16
 
 
 def gathered(raised: RaisedOp, parts: Sequence[EmittedTensor], axis: int) -> EmittedTensor | None:
@@ -35,7 +39,8 @@ def gathered(raised: RaisedOp, parts: Sequence[EmittedTensor], axis: int) -> Emi
     inner = prod(sizes[axis + 1 :])
     if inner <= 1 and min(sizes[axis + 1 :], default=0) >= 0:
         return None
-    found = [_rows(raised, part, axis) for part in parts]
+    made: _Found = {}
+    found = [_rows(raised, part, axis, made) for part in parts]
     source = found[0].source
     rows = np.concatenate([each.rows for each in found])
     if any(each.source.value is not source.value for each in found) or not 0 < rows.size <= _MAX_ROWS:
@@ -63,22 +68,34 @@ class _Rows(NamedTuple):
 # How many ops are looked through.
 _DEPTH = 8
 
+_Found = dict[tuple[Value, int], _Rows]
+"""Tensors with the number of ops that are looked through -> their rows."""
 
-def _rows(raised: RaisedOp, part: EmittedTensor, axis: int, depth: int = _DEPTH) -> _Rows:
-    owner = part.value.owner
-    if isinstance(owner, Operation) and owner.name in _MOVING and depth:
-        inner = _rows(raised, raised.tensor(owner.operands[0]), axis, depth - 1)
+
+def _rows(raised: RaisedOp, part: EmittedTensor, axis: int, made: _Found, depth: int = _DEPTH) -> _Rows:
+    key = part.value, depth
+    if key not in made:
+        owner = part.value.owner
+        found = _from_inside(raised, owner, axis, made, depth) if isinstance(owner, Operation) and depth else None
+        made[key] = found or _Rows(part, index_range(max(raised.sizes(part)[axis], 0)))
+    return made[key]
+
+
+def _from_inside(raised: RaisedOp, owner: Operation, axis: int, made: _Found, depth: int) -> _Rows | None:
+    """Returns the result of an op as rows of what it takes them from, `None` if it does more than that."""
+    if owner.name in _MOVING:
+        inner = _rows(raised, raised.tensor(owner.operands[0]), axis, made, depth - 1)
         chosen = _chosen(raised, owner, inner.rows, axis)
         if chosen is not None:
             is_slice = owner.name in ("tf.Slice", "tf.StridedSlice")
             return _Rows(inner.source, chosen, inner.is_turned or not is_slice)
-    if isinstance(owner, Operation) and owner.name == "tf.ConcatV2" and depth:
+    if owner.name == "tf.ConcatV2" and 0 <= raised.sizes(raised.tensor(owner.results[0]))[axis] <= _MAX_JOINED:
         *parts, along = map(raised.tensor, owner.operands)
-        found = [_rows(raised, each, axis, depth // 2) for each in parts]
+        found = [_rows(raised, each, axis, made, depth // 2) for each in parts]
         if raised.elements(along) == (axis,) and len({each.source.value for each in found}) == 1:
             rows = np.concatenate([each.rows for each in found])
             return _Rows(found[0].source, rows, any(each.is_turned for each in found))
-    return _Rows(part, index_range(max(raised.sizes(part)[axis], 0)))
+    return None
 
 
 _MOVING = frozenset({"tf.GatherV2", "tf.ReverseV2", "tf.Slice", "tf.StridedSlice"})

@@ -47,6 +47,10 @@ def number(x: EmittedTensor) -> float | None:
     return float(first) if array.flat[-1] == first and (array == first).all() else None
 
 
+# The number of operands up to which ops are compared: those of formulas have three at most.
+_MAX_COMPARED = 3
+
+
 def is_same(x: EmittedTensor, y: EmittedTensor, depth: int = 3) -> bool:
     """Returns whether two tensors are computed by equal ops of the same values."""
     if x.value is y.value:
@@ -57,7 +61,7 @@ def is_same(x: EmittedTensor, y: EmittedTensor, depth: int = 3) -> bool:
     if number(x) is not None:
         return number(x) == number(y)
     pairs = [operands_of(each, one.name.removeprefix("tf.")) for each in (x, y)]
-    if not pairs[0] or len(pairs[0]) != len(pairs[1]) or one.properties != other.properties:
+    if not 0 < len(pairs[0]) == len(pairs[1]) <= _MAX_COMPARED or one.properties != other.properties:
         return False
     return all(is_same(first, second, depth - 1) for first, second in zip(*pairs, strict=True))
 

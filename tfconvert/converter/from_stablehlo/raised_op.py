@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ class RaisedOp:
     def _kept(self, tensor: EmittedTensor, sizes: Shape) -> EmittedTensor | None:
         """Returns a reduction that keeps its dimensions, if that is the shape, and nothing else uses it."""
         owner = tensor.value.owner
-        if not isinstance(owner, Operation) or owner.name not in _REDUCTIONS or _live_uses(tensor.value) > 1:
+        if not isinstance(owner, Operation) or owner.name not in _REDUCTIONS or not _is_used_once(tensor.value):
             return None
         axes = constant_array(owner.operands[1])
         x = self.tensor(owner.operands[0])
@@ -147,7 +148,7 @@ class RaisedOp:
     def _picked(self, tensor: EmittedTensor, sizes: Shape) -> EmittedTensor | None:
         """Returns what a slice has at one index, if that is the shape, and nothing else uses the slice."""
         owner = tensor.value.owner
-        if not isinstance(owner, Operation) or owner.name != "tf.Slice" or _live_uses(tensor.value) > 1:
+        if not isinstance(owner, Operation) or owner.name != "tf.Slice" or not _is_used_once(tensor.value):
             return None
         x, of = self.tensor(owner.operands[0]), self.sizes(tensor)
         begin = constant_array(owner.operands[1])
@@ -318,13 +319,7 @@ class RaisedOp:
 
     def equate(self, one: int, other: int) -> None:
         """Notes that two sizes, a symbol among them, are the same from here on."""
-        old, new = min(one, other), max(one, other)
-        for value, shape in self._known.shapes.items():
-            if shape is not None and old in shape:
-                self._known.shapes[value] = tuple([new if size == old else size for size in shape])
-        for value, partial in self._known.partials.items():
-            if old in partial:
-                self._known.partials[value] = tuple([new if size == old else size for size in partial])
+        self._known.equate(one, other)
 
     def name_size(self, name: str, found: EmittedTensor, operands: Sequence[EmittedTensor]) -> None:
         """Notes that a size computed from others is the same wherever it is computed.
@@ -525,9 +520,26 @@ def _are_equal_constants(operands: Sequence[EmittedTensor]) -> bool:
     )
 
 
-def _live_uses(value: Value) -> int:
-    """Returns how many uses a value has, but for reshapes that nothing uses any more."""
-    return sum(use.operation.name not in _RESHAPES or _live_uses(use.operation.results[0]) > 0 for use in value.uses)
+# The number of uses of a value that are looked at, the dead ones among them.
+_MAX_USES = 16
+
+
+def _is_used_once(value: Value) -> bool:
+    """Returns whether a value has at most one use, but for reshapes that nothing uses any more."""
+    users = [use.operation for use in islice(value.uses, _MAX_USES + 1)]
+    live = [user for user in users if user.name not in _RESHAPES or not _is_dead(user)]
+    return len(users) <= _MAX_USES and len(live) <= 1
+
+
+def _is_dead(reshape: Operation) -> bool:
+    """Returns whether nothing uses a reshape, but for reshapes that nothing uses either."""
+    reshapes = [reshape]
+    for each in reshapes:
+        users = [use.operation for use in islice(each.results[0].uses, _MAX_USES + 1)]
+        reshapes += users
+        if len(reshapes) > _MAX_USES or any(user.name not in _RESHAPES for user in users):
+            return False
+    return True
 
 
 def _ones_between(own: Shape, sizes: Shape) -> list[int] | None:

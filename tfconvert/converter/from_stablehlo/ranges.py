@@ -78,6 +78,14 @@ def range_of(value: Value, known: Known, depth: int = _DEPTH) -> Range:
         known: The facts of the values around it.
         depth: How many ops are looked through.
     """
+    key = (range_of, value, depth)
+    found: Range | None = known.answers.get(key)
+    if found is None:
+        found = known.answers[key] = _range(value, known, depth)
+    return found
+
+
+def _range(value: Value, known: Known, depth: int) -> Range:
     dtype = types.numpy_dtype(types.element_of(value.type))
     if dtype.kind == "b":
         return Range(0, 1)

@@ -330,12 +330,24 @@ def mean_of(raised: RaisedOp, total: EmittedTensor, count: EmittedTensor) -> Emi
     return x.mean(axes.reshape(-1).tolist(), keep_dims=bool(tf.get(owner, "keep_dims", False)))
 
 
+# The number of factors up to which a product is written out. A tensor has fewer dimensions.
+_MAX_FACTORS = 16
+
+
 def _factors(raised: RaisedOp, scalar: EmittedTensor) -> list[int]:
     """Returns the sizes that a number is the product of."""
-    owner = scalar.value.owner
-    if isinstance(owner, Operation) and owner.name == "tf.Mul":
-        return [factor for operand in owner.operands for factor in _factors(raised, raised.tensor(operand))]
-    return list(raised.elements(scalar)) if not scalar.rank else [dims.UNKNOWN]
+    factors: list[int] = []
+    pending = [scalar]
+    while pending:
+        if len(pending) + len(factors) > _MAX_FACTORS:
+            return [dims.UNKNOWN]
+        factor = pending.pop()
+        owner = factor.value.owner
+        if isinstance(owner, Operation) and owner.name == "tf.Mul":
+            pending += map(raised.tensor, owner.operands)
+        else:
+            factors += raised.elements(factor) if not factor.rank else [dims.UNKNOWN]
+    return factors
 
 
 def _normal(sizes: Sequence[int]) -> list[int]:
