@@ -27,6 +27,12 @@ ops, then, with all optimizations, LiteRT operators. Each row was observed on on
 types, attributes and dynamic sizes may become other ops, and neighbouring ops may be fused with it.
 [From JAX](jax.md) explains how to save models, and `tfconvert inspect MODEL` says whether a model will convert.
 
+A dynamic size is at least 1 in modules of JAX, which requires this: those with the attribute
+`jax.uses_shape_polymorphism = true`, and those in SavedModels. In modules of other producers it may be 0, so a
+comparison such as `batch > 0` stays. Ops of Shardy (`sdy.mesh`, `sdy.sharding_constraint`, `sdy.manual_computation`
+and others) and collectives are for one device: there they are their operands, and modules for several devices are
+refused.
+
 """
 
 _MATRIX, _PIXELS, _FLAGS, _INTEGERS = "tensor<2x3xf32>", "tensor<1x8x8x4xf32>", "tensor<2x3xi1>", "tensor<2x3xi32>"
@@ -266,26 +272,40 @@ EXAMPLES: Mapping[str, Example] = {
 }
 """Op, without its prefix -> its example."""
 
+_ON_ONE_DEVICE = "its operand, on one device"
+
 WITHOUT_EXAMPLES: Mapping[str, str] = {
     "@ApproxTopK": "as `top_k`, exactly",
     "@LayoutConstraint": "its operand",
     "@MoveToDevice": "its operand",
     "@MoveToHost": "its operand",
-    "@SPMDFullToShardShape": "its operand",
-    "@SPMDShardToFullShape": "its operand",
-    "@Sharding": "its operand",
+    "@SPMDFullToShardShape": _ON_ONE_DEVICE,
+    "@SPMDShardToFullShape": _ON_ONE_DEVICE,
+    "@Sharding": _ON_ONE_DEVICE,
     "@annotate_device_placement": "its operand",
     "@lapack_sgeqrf_ffi": "a QR decomposition, row by row",
     "@lapack_sgetrf_ffi": "an LU decomposition, row by row",
     "@lapack_sorgqr_ffi": "the Q of a QR decomposition, column by column",
     "@lapack_spotrf_ffi": "as `cholesky`",
     "@lapack_strsm_ffi": "as `triangular_solve`",
+    "@local_xla.sdy.GlobalToLocalShape": _ON_ONE_DEVICE,
+    "@local_xla.sdy.LocalToGlobalShape": _ON_ONE_DEVICE,
     "@shape_assertion": "nothing: sizes are checked by the ops that need them",
     "@stablehlo.dynamic_reduce_window": "as `reduce_window`",
     "@stablehlo.dynamic_rng_bit_generator": "as `rng_bit_generator`, where sizes are fixed",
     "@stablehlo.dynamic_top_k": "as `top_k`",
-    "@xla.sdy.FuncResultSharding": "its operand",
+    "@xla.sdy.FuncResultSharding": _ON_ONE_DEVICE,
+    "@xla.sdy.GlobalToLocalShape": _ON_ONE_DEVICE,
+    "@xla.sdy.LocalToGlobalShape": _ON_ONE_DEVICE,
+    "@xla.sdy.PropagationBarrier": _ON_ONE_DEVICE,
+    "@xla.sdy.ShardingGroup": "nothing",
+    "all_gather": _ON_ONE_DEVICE,
+    "all_reduce": _ON_ONE_DEVICE,
+    "all_to_all": _ON_ONE_DEVICE,
     "annotate_device_placement": "its operand",
+    "collective_broadcast": _ON_ONE_DEVICE,
+    "collective_permute": _ON_ONE_DEVICE,
+    "collective_reduce": _ON_ONE_DEVICE,
     "constant": "a constant",
     "dynamic_broadcast_in_dim": "as `broadcast_in_dim`",
     "dynamic_conv": "as `convolution`",
@@ -295,7 +315,10 @@ WITHOUT_EXAMPLES: Mapping[str, str] = {
     "dynamic_reshape": "as `reshape`",
     "einsum": "`tf.Einsum`",
     "iota": "a constant, or a range along a dynamic size",
+    "partition_id": "0, on one device",
     "real_dynamic_slice": "as `slice`",
+    "reduce_scatter": _ON_ONE_DEVICE,
+    "replica_id": "0, on one device",
     "set_dimension_size": "its operand, or a slice of it",
     "topk": "as `top_k`",
     "unary_einsum": "`tf.Einsum`",

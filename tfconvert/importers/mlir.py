@@ -15,6 +15,7 @@ from tfconvert.ops.verification import first_broken
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.sdy import erase_shardings
 from tfconvert.schema.dialects.tf_saved_model import AssetOp
 from tfconvert.schema.files import read_input
 from tfconvert.schema.ir.attributes import StringAttr
@@ -45,6 +46,8 @@ def import_mlir(
     """
     check_size(len(text), "text_bytes")
     module = _parse(text, filename, first_line)
+    if "sdy." in text:
+        erase_shardings(module)
     broken = first_broken(module)
     if broken is not None:
         raise ConversionError([broken.diagnostic("invalid-ir")])

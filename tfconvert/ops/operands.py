@@ -30,15 +30,28 @@ class Known:
         partials: Integer scalars and vectors of which some elements are known.
         answers: Answers to questions about values that follow many ops, by question and value. Whoever changes a fact
             of a value that is in use clears them.
+        smallest: The smallest size that an unknown dimension may have.
     """
 
-    __slots__ = ("_arrays", "_holders", "_numbers", "_seen", "_symbols", "answers", "constants", "partials", "shapes")
+    __slots__ = (
+        "_arrays",
+        "_holders",
+        "_numbers",
+        "_seen",
+        "_symbols",
+        "answers",
+        "constants",
+        "partials",
+        "shapes",
+        "smallest",
+    )
 
     def __init__(self) -> None:
         self.shapes: dict[Value, Shape | None] = {}
         self.constants: dict[Value, tensor_data.Constant] = {}
         self.partials: dict[Value, Partial] = {}
         self.answers: dict[Hashable, Any] = {}
+        self.smallest = 0
         self._arrays: dict[Value, tensor_data.Array] = {}
         self._symbols: dict[Hashable, int] = {}
         # Symbol -> the values whose facts have it; the facts that are in there, which are the first ones.

@@ -37,6 +37,11 @@ def program(body: str, operands: Sequence[str], results: Sequence[str]) -> str:
     return f"module {{\n  func.func public @main({arguments}) -> ({', '.join(results)}) {{\n{body}\n  }}\n}}\n"
 
 
+def of_jax(text: str) -> str:
+    """Returns a module as JAX writes one with dynamic sizes, which are at least 1."""
+    return text.replace("module {", "module attributes {jax.uses_shape_polymorphism = true} {", 1)
+
+
 def convert(text: str, **settings: Any) -> bytes:
     """Returns the file that a module is converted to."""
     with tempfile.TemporaryDirectory() as folder:

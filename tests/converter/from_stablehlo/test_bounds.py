@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.converter.from_stablehlo.programs import convert, operators, program
+from tests.converter.from_stablehlo.programs import convert, of_jax, operators, program
 from tests.support.litert import run
 
 KIND = "tensor<?x3xf32>"
@@ -124,7 +124,7 @@ def test_a_roll_of_one_is_two_slices() -> None:
     %tail = stablehlo.real_dynamic_slice %a, %g, %h, %o
         : ({KIND}, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> {KIND}{_SLICE.replace("%r ", "%head ")}
     %r = stablehlo.concatenate %tail, %head, dim = 0 : ({KIND}, {KIND}) -> {KIND}"""
-    content = convert(program(f"{body}\n    return %r : {KIND}", [KIND], [KIND]))
+    content = convert(of_jax(program(f"{body}\n    return %r : {KIND}", [KIND], [KIND])))
     assert operators(content) == {"STRIDED_SLICE": 2, "CONCATENATION": 1}
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     assert np.array_equal(run(content, [x])[0], np.roll(x, 1, 0))

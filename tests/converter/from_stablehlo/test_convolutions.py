@@ -174,14 +174,14 @@ def test_padding_that_differs_for_large_sizes_is_not_that_of_same(limit: str, si
     [
         # ((w + 1) - w) and w - (w - 1).
         ("%m = stablehlo.add %w, %c1", "%low = stablehlo.subtract %m, %w", "%high = stablehlo.minimum %low, %c1"),
-        # 2 * w - 2 * w / 2 * 2 + 1, max(min(w, 1), 0).
+        # 2 * w - 2 * w / 2 * 2 + 1, max(min(low, 7), 0).
         (
             "%t = stablehlo.multiply %w, %c2",
             "%q = stablehlo.divide %t, %c2",
             "%u = stablehlo.multiply %q, %c2",
             "%d = stablehlo.subtract %t, %u",
             "%low = stablehlo.add %d, %c1",
-            "%n = stablehlo.minimum %w, %c1",
+            "%n = stablehlo.minimum %low, %c7",
             "%high = stablehlo.maximum %n, %c0",
         ),
         # min(w, 7) % 1 + 1, max(low, 1).

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.from_stablehlo.programs import convert, operators, program, results, type_of
+from tests.converter.from_stablehlo.programs import convert, of_jax, operators, program, results, type_of
+from tests.support.litert import run
 
 Array = np.ndarray[Any, Any]
 
@@ -338,3 +339,28 @@ def test_products_sums_and_joins_of_complex_numbers() -> None:
     sums, joined = results(text, a, b)
     np.testing.assert_allclose(sums, product.sum(1).imag, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(joined, np.concatenate([product.real, a]), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("direction", "limit"), [("GT", 0), ("GE", 1), ("EQ", 0), ("LT", 1)])
+def test_sizes_are_positive_in_modules_of_jax_alone(direction: str, limit: int) -> None:
+    body = f"""    %d = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?x2xf32>) -> tensor<i32>
+    %c = stablehlo.constant dense<{limit}> : tensor<i32>
+    %0 = stablehlo.compare {direction}, %d, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    return %0 : tensor<i1>"""
+    text = program(body, ["tensor<?x2xf32>"], ["tensor<i1>"])
+    content = convert(text)
+    found = [bool(run(content, [np.zeros((size, 2), np.float32)])[0]) for size in (0, 1, 3)]
+    of_size = {"GT": np.greater, "GE": np.greater_equal, "EQ": np.equal, "LT": np.less}[direction]
+    assert found == of_size([0, 1, 3], limit).tolist()
+    assert not operators(convert(of_jax(text)))
+
+
+def test_a_size_that_may_be_zero_is_divided_by_as_xla_does() -> None:
+    body = """    %d = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?x2xf32>) -> tensor<i32>
+    %c = stablehlo.constant dense<7> : tensor<i32>
+    %0 = stablehlo.divide %c, %d : tensor<i32>
+    %1 = stablehlo.remainder %c, %d : tensor<i32>
+    return %0, %1 : tensor<i32>, tensor<i32>"""
+    content = convert(program(body, ["tensor<?x2xf32>"], ["tensor<i32>", "tensor<i32>"]))
+    for size, expected in ((0, [-1, 7]), (3, [2, 1])):
+        assert sorted(run(content, [np.zeros((size, 2), np.float32)])) == sorted(expected)

@@ -190,7 +190,7 @@ def _bound(form: _Form, size: int) -> tuple[int | None] | None:
         return None
     name, one, other = term.name, term.one, term.other
     if (name, one, other) == ("FloorMod", _number(-1), whole):
-        # JAX requires dimensions to be at least 1.
+        # What is divided by is at least 1.
         return (-1,)
     known, rest = (one, other) if not one.terms else (other, one)
     if known.terms or rest.terms != whole.terms:

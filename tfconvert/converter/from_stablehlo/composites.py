@@ -114,15 +114,6 @@ def _operands(raised: RaisedOp) -> Sequence[EmittedTensor]:
     return raised.operands
 
 
-_IDENTITIES = (
-    "LayoutConstraint",
-    "MoveToDevice",
-    "MoveToHost",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "Sharding",
-    "annotate_device_placement",
-    "xla.sdy.FuncResultSharding",
-)
+_IDENTITIES = ("LayoutConstraint", "MoveToDevice", "MoveToHost", "annotate_device_placement")
 
 ROWS: Rows = {**{f"@{name}": _operands for name in _IDENTITIES}, "@shape_assertion": _shape_assertion}

@@ -198,7 +198,7 @@ def _compare_sizes(raised: RaisedOp, direction: str) -> bool | None:
         direction = direction.translate(str.maketrans("GL", "LG"))
     if other <= dims.UNKNOWN:
         return None
-    least = int(any(map(raised.is_dimension, raised.operands)))
+    least = raised.smallest if any(map(raised.is_dimension, raised.operands)) else 0
     if other < least:
         return direction in ("NE", "GE", "GT")
     return direction == "GE" if other == least and direction in ("GE", "LT") else None
@@ -352,7 +352,8 @@ def _rest(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor
 def _not_zero(raised: RaisedOp, divisor: EmittedTensor) -> EmittedTensor:
     """Returns integers with 1 instead of 0, by which LiteRT doesn't divide, unlike XLA; those without 0 as they are."""
     known = raised.known(divisor)
-    if (known is not None and bool(known.all())) or raised.is_size(divisor) or idioms.is_without_zero(divisor):
+    is_positive = raised.smallest > 0 and raised.is_size(divisor)
+    if (known is not None and bool(known.all())) or is_positive or idioms.is_without_zero(divisor):
         return divisor
     return divisor.equal(0).where(1, divisor)
 

@@ -243,7 +243,7 @@ def equals(
     count = course.start + 2 * math.lcm(course.period, period) + 1
     if size < 0 and count > _MAX_SIZES:
         return False
-    sizes = np.arange(1, count + 1, dtype=np.int32) if size < 0 else np.array([size], np.int32)
+    sizes = np.arange(raised.smallest, count + 1, dtype=np.int32) if size < 0 else np.array([size], np.int32)
     return bool((_evaluated(raised, amount, sizes, ops) == expected(sizes)).all())
 
 

@@ -292,8 +292,13 @@ class RaisedOp:
         return is_size(scalar.value, self._known)
 
     def is_dimension(self, scalar: EmittedTensor) -> bool:
-        """Returns whether an integer is a dimension of a tensor, which JAX requires to be at least 1."""
+        """Returns whether an integer is a dimension of a tensor, which is at least `smallest`."""
         return is_dimension(scalar.value, self._known)
+
+    @property
+    def smallest(self) -> int:
+        """The smallest size that a dimension may have: 1 in modules of JAX, which requires it."""
+        return self._known.smallest
 
     def scalars(self, vector: EmittedTensor) -> Sequence[EmittedTensor] | None:
         """Returns the scalars that a vector was made of, `None` if they are not to be seen."""

@@ -105,6 +105,9 @@ def _hint(row_name: str) -> str:
 class Raising:
     """The work on one module.
 
+    Args:
+        smallest: The smallest size that an unknown dimension may have.
+
     Attributes:
         applied: How often an op of each name was replaced.
         left: The ops that stay, with the reason.
@@ -112,10 +115,11 @@ class Raising:
 
     __slots__ = ("_checked", "_functions", "_known", "_of_sizes", "applied", "left")
 
-    def __init__(self) -> None:
+    def __init__(self, smallest: int = 0) -> None:
         self._functions: Mapping[str, FuncOp] = {}
         self._checked: set[Attribute] = set()
         self._known = Known()
+        self._known.smallest = smallest
         # What ops on sizes were replaced by.
         self._of_sizes: dict[tuple[object, ...], Value] = {}
         self.applied: Counter[str] = Counter()

@@ -109,7 +109,7 @@ def _range(value: Value, known: Known, depth: int) -> Range:
         return _counter(value, known) or whole
     assert isinstance(value, OpResult)
     if is_dimension(value, known):
-        return Range(1, whole.high)
+        return Range(known.smallest, whole.high)
     rule = _RULES.get(value.op.name)
     found = None if rule is None else rule(_View(value, known, depth - 1))
     return whole if found is None else _limited(found, whole, is_size(value, known))
@@ -129,7 +129,7 @@ def is_size(value: Value, known: Known) -> bool:
 
 
 def is_dimension(value: Value, known: Known) -> bool:
-    """Returns whether an integer is a dimension of a tensor, which JAX requires to be at least 1."""
+    """Returns whether an integer is a dimension of a tensor: JAX requires that it is at least 1, unlike a size."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name != "tf.StridedSlice" or not is_size(value, known):
         return False

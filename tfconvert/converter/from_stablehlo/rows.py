@@ -31,6 +31,14 @@ _RARE = LazyTable(
     "tfconvert.converter.from_stablehlo",
     "",
     (
+        LazyModule(
+            "devices",
+            "@SPMDFullToShardShape @SPMDShardToFullShape @Sharding @local_xla.sdy.GlobalToLocalShape "
+            "@local_xla.sdy.LocalToGlobalShape @xla.sdy.FuncResultSharding @xla.sdy.GlobalToLocalShape "
+            "@xla.sdy.LocalToGlobalShape @xla.sdy.PropagationBarrier @xla.sdy.ShardingGroup all_gather all_reduce "
+            "all_to_all collective_broadcast collective_permute collective_reduce partition_id reduce_scatter "
+            "replica_id",
+        ),
         LazyModule("fourier", "fft"),
         LazyModule("indexing", "dynamic_gather dynamic_slice dynamic_update_slice gather"),
         LazyModule(

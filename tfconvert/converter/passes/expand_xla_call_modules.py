@@ -13,13 +13,15 @@ Before:
 
 After:
 
-    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
-      %0 = func.call @xla_call_module(%x) : (tensor<2xf32>) -> tensor<2xf32>
-      func.return %0 : tensor<2xf32>
-    }
-    func.func private @xla_call_module(%a: tensor<2xf32>) -> tensor<2xf32> {
-      %0 = "stablehlo.tanh"(%a) : (tensor<2xf32>) -> tensor<2xf32>
-      func.return %0 : tensor<2xf32>
+    module attributes {tfconvert.positive_sizes} {
+      func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+        %0 = func.call @xla_call_module(%x) : (tensor<2xf32>) -> tensor<2xf32>
+        func.return %0 : tensor<2xf32>
+      }
+      func.func private @xla_call_module(%a: tensor<2xf32>) -> tensor<2xf32> {
+        %0 = "stablehlo.tanh"(%a) : (tensor<2xf32>) -> tensor<2xf32>
+        func.return %0 : tensor<2xf32>
+      }
     }
 """
 
@@ -40,8 +42,17 @@ from tfconvert.schema.dialects import dims, tf, types
 from tfconvert.schema.dialects.call_interfaces import symbols
 from tfconvert.schema.dialects.func import CallOp, FuncOp, functions_of
 from tfconvert.schema.dialects.locations import error_at, place_of
+from tfconvert.schema.dialects.stablehlo import POSITIVE_SIZES
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, DictionaryAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.attributes import (
+    UNIT,
+    ArrayAttr,
+    BytesAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -73,6 +84,8 @@ class ExpandXlaCallModules:
         for op in [op for op in module.walk() if op.name == XLA_CALL_MODULE]:
             expansion.expand(op)
             applied[op.name] += 1
+        if applied:
+            module.attributes[POSITIVE_SIZES] = UNIT
         return PassResult(applied) if applied else NOTHING_DONE
 
 

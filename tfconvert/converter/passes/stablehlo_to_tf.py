@@ -30,6 +30,8 @@ from tfconvert.converter.from_stablehlo.raising import Raising, unsupported
 from tfconvert.converter.ir.symbol_table import erase_unreferenced, names_outside
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects.func import defined_functions, functions_of
+from tfconvert.schema.dialects.stablehlo import POLYMORPHISM, POSITIVE_SIZES
+from tfconvert.schema.dialects.stablehlo_properties import integer_of
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -49,7 +51,8 @@ class StablehloToTf:
         Raises:
             ConversionError: Ops have no form, and the target doesn't have them either (`unsupported-op`).
         """
-        raising = Raising()
+        is_of_jax = module.attributes.pop(POSITIVE_SIZES, None) is not None
+        raising = Raising(1 if is_of_jax else integer_of(module.attributes.get(POLYMORPHISM)))
         raising.run(defined_functions(module))
         if raising.left and self.target == "litert":
             raise unsupported(raising.left)

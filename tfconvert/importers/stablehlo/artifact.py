@@ -10,6 +10,7 @@ from tfconvert.importers.stablehlo.cursor import Cursor
 from tfconvert.importers.stablehlo.ops import OpReader
 from tfconvert.ops.verification import first_broken
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects import sdy
 from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -42,6 +43,8 @@ def import_artifact(
     try:
         file = Bytecode(view)
         module = OpReader(file, _version(file.producer), place, outermost).module()
+        if any(name.dialect == sdy.NAME for name in file.op_names):
+            sdy.erase_shardings(module)
     except ConversionError as problem:
         raise _named(problem, view, name) from None
     broken = first_broken(module)

@@ -15,7 +15,7 @@ from tfconvert.importers.stablehlo.bytecode import Bytecode
 from tfconvert.importers.stablehlo.cursor import Cursor, malformed, truncated
 from tfconvert.importers.stablehlo.locations import Locations
 from tfconvert.importers.stablehlo.vhlo import VHLOOp, class_of, is_empty, stablehlo_properties, vhlo_op
-from tfconvert.schema.dialects import stablehlo
+from tfconvert.schema.dialects import sdy, stablehlo
 from tfconvert.schema.dialects.foreign import StableHLOConstantOp
 from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp
 from tfconvert.schema.files import InputFile
@@ -279,15 +279,29 @@ class OpReader:
         name = f"{found.dialect}.{found.name}"
         build = self._special.get(name)
         if build is None:
-            op = vhlo_op(found.name) if found.dialect == "vhlo" else None
-            if op is None:
-                raise self._known.unknown(f"the operation {name}")
-            self._plain[index] = op
-            if self._outermost and op.cls.NAME in _OF_SIZES:
-                self._of_sizes.add(index)
-            build = partial(self._stablehlo, op)
+            is_shardy = found.dialect == sdy.NAME or name == sdy.CAST
+            build = partial(self._shardy, name) if is_shardy else self._plain_builder(index, name)
         self._builders[index] = build
         return build
+
+    def _plain_builder(self, index: int, name: str) -> _Builder:
+        """Returns what makes the ops of StableHLO that have a name."""
+        found = self._file.op_names[index]
+        op = vhlo_op(found.name) if found.dialect == "vhlo" else None
+        if op is None:
+            raise self._known.unknown(f"the operation {name}")
+        self._plain[index] = op
+        if self._outermost and op.cls.NAME in _OF_SIZES:
+            self._of_sizes.add(index)
+        return partial(self._stablehlo, op)
+
+    def _shardy(self, name: str, stored: _StoredOp) -> Operation:
+        """Returns an op of Shardy with the properties that matter: the axes of a mesh, the value of a constant."""
+        own: dict[str, Attribute] = dict(stored.attributes)
+        names = {"sdy.mesh": ("mesh", "sym_name"), "sdy.constant": ("value",)}.get(name, ())
+        if names and stored.properties is not None:
+            own |= self._blob(names, stored.properties)
+        return sdy.ShardyOp(name, stored.operands, stored.results, own, {}, stored.regions, stored.location)
 
     def _own(self, index: int, op: VHLOOp, properties: int | None) -> Mapping[str, Attribute]:
         """Decodes the properties of an op of StableHLO, once for all ops that share them."""

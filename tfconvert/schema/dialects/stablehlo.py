@@ -286,6 +286,12 @@ def _enumerator_of(kind: str) -> op_table.Check:
     return lambda value: isinstance(value, EnumeratorAttr) and value.kind == kind
 
 
+POSITIVE_SIZES = "tfconvert.positive_sizes"
+"""The attribute of a module with programs of JAX, which requires that dimensions are at least 1."""
+
+POLYMORPHISM = "jax.uses_shape_polymorphism"
+"""The attribute by which JAX itself says whether its module has dynamic dimensions."""
+
 MAX_SIZE: Final = (1 << 31) - 1
 """The largest size, axis, count or position: at run time they are integers of 32 bits."""
 
