@@ -27,9 +27,9 @@ ops, then, with all optimizations, LiteRT operators. Each row was observed on on
 types, attributes and dynamic sizes may become other ops, and neighbouring ops may be fused with it.
 [From JAX](jax.md) explains how to save models, and `tfconvert inspect MODEL` says whether a model will convert.
 
-A dynamic size is at least 1 in modules of JAX, which requires this: those with the attribute
-`jax.uses_shape_polymorphism = true`, and those in SavedModels. In modules of other producers it may be 0, so a
-comparison such as `batch > 0` stays. Ops of Shardy (`sdy.mesh`, `sdy.sharding_constraint`, `sdy.manual_computation`
+A dynamic size is at least 1 in modules of JAX, which requires this: those with the attributes
+`jax.uses_shape_polymorphism = true` and `mhlo.num_partitions`, and those in SavedModels. In modules of other producers
+it may be 0, so a comparison such as `batch > 0` stays. Ops of Shardy (`sdy.mesh`, `sdy.sharding_constraint`, `sdy.manual_computation`
 and others) and collectives are for one device: there they are their operands, and modules for several devices are
 refused.
 

@@ -39,7 +39,8 @@ def program(body: str, operands: Sequence[str], results: Sequence[str]) -> str:
 
 def of_jax(text: str) -> str:
     """Returns a module as JAX writes one with dynamic sizes, which are at least 1."""
-    return text.replace("module {", "module attributes {jax.uses_shape_polymorphism = true} {", 1)
+    attributes = "jax.uses_shape_polymorphism = true, mhlo.num_partitions = 1 : i32"
+    return text.replace("module {", f"module attributes {{{attributes}}} {{", 1)
 
 
 def convert(text: str, **settings: Any) -> bytes:

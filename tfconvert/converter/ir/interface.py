@@ -172,10 +172,8 @@ def _with_letters(kind: str) -> str:
 
 
 def interfaces(module: ModuleOp) -> Iterator[Interface]:
-    """Yields the interface of each exported function, in the module's order."""
-    for function in module.ops:
-        if isinstance(function, FuncOp) and ENTRY_FUNCTION in function.attributes:
-            yield interface_of(function)
+    """Yields the interface of each of the `entry_functions`."""
+    yield from map(interface_of, entry_functions(module))
 
 
 def entry_functions(module: ModuleOp) -> list[FuncOp]:

@@ -13,12 +13,13 @@ from tfconvert.schema.ir.locations import Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FunctionType
 
-_PRIVATE = "private"
+PRIVATE = "private"
+"""The visibility of functions that only the module itself can call."""
 
 
 def is_private(function: FuncOp) -> bool:
     """Returns whether only the module itself can call a function."""
-    return function.sym_visibility == _PRIVATE
+    return function.sym_visibility == PRIVATE
 
 
 def function_named(functions: Mapping[str, FuncOp], name: str, op: Operation) -> FuncOp:
@@ -123,7 +124,7 @@ class FunctionMaker:
         last = block.last_op
         returned = [] if last is None else [value.type for value in last.operands]
         kind = FunctionType.get([argument.type for argument in block.args], returned)
-        function = FuncOp.of(unique, kind, Region(block), _PRIVATE)
+        function = FuncOp.of(unique, kind, Region(block), PRIVATE)
         function.location = location
         self._module.body.block.add_op(function)
         self.functions[unique] = function

@@ -27,12 +27,27 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tfconvert.converter.from_stablehlo.raising import Raising, unsupported
-from tfconvert.converter.ir.symbol_table import erase_unreferenced, names_outside
+from tfconvert.converter.ir.interface import entry_functions
+from tfconvert.converter.ir.symbol_table import PRIVATE, erase_unreferenced, names_outside
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.schema.dialects.func import defined_functions, functions_of
-from tfconvert.schema.dialects.stablehlo import POLYMORPHISM, POSITIVE_SIZES
-from tfconvert.schema.dialects.stablehlo_properties import integer_of
+from tfconvert.schema.dialects.func import INITIALIZER, defined_functions, functions_of
+from tfconvert.schema.dialects.stablehlo import POSITIVE_SIZES, is_of_jax
+from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES
 from tfconvert.schema.ir.builtin import ModuleOp
+
+
+def _hide_functions(module: ModuleOp) -> None:
+    """Erases functions that are neither exported nor used: JAX leaves comparators behind, which are not private."""
+    functions = functions_of(module)
+    entries = entry_functions(module)
+    for function in functions.values():
+        if function not in entries and not _EXPORTED & function.attributes.keys():
+            function.sym_visibility = PRIVATE
+    erase_unreferenced(functions, names_outside(module))
+
+
+# Attributes of functions that are called from outside.
+_EXPORTED = frozenset({EXPORTED_NAMES, INITIALIZER})
 
 
 class StablehloToTf:
@@ -51,8 +66,9 @@ class StablehloToTf:
         Raises:
             ConversionError: Ops have no form, and the target doesn't have them either (`unsupported-op`).
         """
-        is_of_jax = module.attributes.pop(POSITIVE_SIZES, None) is not None
-        raising = Raising(1 if is_of_jax else integer_of(module.attributes.get(POLYMORPHISM)))
+        has_positive_sizes = module.attributes.pop(POSITIVE_SIZES, None) is not None or is_of_jax(module)
+        _hide_functions(module)
+        raising = Raising(int(has_positive_sizes))
         raising.run(defined_functions(module))
         if raising.left and self.target == "litert":
             raise unsupported(raising.left)

@@ -38,6 +38,12 @@ ENUMERATORS: Mapping[str, tuple[str, ...]] = {
 """The enumerators of each kind, as they are written."""
 
 
+def is_of_jax(module: Operation) -> bool:
+    """Returns whether JAX wrote a module with dynamic sizes: it requires that they are at least 1."""
+    found = module.attributes.get(POLYMORPHIC)
+    return isinstance(found, IntegerAttr) and bool(found.value) and _OF_JAX in module.attributes
+
+
 class EnumeratorAttr(Attribute):
     """`#stablehlo<comparison_direction EQ>`: one of `ENUMERATORS`; a mode has the form `#stablehlo.x<HIGHEST>`."""
 
@@ -289,8 +295,11 @@ def _enumerator_of(kind: str) -> op_table.Check:
 POSITIVE_SIZES = "tfconvert.positive_sizes"
 """The attribute of a module with programs of JAX, which requires that dimensions are at least 1."""
 
-POLYMORPHISM = "jax.uses_shape_polymorphism"
-"""The attribute by which JAX itself says whether its module has dynamic dimensions."""
+POLYMORPHIC = "jax.uses_shape_polymorphism"
+"""The attribute of modules with dynamic sizes, which XLA infers again from the arguments' sizes."""
+
+# What only JAX writes beside it.
+_OF_JAX = "mhlo.num_partitions"
 
 MAX_SIZE: Final = (1 << 31) - 1
 """The largest size, axis, count or position: at run time they are integers of 32 bits."""

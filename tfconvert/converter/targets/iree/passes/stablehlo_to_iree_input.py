@@ -33,11 +33,11 @@ from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuild
 from tfconvert.converter.targets.iree.rewrites.numbers import Context, Numbers
 from tfconvert.converter.targets.iree.rewrites.rules import REFUSED, RULES
 from tfconvert.converter.targets.iree.rewrites.shapes import number
-from tfconvert.converter.targets.stablehlo.passes.legalize_to_stablehlo import POLYMORPHIC
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import stablehlo, upstream
 from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import told_at
+from tfconvert.schema.dialects.stablehlo import POLYMORPHIC
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation

@@ -44,13 +44,11 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.stablehlo.legalize.legalization import Legalization
 from tfconvert.schema.diagnostics import INEXACT, NOTE, Diagnostic
 from tfconvert.schema.dialects.func import INITIALIZER, FuncOp, defined_functions
+from tfconvert.schema.dialects.stablehlo import POLYMORPHIC
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES
 from tfconvert.schema.ir.attributes import TRUE, ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.types import TensorType
-
-POLYMORPHIC = "jax.uses_shape_polymorphism"
-"""The attribute of modules with dynamic sizes, which XLA infers again from the arguments' sizes."""
 
 MAIN = "main"
 
