@@ -87,10 +87,53 @@ BROKEN: dict[str, tuple[str, str, str, list[str], str]] = {
         ["2xf32", "f32"],
         "5xf32",
     ),
+    "paddings that take away more than there is": (
+        "pad",
+        "edge_padding_low = array<i64: -5>, edge_padding_high = array<i64: 0>, interior_padding = array<i64: 0>",
+        "%a, %b",
+        ["3xf32", "f32"],
+        "7xf32",
+    ),
+    "paddings that take away all of a batch": (
+        "pad",
+        "edge_padding_low = array<i64: 0, -2>, edge_padding_high = array<i64: 0, -2>, "
+        "interior_padding = array<i64: 0, 0>",
+        "%a, %b",
+        ["?x3xf32", "f32"],
+        "?x?xf32",
+    ),
     "product": ("dot", "", "%a, %b", ["2x3xf32", "2x3xf32"], "2x3xf32"),
     "selection": ("select", "", "%a, %b, %b", ["3xi1", "2xf32"], "2xf32"),
     "shape": ("dynamic_reshape", "", "%a, %b", ["?xf32", "3xi32"], "?x2xf32"),
     "slice sizes": ("dynamic_slice", "slice_sizes = array<i64: 5>", "%a, %b", ["4xf32", "i32"], "5xf32"),
+    "gathered sizes": (
+        "gather",
+        f"dimension_numbers = #stablehlo.gather<{_ROWS.replace('= 3', '= 1')}>, slice_sizes = array<i64: 1, 3>",
+        "%a, %b",
+        ["4x3xf32", "2x1xi32"],
+        "2x4xf32",
+    ),
+    "gathered rows": (
+        "gather",
+        f"dimension_numbers = #stablehlo.gather<{_ROWS.replace('= 3', '= 1')}>, slice_sizes = array<i64: 1, 3>",
+        "%a, %b",
+        ["4x3xf32", "2x1xi32"],
+        "3x3xf32",
+    ),
+    "windows": (
+        "convolution",
+        f"dimension_numbers = {_LAYOUTS}, feature_group_count = 1 : i64, batch_group_count = 1 : i64",
+        "%a, %b",
+        ["1x4x3xf32", "2x3x4xf32"],
+        "1x4x4xf32",
+    ),
+    "windows of another batch": (
+        "convolution",
+        f"dimension_numbers = {_LAYOUTS}, feature_group_count = 1 : i64, batch_group_count = 1 : i64",
+        "%a, %b",
+        ["1x4x3xf32", "2x3x4xf32"],
+        "2x3x4xf32",
+    ),
     "starts": ("dynamic_update_slice", "", "%a, %b", ["4xf32", "2xf32"], "4xf32"),
 }
 
@@ -104,3 +147,34 @@ def test_contradictions_are_refused(name: str) -> None:
     call = f'"stablehlo.{op}"({operands}){properties} : ({types}) -> {returned}'
     with pytest.raises(ConversionError, match=r"do not fit its operands and results|must be|can't be"):
         import_mlir(program(f"    %0 = {call}\n    return %0 : {returned}", kinds, [returned]), "model.mlir")
+
+
+_BODY = """ ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %s = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    })"""
+
+# The properties of a reduction of windows, its operand, and the result that it has.
+_WINDOWS = [
+    ("window_dimensions = array<i64: 3>", "9xf32", 7),
+    ("window_dimensions = array<i64: 3>, window_strides = array<i64: 4>", "9xf32", 2),
+    ("window_dimensions = array<i64: 3>, base_dilations = array<i64: 2>", "9xf32", 15),
+    ("window_dimensions = array<i64: 3>, window_dilations = array<i64: 2>", "9xf32", 5),
+    ("window_dimensions = array<i64: 3>, padding = dense<[[1, -2]]> : tensor<1x2xi64>", "9xf32", 6),
+    ("window_dimensions = array<i64: 3>", "2xf32", 0),
+]
+
+
+@pytest.mark.parametrize(("properties", "operand", "size"), _WINDOWS)
+def test_a_reduction_of_windows_has_a_result_for_each(properties: str, operand: str, size: int) -> None:
+    for result in (size, size + 1):
+        kind = f"tensor<{result}xf32>"
+        types = f"(tensor<{operand}>, tensor<f32>) -> {kind}"
+        call = f'"stablehlo.reduce_window"(%a, %b) <{{{properties}}}>{_BODY} : {types}'
+        text = program(f"    %0 = {call}\n    return %0 : {kind}", [f"tensor<{operand}>", "tensor<f32>"], [kind])
+        if result == size:
+            import_mlir(text, "model.mlir")
+        else:
+            with pytest.raises(ConversionError, match=r"the windows of stablehlo\.reduce_window do not fit"):
+                import_mlir(text, "model.mlir")

@@ -23,19 +23,15 @@ from tfconvert.schema.dialects.relations.rules import (
     size,
 )
 from tfconvert.schema.dialects.relations.view import View
+from tfconvert.schema.tflite import operators
 
-# Operators whose operands and results all have one shape.
+# Operators whose operands and results all have one shape, beside elementwise ones of one operand.
 _ONE_SHAPE = """
-abs atan2 bucketize cast ceil complex_abs cos elu floor gelu hard_swish imag leaky_relu local_response_normalization
-log_softmax logical_not logistic neg quantize real relu relu6 relu_0_to_1 relu_n1_to_1 round rsqrt sign sin softmax sqrt
-square tanh zeros_like
+atan2 bucketize cast complex_abs imag local_response_normalization log_softmax quantize real softmax zeros_like
 """
 
-# Operators whose operands broadcast to the shape of their results.
-_BROADCAST = """
-add bitwise_xor div equal floor_div floor_mod greater greater_equal less less_equal logical_and logical_or maximum
-minimum mul not_equal pow prelu select_v2 squared_difference sub
-"""
+# The kernel of `atan2` doesn't broadcast.
+_BROADCAST = (operators.elementwise(2, 3) | {"prelu"}) - {"atan2"}
 
 # Operators with the operands and options of an op of TensorFlow.
 _LIKE = {
@@ -69,8 +65,8 @@ def _transpose_conv_shape(operands: Operands) -> Shapes:
 
 
 _SHAPES: Mapping[str, ShapeFunction] = {
-    **dict.fromkeys(_ONE_SHAPE.split(), all_equal),
-    **dict.fromkeys(_BROADCAST.split(), broadcasting),
+    **dict.fromkeys(operators.elementwise(1) | {*_ONE_SHAPE.split()}, all_equal),
+    **dict.fromkeys(_BROADCAST, broadcasting),
     "concatenation": _concatenation_shape,
     "gather": _gather_shape,
     "transpose_conv": _transpose_conv_shape,

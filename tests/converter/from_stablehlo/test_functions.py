@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ _ONE = (
 _ONE += "    return %0 : tensor<4xf32>\n  }}\n"
 
 # Names -> the functions beside `main`, what it computes, and the same in numpy.
-USES = {
+USES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "dead": (_DEAD, "%r = stablehlo.tanh %x : tensor<4xf32>", np.tanh),
     "call": (_DEAD + _ONE.format(visibility=""), "%r = call @one(%x) : (tensor<4xf32>) -> tensor<4xf32>", np.tanh),
     "composite": (

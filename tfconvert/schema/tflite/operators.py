@@ -117,6 +117,17 @@ def names() -> tuple[str, ...]:
 
 
 @cache
+def elementwise(*counts: int) -> frozenset[str]:
+    """Returns the names of the elementwise operators: the shape of their results is that of their operands together.
+
+    Args:
+        counts: The numbers of operands that they have.
+    """
+    rows = [row for row in _rows().values() if row[4] == "elementwise"]
+    return frozenset(row[0] for row in rows if row[2].count(" ") + 1 in counts)
+
+
+@cache
 def lookup(name: str) -> Operator | None:
     """Returns the operator of a name in lower case, or `None`."""
     row = _rows().get(name)

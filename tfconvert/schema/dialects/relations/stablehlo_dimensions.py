@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.op_table import kind_of
 from tfconvert.schema.dialects.stablehlo import MAX_SIZE, SIZE_OPERANDS, ConvAttr, DimensionNumbersAttr
-from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of, text_of
+from tfconvert.schema.dialects.stablehlo_properties import integer_of, ints_of, pairs_of, text_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
@@ -207,11 +207,12 @@ def _pad(op: Operation) -> None:
     _lists(op, len(own), ("edge_padding_low", "edge_padding_high"), -MAX_SIZE)
     _lists(op, len(own), ("interior_padding",), 0)
     paddings = (ints_of(op.properties[name]) for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
-    sizes = [
-        -1 if size < 0 else low + high + size + max(size - 1, 0) * inner
-        for size, low, high, inner in zip(own, *paddings, strict=True)
+    added = [
+        (size, low + high + max(size - 1, 0) * inner) for size, low, high, inner in zip(own, *paddings, strict=True)
     ]
-    _need(op, _sizes_agree([size if size < 0 else max(size, 0) for size in sizes], result), "the paddings")
+    _need(op, all(size < 0 or size + more >= 0 for size, more in added), "the paddings")
+    sizes = [-1 if size < 0 else size + more for size, more in added]
+    _need(op, _sizes_agree(sizes, result), "the paddings")
 
 
 def _dot_general(op: Operation) -> None:
@@ -290,6 +291,28 @@ def _window(op: Operation, rank: int) -> None:
         _need(op, bool(((found >= -MAX_SIZE) & (found <= MAX_SIZE)).all()), "the padding")
 
 
+def _counts(op: Operation, sizes: Sequence[int], windows: Sequence[int], gaps: str, rates: str) -> list[int]:
+    """Returns the number of windows along each dimension, -1 where it isn't known.
+
+    Args:
+        op: The op, whose lists are checked.
+        sizes: The dimensions.
+        windows: The sizes of the windows.
+        gaps: The property with the distances of the operand's elements.
+        rates: The property with the distances of the window's elements.
+    """
+    rank = len(sizes)
+    ones = (1,) * rank
+    lists = (ints_of(op.properties.get(name), ones) or ones for name in ("window_strides", gaps, rates))
+    found = []
+    pads = pairs_of(op.properties.get("padding"), rank)
+    for size, window, pad, stride, gap, rate in zip(sizes, windows, pads, *lists, strict=True):
+        whole = (size - 1) * gap + 1 if size else 0
+        left = whole + sum(pad) - (window - 1) * rate - 1
+        found.append(-1 if min(size, window) < 0 else left // stride + 1 if left >= 0 and whole + sum(pad) > 0 else 0)
+    return found
+
+
 def _convolution(op: Operation) -> None:
     _product_kinds(op)
     layouts = op.properties["dimension_numbers"]
@@ -312,6 +335,14 @@ def _convolution(op: Operation) -> None:
         _need(op, min(features, inputs) < 0 or features == inputs * groups[0], "the features")
         _need(op, outputs < 0 or not any(outputs % count for count in groups), "the groups")
         _need(op, sizes[2]["f"] in (-1, outputs), "the features")
+        axes = [str(axis) for axis in range(rank)]
+        batch, result = sizes[0]["b"], [sizes[2][axis] for axis in ("b", *axes)]
+        _need(op, batch < 0 or batch % groups[1] == 0, "the groups")
+        counts = [-1] * rank
+        if len(op.operands) == 2:
+            space, windows = ([each[axis] for axis in axes] for each in sizes[:2])
+            counts = _counts(op, space, windows, "lhs_dilation", "rhs_dilation")
+        _need(op, _sizes_agree(result, (batch if batch < 0 else batch // groups[1], *counts)), "the windows")
 
 
 def _reduce(op: Operation) -> None:
@@ -340,13 +371,22 @@ def _reduce_window(op: Operation) -> None:
         rank = _rank(value)
         if rank is not None:
             _window(op, rank)
-            _need(op, _rank(result) in (rank, None), "the dimensions")
+            _need(op, _sizes_agree(_window_counts(op), types.shape_of(result.type)), "the windows")
+
+
+def _window_counts(op: Operation) -> list[int]:
+    """Returns the number of windows over each dimension of the first operand, whose lists are checked."""
+    own = types.shape_of(op.operands[0].type) or ()
+    windows = ints_of(op.properties.get("window_dimensions")) or (1,) * len(own)
+    return _counts(op, own, windows, "base_dilations", "window_dilations")
 
 
 def _select_and_scatter(op: Operation) -> None:
-    rank = _rank(op.operands[0])
-    if rank is not None:
-        _window(op, rank)
+    shape = types.shape_of(op.operands[0].type)
+    if shape is not None:
+        _window(op, len(shape))
+        _need(op, _sizes_agree(_window_counts(op), types.shape_of(op.operands[1].type)), "the windows")
+        _need(op, _sizes_agree(shape, types.shape_of(op.results[0].type)), "the sizes")
     _body(op, 0, [op.operands[0]] * 2, is_predicate=True)
     _body(op, 1, [op.results[0]] * 2)
 
@@ -400,6 +440,10 @@ def _gather(op: Operation) -> None:
         _lists(op, own, ("slice_sizes",), 0)
         fits = all(size <= limit or limit < 0 for size, limit in zip(sizes, whole, strict=True))
         _need(op, fits and all(sizes[axis] <= 1 for axis in left_out), "the slice_sizes")
+        windows = iter([size for axis, size in enumerate(sizes) if axis not in left_out])
+        rows = iter([size for axis, size in enumerate(indices) if axis != dims.dims[-1]])
+        shape = [next(windows if axis in dims.of("offset_dims") else rows) for axis in range(result)]
+        _need(op, _sizes_agree(shape, types.shape_of(op.results[0].type)), "the slice_sizes")
 
 
 def _scatter(op: Operation) -> None:
@@ -409,6 +453,7 @@ def _scatter(op: Operation) -> None:
     _body(op, 0, [*op.results, *op.results])
     for values in zip(op.operands[:count], op.operands[count + 1 :], op.results, strict=True):
         _one_kind(op, values)
+        _need(op, _sizes_agree(*(types.shape_of(each.type) for each in values[::2])), "the sizes")
     assert isinstance(dims, DimensionNumbersAttr)
     own, indices, update = _rank(op.operands[0]), types.shape_of(op.operands[count].type), _rank(op.operands[count + 1])
     _integers(op, [op.operands[count]])
@@ -444,7 +489,8 @@ def _sort(op: Operation) -> None:
         _one_kind(op, (value, result))
         rank = _rank(value)
         _need(op, rank is None or -rank <= axis < max(rank, 1), "the dimension")
-        _need(op, _sizes_agree(types.shape_of(value.type), types.shape_of(op.operands[0].type)), "the sizes")
+        for each in (value, result):
+            _need(op, _sizes_agree(types.shape_of(each.type), types.shape_of(op.operands[0].type)), "the sizes")
 
 
 def _select(op: Operation) -> None:

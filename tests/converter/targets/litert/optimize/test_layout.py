@@ -11,6 +11,7 @@ from tests.converter.targets.litert.optimize.graph import Graph, check, i32, ran
 from tests.support.litert import RunTFLite
 from tfconvert.converter.ir.constants import constant_int
 from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.tflite import operators
 
 
 def test_only_the_last_reshape_stays(run_tflite: RunTFLite) -> None:
@@ -136,6 +137,44 @@ def test_transposes_cancel_through_elementwise_ops(run_tflite: RunTFLite) -> Non
     value = graph.op("relu", graph.op("mul", graph.op("add", first, second), random(3, 1, 1)))
     graph.returns(graph.op("transpose", value, [0, 2, 3, 1], shape=(1, 4, 5, 3)))
     check(graph, ["add", "mul{RELU}"], run_tflite)
+
+
+# Those of booleans and bits have no results for floats.
+_UNARY = sorted(operators.elementwise(1) - {"logical_not"})
+_BINARY = sorted(operators.elementwise(2) - {"bitwise_xor", "logical_and", "logical_or", "right_shift"})
+
+
+@pytest.mark.parametrize("name", _UNARY)
+def test_transposes_cancel_through_every_operator_of_one_operand(name: str, run_tflite: RunTFLite) -> None:
+    graph = Graph((1, 4, 5, 3))
+    # Of negative numbers, some have no result.
+    before = ["exp"] if name in ("log", "rsqrt", "sqrt") else []
+    value = graph.op(before[0], graph.inputs[0]) if before else graph.inputs[0]
+    value = graph.op(name, graph.op("transpose", value, [0, 3, 1, 2], shape=(1, 3, 4, 5)))
+    graph.returns(graph.op("transpose", value, [0, 2, 3, 1], shape=(1, 4, 5, 3)))
+    check(graph, [*before, name], run_tflite)
+
+
+@pytest.mark.parametrize("name", _BINARY)
+def test_transposes_cancel_through_every_operator_of_two_operands(name: str) -> None:
+    graph = Graph((1, 4, 5, 3), (1, 4, 5, 3))
+    first, second = (graph.op("transpose", value, [0, 3, 1, 2], shape=(1, 3, 4, 5)) for value in graph.inputs)
+    element = types.I1 if name.startswith(("equal", "greater", "less", "not_equal")) else types.F32
+    value = graph.op(name, first, second, shape=(1, 3, 4, 5), element=element)
+    graph.returns(graph.op("transpose", value, [0, 2, 3, 1], shape=(1, 4, 5, 3), element=element))
+    graph.optimize()
+    assert graph.names == [name]
+    assert types.element_of(graph.ops[0].results[0].type) is element
+
+
+def test_transposes_cancel_through_a_choice() -> None:
+    graph = Graph((4, 3), (4, 3), (4, 3))
+    values = [graph.op("less", graph.inputs[0], 0.0, shape=(4, 3), element=types.I1), *graph.inputs[1:]]
+    condition, first, second = (graph.op("transpose", value, [1, 0], shape=(3, 4)) for value in values)
+    value = graph.op("select_v2", condition, first, second, shape=(3, 4), element=types.F32)
+    graph.returns(graph.op("transpose", value, [1, 0], shape=(4, 3)))
+    graph.optimize()
+    assert graph.names == ["less", "select_v2"]
 
 
 def test_transposes_that_differ_stay(run_tflite: RunTFLite) -> None:

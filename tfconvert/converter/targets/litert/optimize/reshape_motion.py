@@ -33,6 +33,7 @@ from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 
 def _vector(c: Constant, reshape: Operation, root: Operation) -> Constant | Failure:
@@ -74,35 +75,8 @@ def _before_reshape(root: str, sources: tuple[str, ...], *, has_constant: bool =
     return own_rule(f"{root[4:]}-before-reshape", matched, reshape.rebuilt(moved, _DIMS), where=where, benefit=1)
 
 
-# Ops of one operand whose kernels accept any rank.
-_ELEMENTWISE = frozenset(
-    {
-        "tfl.abs",
-        "tfl.ceil",
-        "tfl.cos",
-        "tfl.elu",
-        "tfl.exp",
-        "tfl.floor",
-        "tfl.gelu",
-        "tfl.hard_swish",
-        "tfl.leaky_relu",
-        "tfl.log",
-        "tfl.logical_not",
-        "tfl.logistic",
-        "tfl.neg",
-        "tfl.relu",
-        "tfl.relu6",
-        "tfl.relu_0_to_1",
-        "tfl.relu_n1_to_1",
-        "tfl.round",
-        "tfl.rsqrt",
-        "tfl.sign",
-        "tfl.sin",
-        "tfl.sqrt",
-        "tfl.square",
-        "tfl.tanh",
-    }
-)
+# Their kernels accept any rank.
+_ELEMENTWISE = frozenset(f"tfl.{name}" for name in operators.elementwise(1))
 
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
 

@@ -38,28 +38,13 @@ from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 Permutation = tuple[int, ...]
 
 _TRANSPOSE = "tfl.transpose"
-_UNARY = (
-    "relu",
-    "relu6",
-    "relu_n1_to_1",
-    "logistic",
-    "tanh",
-    "hard_swish",
-    "leaky_relu",
-    "elu",
-    "exp",
-    "neg",
-    "abs",
-    "sqrt",
-    "rsqrt",
-    "square",
-    "gelu",
-)
-_BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "squared_difference")
+_UNARY = sorted(operators.elementwise(1))
+_BINARY = sorted(operators.elementwise(2, 3))
 
 
 def permutation_of(op: Operation) -> Permutation | None:
