@@ -6,13 +6,17 @@ multiplies it at once, so that the time is spent in BLAS; sums are in float32, o
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, ints, typed, wide
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.declaration import Decomposition, op
+from tfconvert.ops.formula import Tensor, sizes_of
 from tfconvert.ops.operands import Operands
+from tfconvert.ops.requirements import only_batch_is_open
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.ops.windows import (
     Windows,
@@ -23,9 +27,14 @@ from tfconvert.ops.windows import (
     to_channels_last,
     window_counts,
     windows,
+    with_channels_as,
+    with_channels_last,
 )
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import MismatchError, dim_of_element, merge, multiply, text, window, with_rank
 from tfconvert.schema.dialects.relations.rules import list_at_least, rank
+from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
 
 # Elements of the gathered windows that are multiplied at once: more would not stay in the cache.
 _COLUMNS = 1 << 21
@@ -70,11 +79,6 @@ def _transposed_shape(rank: int, operands: Operands) -> Shapes:
         assert batch is not None
         shape = batch + shape[1:]
     return (shape,)
-
-
-def _filter_gradient_shape(operands: Operands) -> Shapes:
-    sizes = operands.elements(1)
-    return (None if sizes is None else tuple(map(dim_of_element, sizes)),)
 
 
 def _dilation_shape(operands: Operands) -> Shapes:
@@ -194,6 +198,87 @@ def _dilation(call: Call) -> Results:
     return (typed(result, x.dtype),)
 
 
+def _flipped(kernel: Tensor) -> Tensor:
+    return kernel.op("ReverseV2", kernel, list(range(kernel.rank - 2)))  # type: ignore[no-any-return]
+
+
+def input_gradient(
+    sizes: Tensor,
+    kernel: Tensor,
+    gradient: Tensor,
+    *,
+    attributes: Mapping[str, object] = MappingProxyType({}),
+    result_shape: Shape | None = None,
+) -> Tensor:
+    """Convolves the gradient, with zeros between its elements, with the reversed filter."""
+    data_format = layout_of(attributes)
+    gradients = with_channels_last(gradient, data_format)
+    shape = sizes_of(sizes, result_shape)
+    dims = spatial(shape, data_format) if len(shape) == gradient.rank else shape
+    *size, depth, outputs = kernel.shape or ()
+    at = windows_of(attributes, dims, size)
+    channels = shape[1 if channels_first(data_format) else -1] if len(shape) == gradient.rank else depth
+    groups = channels // depth
+    # Of each group, the inputs and the outputs change places.
+    weights = _flipped(kernel).reshape([*size, depth, groups, outputs // groups])
+    rank = len(size)
+    weights = weights.transpose([*range(rank), rank + 2, rank + 1, rank])
+    weights = weights.reshape([*size, outputs // groups, groups * depth])
+    found = slid("Conv2D" if rank == 2 else "Conv3D", at.undone(gradients), weights, at.dilations)
+    return with_channels_as(found, data_format)
+
+
+def depthwise_input_gradient(
+    sizes: Tensor,
+    kernel: Tensor,
+    gradient: Tensor,
+    *,
+    attributes: Mapping[str, object] = MappingProxyType({}),
+    result_shape: Shape | None = None,
+) -> Tensor:
+    """Convolves as `input_gradient` does, and sums the results of each channel."""
+    data_format = layout_of(attributes)
+    dims = spatial(sizes_of(sizes, result_shape), data_format)
+    *size, channels, multiplier = kernel.shape or ()
+    at = windows_of(attributes, dims, size)
+    weights = _flipped(kernel).reshape([*size, channels * multiplier, 1])
+    images = at.undone(with_channels_last(gradient, data_format))
+    found = slid("DepthwiseConv2dNative", images, weights, at.dilations)
+    if multiplier > 1:
+        found = found.reshape([-1, *dims, channels, multiplier]).sum([4])
+    return with_channels_as(found, data_format)
+
+
+def layout_of(attributes: Mapping[str, object]) -> str:
+    """Returns the data format, for windows that move in two dimensions or three."""
+    return str(attributes.get("data_format", "NHWC"))
+
+
+def windows_of(attributes: Mapping[str, object], dims: Sequence[int], size: Sequence[int]) -> Windows:
+    """Returns the windows of an op's attributes, of which absent or empty lists mean ones."""
+    call = Call("Conv2D", (), {name: value for name, value in attributes.items() if value != ()})
+    return windows(call, dims, size, layout_of(attributes), call.integers("strides", (1,) * (len(size) + 2)))
+
+
+def slid(
+    name: str, images: Tensor, kernel: Tensor, dilations: Sequence[int], strides: Sequence[int] | None = None
+) -> Tensor:
+    """Returns a convolution without padding."""
+    steps = [1, *(strides or [1] * len(dilations)), 1]
+    rates = [1, *dilations, 1]
+    return images.op(name, images, kernel, strides=steps, dilations=rates, padding="VALID")  # type: ignore[no-any-return]
+
+
+def _is_reversible(op: Operation) -> str | None:
+    """Explicit padding and windows need sizes that are known."""
+    if not types.is_static(types.shape_of(op.operands[1].type)):
+        return "the filter's shape is not known"
+    return only_batch_is_open(2)(op)
+
+
+_INPUT = (np.array([2, 4, 4, 3], np.int32), (3, 3, 3, 2), (2, 2, 2, 2))
+_DEPTHWISE = (*_INPUT[:2], (2, 2, 2, 6))
+
 _STEPS = (list_at_least("strides", 1), list_at_least("dilations", 1))
 _PADDED = (*_STEPS, list_at_least("explicit_paddings", 0))
 
@@ -202,18 +287,35 @@ OPS = (
     op(
         "Conv2D", shape=partial(_convolution_shape, 4), compute=partial(_conv, "NHWC"), relations=_PADDED, verified=True
     ),
-    *ops_like("Conv2DBackpropFilter DepthwiseConv2dNativeBackpropFilter", shape=_filter_gradient_shape),
     op(
         "Conv2DBackpropInput",
         shape=partial(_transposed_shape, 4),
         compute=partial(_conv_transpose, "NHWC"),
+        decompose=(Decomposition(input_gradient, requires=_is_reversible, typed=2, example=_INPUT),),
         relations=(rank("out_backprop", 4), rank("filter", 4), rank("output", 4), *_STEPS),
     ),
     op(
         "Conv3D", shape=partial(_convolution_shape, 5), compute=partial(_conv, "NDHWC"), relations=_STEPS, verified=True
     ),
-    op("Conv3DBackpropInputV2", shape=partial(_transposed_shape, 5), compute=partial(_conv_transpose, "NDHWC")),
+    op(
+        "Conv3DBackpropInputV2",
+        shape=partial(_transposed_shape, 5),
+        compute=partial(_conv_transpose, "NDHWC"),
+        decompose=(
+            Decomposition(
+                input_gradient,
+                requires=_is_reversible,
+                typed=2,
+                example=(np.array([2, 4, 4, 4, 3], np.int32), (3, 3, 3, 3, 2), (2, 2, 2, 2, 2)),
+            ),
+        ),
+    ),
     op("DepthwiseConv2dNative", shape=_depthwise_shape, compute=_depthwise),
-    op("DepthwiseConv2dNativeBackpropInput", shape=partial(_transposed_shape, 4), compute=_depthwise_transpose),
+    op(
+        "DepthwiseConv2dNativeBackpropInput",
+        shape=partial(_transposed_shape, 4),
+        compute=_depthwise_transpose,
+        decompose=(Decomposition(depthwise_input_gradient, requires=_is_reversible, typed=2, example=_DEPTHWISE),),
+    ),
     op("Dilation2D", shape=_dilation_shape, compute=_dilation),
 )

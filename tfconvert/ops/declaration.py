@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.ops.call import Kernel
+from tfconvert.ops.call import Array, Kernel
 from tfconvert.ops.operands import ShapeFunction, ValueFunction
 from tfconvert.ops.requirements import Requirement
 from tfconvert.schema.dialects.relations.rules import Rule
@@ -18,9 +18,10 @@ Formula = Callable[..., Any]
 
 
 def keywords(formula: Formula, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the attributes that a formula takes; TensorFlow keeps floats in 32 bits."""
+    """Returns the attributes that a formula takes, as `attributes` all of them; TensorFlow keeps floats in 32 bits."""
     defaults = getattr(formula, "func", formula).__kwdefaults__ or {}
-    found = {name: attributes.get(name, default) for name, default in defaults.items()}
+    given = {**attributes, "attributes": attributes}
+    found = {name: given.get(name, default) for name, default in defaults.items()}
     return {name: float(np.float32(value)) if isinstance(value, float) else value for name, value in found.items()}
 
 
@@ -33,14 +34,15 @@ class Decomposition(NamedTuple):
             (both), or those of one width; empty for any.
         requires: A further requirement on the op.
         typed: The operand that `types` is about.
-        example: The shapes of operands that show what the op becomes; batches of images by default.
+        example: The shapes of operands that show what the op becomes, and arrays for constants; batches of images by
+            default.
     """
 
     formula: Formula
     types: str = "float"
     requires: Requirement | None = None
     typed: int = 0
-    example: Sequence[Shape] = ()
+    example: Sequence[Shape | Array] = ()
 
     def takes(self, kinds: Mapping[str, str]) -> str:
         """Returns `types` with the kinds of numbers replaced by what a target has of each."""

@@ -280,6 +280,25 @@ class Tensor(Elementwise):
         """Returns the elements at indices along an axis."""
         return self.op("GatherV2", self, indices, axis)  # type: ignore[no-any-return]
 
+    def placed(self, starts: Sequence[int], sizes: Sequence[int]) -> Self:
+        """Returns a tensor of zeros that has this one's elements from some indices on; those outside are dropped.
+
+        Args:
+            starts: The index of the first element along each axis, which may be negative.
+            sizes: The sizes of the result; -1 for an axis that stays as it is, whose size may be unknown.
+        """
+        assert self.shape is not None, "a decomposition that needs shapes requires them"
+        begin, length, amounts = [], [], []
+        for dim, start, size in zip(self.shape, starts, sizes, strict=True):
+            first = 0 if size < 0 else min(max(-start, 0), dim)
+            count = dim if size < 0 else max(min(dim, size - start) - first, 0)
+            before = 0 if size < 0 else min(max(start, 0), size)
+            begin.append(first)
+            length.append(count)
+            amounts.append((before, 0 if size < 0 else size - before - count))
+        cut = self if tuple(length) == tuple(self.shape) else self.op("Slice", self, begin, length)
+        return cut.op("Pad", cut, np.array(amounts, np.int32)) if any(map(any, amounts)) else cut
+
     def size(self, axis: int) -> Self | int:
         """Returns the size of a dimension: a number where it is known, else a scalar of `i32`."""
         known = -1 if self.shape is None else self.shape[axis]
@@ -295,3 +314,36 @@ class Tensor(Elementwise):
     def numbers(self, axis: int) -> Self:
         """Returns the numbers from zero up to the size of a dimension, a vector of `i32`."""
         return self.op("Range", 0, self.size(axis), 1)  # type: ignore[no-any-return]
+
+
+def sizes_of(vector: Tensor, inferred: Shape | None) -> Shape:
+    """Returns the sizes that an operand of a formula has, or those of the result's type if it is no constant."""
+    found = vector.constant
+    sizes = inferred if found is None else tuple(found.reshape(-1).tolist())
+    assert sizes is not None, "a decomposition that needs sizes requires them"
+    return sizes
+
+
+def moved(x: Tensor, axis: int, start: int, size: int) -> Tensor:
+    """Returns zeros of a size along one axis that have a tensor's elements from an index on."""
+    starts, sizes = [0] * x.rank, [-1] * x.rank
+    starts[axis], sizes[axis] = start, size
+    return x.placed(starts, sizes)
+
+
+def in_turn(parts: Sequence[Tensor | None], axis: int, count: int) -> Tensor:
+    """Returns tensors whose elements take turns along an axis.
+
+    Args:
+        parts: The tensors, `None` for zeros.
+        axis: The axis.
+        count: How many there are, zeros behind the given ones included.
+    """
+    given = next(part for part in parts if part is not None)
+    if count == 1:
+        return given
+    filled = [given.op("ZerosLike", given) if part is None else part for part in parts]
+    joined = filled[0].op("Pack", *filled, axis=axis + 1, N=len(filled))
+    joined = moved(joined, axis + 1, 0, count)
+    shape = list(joined.shape or ())
+    return joined.reshape([*shape[:axis], shape[axis] * count, *shape[axis + 2 :]])

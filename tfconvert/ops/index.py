@@ -13,8 +13,8 @@ MODULES: Mapping[str, str] = {
         "TPUPartitionedInputV2"
     ),
     "convolution": (
-        "Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropInputV2 DepthwiseConv2dNative "
-        "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Dilation2D"
+        "Conv2D Conv2DBackpropInput Conv3D Conv3DBackpropInputV2 DepthwiseConv2dNative "
+        "DepthwiseConv2dNativeBackpropInput Dilation2D"
     ),
     "creation": (
         "Empty Fill LinSpace Multinomial OnesLike ParameterizedTruncatedNormal RandomStandardNormal RandomUniform "
@@ -41,8 +41,10 @@ MODULES: Mapping[str, str] = {
         "QuantizeAndDequantizeV4"
     ),
     "gradients": (
-        "BiasAddGrad EluGrad InvGrad LeakyReluGrad ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SeluGrad SigmoidGrad "
-        "SoftplusGrad SoftsignGrad SqrtGrad TanhGrad"
+        "BiasAddGrad EluGrad FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 InvGrad LRNGrad "
+        "LeakyReluGrad MirrorPadGrad ReciprocalGrad Relu6Grad ReluGrad ResizeBicubicGrad ResizeBilinearGrad "
+        "ResizeNearestNeighborGrad RsqrtGrad SeluGrad SigmoidGrad SoftplusGrad SoftsignGrad SqrtGrad StridedSliceGrad "
+        "TanhGrad"
     ),
     "identity": (
         "Assert Const DebugIdentity DeepCopy HashTableV2 Identity IdentityN MergeSummary NoOp PlaceholderWithDefault "
@@ -57,8 +59,8 @@ MODULES: Mapping[str, str] = {
     ),
     "joining": "Concat ConcatOffset ConcatV2 Pack Split SplitV Unpack",
     "layout": (
-        "Bitcast BroadcastTo ConjugateTranspose DataFormatDimMap DataFormatVecPermute MirrorPad MirrorPadGrad Pad "
-        "PadV2 RandomShuffle Reverse ReverseSequence ReverseV2 Roll Tile Transpose"
+        "Bitcast BroadcastTo ConjugateTranspose DataFormatDimMap DataFormatVecPermute MirrorPad Pad PadV2 "
+        "RandomShuffle Reverse ReverseSequence ReverseV2 Roll Tile Transpose"
     ),
     "matmul": (
         "BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddV1 Cholesky Cross Einsum MatMul MatrixDeterminant "
@@ -69,7 +71,7 @@ MODULES: Mapping[str, str] = {
         "BatchNormWithGlobalNormalization FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 LRN LogSoftmax Softmax "
         "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"
     ),
-    "pooling": "AvgPool AvgPool3D AvgPoolGrad MaxPool MaxPool3D MaxPoolGrad MaxPoolV2 MaxPoolWithArgmax",
+    "pooling": "AvgPool AvgPool3D MaxPool MaxPool3D MaxPoolV2 MaxPoolWithArgmax",
     "ragged": "RaggedTensorToSparse RaggedTensorToTensor",
     "random_bits": "XlaRngBitGenerator",
     "ranking": (
@@ -79,10 +81,7 @@ MODULES: Mapping[str, str] = {
     "reduction": (
         "All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm L2Loss Max Mean Min Prod ReduceJoin Sum"
     ),
-    "resampling": (
-        "ResizeArea ResizeBicubic ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad "
-        "ScaleAndTranslate"
-    ),
+    "resampling": "ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor ScaleAndTranslate",
     "segments": (
         "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean SparseSegmentMeanWithNumSegments "
         "SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
@@ -90,7 +89,7 @@ MODULES: Mapping[str, str] = {
     ),
     "shape": "BroadcastArgs BroadcastGradientArgs EnsureShape ExpandDims Rank Reshape Shape ShapeN Size Squeeze",
     "signal": "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D",
-    "slicing": "Slice StridedSlice StridedSliceGrad TensorStridedSliceUpdate XlaDynamicSlice XlaDynamicUpdateSlice",
+    "slicing": "Slice StridedSlice TensorStridedSliceUpdate XlaDynamicSlice XlaDynamicUpdateSlice",
     "sparse": "SparseFillEmptyRows SparseReorder SparseReshape SparseTensorDenseMatMul",
     "special_functions": (
         "Acos Acosh Asin Asinh Atan Atanh BesselI0 BesselI0e BesselI1 BesselI1e Betainc Cos Cosh Digamma Elu Erf Erfc "
@@ -113,6 +112,10 @@ MODULES: Mapping[str, str] = {
         "TensorListPushBackBatch TensorListReserve TensorListResize TensorListScatter "
         "TensorListScatterIntoExistingList TensorListScatterV2 TensorListSetItem TensorListSplit TensorListStack"
     ),
+    "window_gradients": (
+        "AvgPool3DGrad AvgPoolGrad Conv2DBackpropFilter Conv3DBackpropFilterV2 DepthwiseConv2dNativeBackpropFilter "
+        "MaxPool3DGrad MaxPoolGrad MaxPoolGradV2"
+    ),
     "xla": (
         "UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue UniformQuantizedConvolution "
         "UniformQuantizedConvolutionHybrid UniformQuantizedDot UniformQuantizedDotHybrid UniformRequantize "
@@ -123,18 +126,21 @@ MODULES: Mapping[str, str] = {
 
 DECOMPOSED = (
     "Acos Acosh AdjustContrastv2 AdjustHue AdjustSaturation ApproxTopK ApproximateEqual Asin Asinh Atan Atanh "
-    "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag BatchNormWithGlobalNormalization "
-    "BatchToSpace BesselI0e BiasAddGrad BroadcastGradientArgs ClipByValue ConcatOffset Cosh Cross Cumprod Diag "
-    "DiagPart DivNoNan DynamicPartition DynamicStitch EluGrad Erf Erfc Erfinv EuclideanNorm Expm1 ExtractImagePatches "
-    "HSVToRGB IRFFT IRFFT2D InTopK InTopKV2 Inv InvGrad InvertPermutation IsFinite IsInf IsNan L2Loss LeakyReluGrad "
-    "LinSpace ListDiff Log1p LowerBound MatrixBandPart MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 "
-    "MaxPoolWithArgmax Mod MulNoNan NthElement ParallelDynamicStitch RFFT RGBToHSV RaggedTensorToSparse "
-    "RaggedTensorToTensor Reciprocal ReciprocalGrad Relu6Grad ReluGrad Reverse Roll RsqrtGrad ScatterNdNonAliasingAdd "
-    "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Selu SeluGrad ShapeN SigmoidGrad Sinh "
-    "SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad Softsign SoftsignGrad SpaceToBatch SparseFillEmptyRows "
-    "SparseMatMul SparseReorder SparseReshape SparseSegmentMean SparseSegmentMeanWithNumSegments SparseSegmentSqrtN "
-    "SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
-    "SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul SqrtGrad Tan TanhGrad TensorScatterAdd "
-    "TensorScatterSub TopK TridiagonalMatMul TruncateDiv TruncateMod UniqueV2 UniqueWithCounts UniqueWithCountsV2 "
-    "UnravelIndex UpperBound Xdivy Xlog1py Xlogy"
+    "AvgPool3DGrad AvgPoolGrad BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag "
+    "BatchNormWithGlobalNormalization BatchToSpace BesselI0e BiasAddGrad BroadcastGradientArgs ClipByValue "
+    "ConcatOffset Conv2DBackpropFilter Conv2DBackpropInput Conv3DBackpropFilterV2 Conv3DBackpropInputV2 Cosh Cross "
+    "Cumprod DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Diag DiagPart DivNoNan "
+    "DynamicPartition DynamicStitch EluGrad Erf Erfc Erfinv EuclideanNorm Expm1 ExtractImagePatches "
+    "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 HSVToRGB IRFFT IRFFT2D InTopK InTopKV2 Inv InvGrad "
+    "InvertPermutation IsFinite IsInf IsNan L2Loss LRNGrad LeakyReluGrad LinSpace ListDiff Log1p LowerBound "
+    "MatrixBandPart MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MaxPool3DGrad MaxPoolGrad MaxPoolGradV2 "
+    "MaxPoolWithArgmax MirrorPadGrad Mod MulNoNan NthElement ParallelDynamicStitch RFFT RGBToHSV RaggedTensorToSparse "
+    "RaggedTensorToTensor Reciprocal ReciprocalGrad Relu6Grad ReluGrad ResizeBicubicGrad ResizeBilinearGrad "
+    "ResizeNearestNeighborGrad Reverse Roll RsqrtGrad ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin "
+    "SegmentProd SegmentSum Selu SeluGrad ShapeN SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad "
+    "Softsign SoftsignGrad SpaceToBatch SparseFillEmptyRows SparseMatMul SparseReorder SparseReshape "
+    "SparseSegmentMean SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments "
+    "SparseSegmentSum SparseSegmentSumWithNumSegments SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul "
+    "SqrtGrad StridedSliceGrad Tan TanhGrad TensorScatterAdd TensorScatterSub TopK TridiagonalMatMul TruncateDiv "
+    "TruncateMod UniqueV2 UniqueWithCounts UniqueWithCountsV2 UnravelIndex UpperBound Xdivy Xlog1py Xlogy"
 )

@@ -13,7 +13,7 @@ from tfconvert.ops.call import Array, Call, Results, ints, is_integer, lowest, t
 from tfconvert.ops.declaration import Decomposition, op
 from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
-from tfconvert.ops.shape_functions import Shapes, same
+from tfconvert.ops.shape_functions import Shapes
 from tfconvert.ops.windows import (
     Windows,
     channels_first,
@@ -26,7 +26,6 @@ from tfconvert.ops.windows import (
 )
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.dims import text, window, with_rank
-from tfconvert.schema.dialects.relations.rules import rank
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
 
@@ -64,11 +63,6 @@ def _pool_v2_shape(operands: Operands) -> Shapes:
 
 def _pool_with_indices_shape(operands: Operands) -> Shapes:
     return (*_pool_by_attributes_shape(4, operands),) * 2
-
-
-def _average_gradient_shape(operands: Operands) -> Shapes:
-    sizes = operands.elements(0)
-    return (None if sizes is None else tuple(size if size >= 0 else -1 for size in sizes),)
 
 
 def _pooled(call: Call, x: Array, size: Sequence[int], strides: Sequence[int], data_format: str) -> Windows:
@@ -179,10 +173,8 @@ def max_pool_with_argmax(
 OPS = (
     op("AvgPool", shape=partial(_pool_by_attributes_shape, 4), compute=partial(_average, "NHWC")),
     op("AvgPool3D", shape=partial(_pool_by_attributes_shape, 5), compute=partial(_average, "NDHWC")),
-    op("AvgPoolGrad", shape=_average_gradient_shape),
     op("MaxPool", shape=partial(_pool_by_attributes_shape, 4), compute=partial(_max, "NHWC")),
     op("MaxPool3D", shape=partial(_pool_by_attributes_shape, 5), compute=partial(_max, "NDHWC")),
-    op("MaxPoolGrad", shape=same, relations=(rank("orig_input", 4), rank("orig_output", 4), rank("grad", 4))),
     op("MaxPoolV2", shape=_pool_v2_shape, compute=partial(_max, "NHWC")),
     op(
         "MaxPoolWithArgmax",

@@ -24,3 +24,15 @@ def constant(index: int, what: str) -> Requirement:
 def rank_is_known(op: Operation) -> str | None:
     """The requirement that the first operand's rank is known."""
     return "the operand's rank is not known" if types.shape_of(op.operands[0].type) is None else None
+
+
+def only_batch_is_open(*operands: int) -> Requirement:
+    """Returns the requirement that nothing but the batch of some operands and of the result is of unknown size."""
+
+    def check(op: Operation) -> str | None:
+        values = (*(op.operands[index] for index in operands), op.results[0])
+        shapes = [types.shape_of(value.type) for value in values]
+        is_known = all(shape is not None and min(shape[1:], default=1) >= 0 for shape in shapes)
+        return None if is_known else "only the batch may be of unknown size"
+
+    return check

@@ -205,15 +205,9 @@ def height_and_width(operands: Operands, index: int) -> tuple[int, int]:
     return (dim_of_element(found[0]), dim_of_element(found[1]))
 
 
-def _resized(operands: Operands) -> Shapes:
+def resized(operands: Operands) -> Shapes:
     image = with_rank(operands.shape(0), 4, "the image")
     return ((image[0], *height_and_width(operands, 1), image[3]),)
-
-
-def _bilinear_gradient_shape(operands: Operands) -> Shapes:
-    """The gradient has the shape of what was resized."""
-    with_rank(operands.shape(0), 4, "the gradient")
-    return (operands.shape(1),)
 
 
 def _positions(inputs: int, outputs: int, call: Call) -> Array:
@@ -293,12 +287,24 @@ def _by_matrices(call: Call, matrix: Callable[[int, int, int], Array]) -> Result
     return (typed(np.einsum("nhwc,ow->nhoc", tall, columns), np.dtype(np.float32)),)
 
 
+def bilinear(inputs: int, outputs: int, call: Call) -> Array:
+    """Returns the matrix of `ResizeBilinear`."""
+    lower, upper, weight = _neighbours(inputs, outputs, call)
+    result, places = np.zeros((outputs, inputs), np.float32), np.arange(outputs)
+    np.add.at(result, (places, lower), 1 - weight)
+    np.add.at(result, (places, upper), weight)
+    return result
+
+
+def nearest(inputs: int, outputs: int, call: Call) -> Array:
+    """Returns the matrix of `ResizeNearestNeighbor`."""
+    return np.eye(inputs, dtype=np.float32)[_nearest_places(inputs, outputs, call)]
+
+
 OPS = (
-    op("ResizeArea", shape=_resized, compute=_area),
-    op("ResizeBicubic", shape=_resized, compute=_bicubic),
-    op("ResizeBilinear", shape=_resized, compute=_bilinear),
-    op("ResizeBilinearGrad", shape=_bilinear_gradient_shape),
-    op("ResizeNearestNeighbor", shape=_resized, compute=_nearest),
-    op("ResizeNearestNeighborGrad", shape=_resized),
-    op("ScaleAndTranslate", shape=_resized, compute=_scale_and_translate),
+    op("ResizeArea", shape=resized, compute=_area),
+    op("ResizeBicubic", shape=resized, compute=_bicubic),
+    op("ResizeBilinear", shape=resized, compute=_bilinear),
+    op("ResizeNearestNeighbor", shape=resized, compute=_nearest),
+    op("ScaleAndTranslate", shape=resized, compute=_scale_and_translate),
 )

@@ -318,7 +318,7 @@ def _not_more_than_there_are(view: View) -> None:
             view.fail(f"the slice must end within 'input', which has {dim} elements there, found {length}")
 
 
-def _strided(view: View) -> None:
+def check_strides(view: View) -> None:
     count = -1
     for name in ("begin", "end", "strides"):
         shape = view.known_shape(name)
@@ -346,9 +346,8 @@ OPS = (
         shape=_strided_slice_shape,
         values=_strided_slice_elements,
         compute=_strided_slice,
-        relations=(_strided,),
+        relations=(check_strides,),
     ),
-    op("StridedSliceGrad", relations=(is_vector("shape"), _strided)),
     op("TensorStridedSliceUpdate", shape=same, compute=_strided_update),
     op("XlaDynamicSlice", compute=_clamped_slice),
     op("XlaDynamicUpdateSlice", shape=same, compute=_update_slice),

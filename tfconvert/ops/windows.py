@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.ops.call import Array, Call
-from tfconvert.ops.formula import Tensor
+from tfconvert.ops.formula import Tensor, in_turn, moved
 from tfconvert.ops.operands import Operands
 from tfconvert.schema.dialects.dims import window
 from tfconvert.schema.dialects.types import Shape
@@ -30,6 +30,16 @@ def to_channels_last(x: Array, data_format: str) -> Array:
 def from_channels_last(x: Array, data_format: str) -> Array:
     """Returns a batch of N, spatial dimensions, C in its data format."""
     return np.ascontiguousarray(np.moveaxis(x, -1, 1)) if channels_first(data_format) else x
+
+
+def with_channels_last(x: Tensor, data_format: str) -> Tensor:
+    """Returns a batch in a formula as N, spatial dimensions, C."""
+    return x.transpose((0, *range(2, x.rank), 1)) if channels_first(data_format) else x
+
+
+def with_channels_as(x: Tensor, data_format: str) -> Tensor:
+    """Returns a batch in a formula, of N, spatial dimensions, C, in its data format."""
+    return x.transpose((0, x.rank - 1, *range(1, x.rank - 1))) if channels_first(data_format) else x
 
 
 def spatial(values: Sequence[Any], data_format: str) -> tuple[Any, ...]:
@@ -126,6 +136,56 @@ class Windows(NamedTuple):
         """Returns the elements of all windows at each place in a window."""
         padded = self.padded_images(images, fill)
         return [self._slice(padded, index[1:-1]) for _, index in self.taps()]
+
+    def spread(self, parts: Sequence[Tensor]) -> Tensor:
+        """Adds the elements of all windows up where they lie in images without padding: the adjoint of `slices`.
+
+        Args:
+            parts: The elements at each place in a window, in the order of `taps`.
+        """
+        for axis in reversed(range(len(self.size))):
+            count = self.size[axis]
+            parts = [self._spread_along(axis, parts[at : at + count]) for at in range(0, len(parts), count)]
+        (images,) = parts
+        return images
+
+    def spread_evenly(self, part: Tensor) -> Tensor:
+        """Adds up windows whose elements are all the same."""
+        for axis, count in enumerate(self.size):
+            part = self._spread_along(axis, [part] * count)
+        return part
+
+    def _spread_along(self, axis: int, parts: Sequence[Tensor]) -> Tensor:
+        """Adds parts up along one axis.
+
+        Places that are a multiple of the stride apart are added where the windows are, and then take turns.
+        """
+        stride = self.strides[axis]
+        steps = [divmod(tap * self.dilations[axis], stride) for tap in range(len(parts))]
+        length = self.outputs[axis] + steps[-1][0]
+        turns: dict[int, Tensor] = {}
+        for part, (shift, turn) in zip(parts, steps, strict=True):
+            part = moved(part, axis + 1, shift, length)
+            turns[turn] = turns[turn] + part if turn in turns else part
+        spread = in_turn([turns.get(turn) for turn in range(max(turns) + 1)], axis + 1, stride)
+        return moved(spread, axis + 1, -self.pads[axis][0], self.inputs[axis])
+
+    def undone(self, gradients: Tensor) -> Tensor:
+        """Returns one element a window as images whose convolution with the reversed filter is the gradient.
+
+        Over these, windows of the same size and dilations slide in single steps.
+        """
+        for axis, dim in enumerate(self.inputs):
+            reach = (self.size[axis] - 1) * self.dilations[axis]
+            gradients = in_turn([gradients], axis + 1, self.strides[axis])
+            gradients = moved(gradients, axis + 1, reach - self.pads[axis][0], dim + reach)
+        return gradients
+
+    def reached(self, images: Tensor) -> Tensor:
+        """Returns images with their padding, as far as the windows reach."""
+        spans = zip(self.outputs, self.strides, self.size, self.dilations, strict=True)
+        sizes = [(out - 1) * stride + (size - 1) * dilation + 1 for out, stride, size, dilation in spans]
+        return images.placed([0, *(pad[0] for pad in self.pads), 0], [-1, *sizes, -1])
 
     def _slice(self, images: Tensor, spans: Sequence[slice]) -> Tensor:
         """Returns the elements within spans of the spatial dimensions."""

@@ -116,13 +116,15 @@ def expand(formula: Formula, op: Operation, builder: TFBuilder) -> Sequence[Valu
     """Inserts what computes the same as an op; returns the values that replace its results.
 
     Args:
-        formula: Takes the op's operands, and by name the attributes that it has defaults for.
+        formula: Takes the op's operands, and by name the attributes that it has defaults for, and `result_shape`, the
+            shape of the first result as its type has it.
         op: The op.
         builder: Inserts ops.
     """
     known = Known()
     tensors = [EmittedTensor(builder, operand, known) for operand in op.operands]
-    found = formula(*tensors, **keywords(formula, call_of(op, ()).attributes))
+    attributes = {**call_of(op, ()).attributes, "result_shape": types.shape_of(op.results[0].type)}
+    found = formula(*tensors, **keywords(formula, attributes))
     values = [each.value for each in ((found,) if isinstance(found, EmittedTensor) else found)]
     for value, old in zip(values, op.results, strict=True):
         if isinstance(value, OpResult):

@@ -6,16 +6,19 @@ from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import TypeVar
 
+import numpy as np
+
 from tfconvert.converter.ir.tensors import expand, result_elements
 from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.ops.declaration import Decomposition
 from tfconvert.ops.registry import decompositions
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.dims import MismatchError
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow import op_defs
 
 Op = TypeVar("Op", bound=Operation)
@@ -80,18 +83,23 @@ def emitted_ops(name: str, decomposition: Decomposition, kinds: Mapping[str, str
     (element,) = [row.mlir for row in types.ELEMENT_TYPES if str(row.mlir) == first]
     assert definition is not None
     defaults = {each.name: each.default_value.type for each in definition.attr}
-    operands = []
+    block = Block()
+    operands: list[Value] = []
     for argument, shape in zip(definition.input_arg, decomposition.example or repeat(_EXAMPLE), strict=False):
+        if isinstance(shape, np.ndarray):
+            constant = tf.constant(tensor_data.of_array(shape))
+            block.add_op(constant)
+            operands.append(constant.results[0])
+            continue
         known = types.element_type(argument.type or defaults.get(argument.type_attr, 0))
-        operands.append(types.tensor(known or element, shape))
-    block = Block(arg_types=operands)
-    elements = result_elements(name, block.args, len(definition.output_arg), {})
-    op = tf.build(name, block.args, [types.tensor(each, None) for each in elements])
+        operands.append(block.add_arg(types.tensor(known or element, shape)))
+    elements = result_elements(name, operands, len(definition.output_arg), {})
+    op = tf.build(name, operands, [types.tensor(each, None) for each in elements])
     block.add_op(op)
     try:
         expand(decomposition.formula, op, TFBuilder(op))
     except MismatchError as problem:
-        shapes = ", ".join(str(each) for each in operands)
+        shapes = ", ".join(str(each.type) for each in operands)
         hint = "declare an `example` with shapes that the op takes"
         raise MismatchError(f"the decomposition of {name} can't take {shapes}: {problem}; {hint}") from problem
     names = (each.name.removeprefix("tf.") for each in block.ops if each is not op)

@@ -11,6 +11,7 @@ from tests.converter.targets.litert.legalize import (
     test_elementwise,
     test_embeddings,
     test_fake_quant,
+    test_gradients,
     test_images,
     test_neural,
     test_older_ops,
@@ -49,6 +50,7 @@ def test_every_op_is_tested() -> None:
     tested = {case.op for case in cases} | {first.op for first, _ in test_neural.FIRST}
     tested |= (
         test_control_flow.OPS
+        | test_gradients.OPS
         | set(test_embeddings.OPS)
         | set(test_state.OPS)
         | set(test_strings.OPS)

@@ -30,8 +30,6 @@ def _bias_add(op: Operation, emit: LiteRTBuilder) -> None:
 def _inference(op: Operation) -> Failure | None:
     if tf.get(op, "is_training", True):
         return Failure("it normalizes with the batch's own statistics")
-    if any(result.first_use is not None for result in op.results[3:]):
-        return Failure("a result that only gradients need is used")
     return _channels_last(op)
 
 
@@ -41,7 +39,14 @@ def _normalize(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     factor, addend = _folded(op, emit) or _computed(op, emit)
     product = emit.tfl("mul", (x, factor), op.results[0].type, _NONE)
     result = emit.tfl("add", (product, addend), op.results[0].type, _NONE)
-    return [result, mean, variance, *([mean] * (len(op.results) - 3))]
+    return [result, mean, variance, *_for_gradients(op, emit, mean, variance)]
+
+
+def _for_gradients(op: Operation, emit: LiteRTBuilder, mean: Value, variance: Value) -> list[Value]:
+    """Returns the results for gradients; the third is a GPU's, and empty elsewhere."""
+    is_third_used = any(result.first_use is not None for result in op.results[5:])
+    third = emit.constant(np.zeros(0, np.float32)) if is_third_used else mean
+    return [mean, variance, third][: len(op.results) - 3]
 
 
 def _folded(op: Operation, emit: LiteRTBuilder) -> tuple[Value, Value] | None:
@@ -69,8 +74,6 @@ def _computed(op: Operation, emit: LiteRTBuilder) -> tuple[Value, Value]:
 def _training(op: Operation) -> Failure | None:
     if not tf.get(op, "is_training", True):
         return Failure("it normalizes with statistics that are operands")
-    if any(result.first_use is not None for result in op.results[3:]):
-        return Failure("a result that only gradients need is used")
     if types.shape_of(op.operands[0].type) is None:
         return Failure("the input's rank is not known")
     return _channels_last(op)
@@ -92,7 +95,7 @@ def _normalize_by_batch(op: Operation, emit: LiteRTBuilder) -> list[Value]:
             emit.binary("AddV2", emit.binary("Mul", old, 1 - factor_of_new), emit.binary("Mul", new, factor_of_new))
             for old, new in zip(op.operands[3:5], statistics, strict=True)
         ]
-    return [result, *statistics, *([mean] * (len(op.results) - 3))]
+    return [result, *statistics, *_for_gradients(op, emit, mean, variance)]
 
 
 def _unbiased(emit: LiteRTBuilder, x: Value, variance: Value) -> Value:

@@ -1,0 +1,217 @@
+"""Derivatives of convolutions by their filters, and of poolings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+
+from tfconvert.ops.call import Call, ints
+from tfconvert.ops.convolution import layout_of, slid, windows_of
+from tfconvert.ops.declaration import Decomposition, op, ops_like
+from tfconvert.ops.formula import Tensor, sizes_of
+from tfconvert.ops.operands import Operands
+from tfconvert.ops.requirements import only_batch_is_open
+from tfconvert.ops.shape_functions import Shapes, same
+from tfconvert.ops.windows import spatial, windows, with_channels_as, with_channels_last
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.dims import dim_of_element
+from tfconvert.schema.dialects.relations.rules import rank
+from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
+
+# Largest number of elements of a window: each is a slice.
+_MAX_TAPS = 64
+
+
+def _filter_gradient_shape(operands: Operands) -> Shapes:
+    sizes = operands.elements(1)
+    return (None if sizes is None else tuple(map(dim_of_element, sizes)),)
+
+
+def _average_gradient_shape(operands: Operands) -> Shapes:
+    sizes = operands.elements(0)
+    return (None if sizes is None else tuple(size if size >= 0 else -1 for size in sizes),)
+
+
+def filter_gradient(
+    x: Tensor,
+    sizes: Tensor,
+    gradient: Tensor,
+    *,
+    attributes: Mapping[str, object] = MappingProxyType({}),
+    result_shape: Shape | None = None,
+) -> Tensor:
+    """Convolves the images with the gradient: batches and channels change places, and so do strides and dilations."""
+    images, gradients = (with_channels_last(each, layout_of(attributes)) for each in (x, gradient))
+    batch, *dims, channels = images.shape or ()
+    *size, depth, _ = sizes_of(sizes, result_shape)
+    at = windows_of(attributes, dims, size)
+    images = at.reached(images)
+    rank, reach, groups = len(size), (images.shape or ())[1:-1], channels // depth
+    if groups > 1:
+        images = images.reshape([-1, *reach, groups, depth])
+        images = images.transpose([rank + 2, *range(1, rank + 1), rank + 1, 0])
+        images = images.reshape([depth, *reach, -1 if batch < 0 else groups * batch])
+    else:
+        images = images.transpose([rank + 1, *range(1, rank + 1), 0])
+    gradients = gradients.transpose([*range(1, rank + 1), 0, rank + 1])
+    found = slid("Conv2D" if rank == 2 else "Conv3D", images, gradients, at.strides, at.dilations)
+    return found.transpose([*range(1, rank + 1), 0, rank + 1])
+
+
+def depthwise_filter_gradient(
+    x: Tensor,
+    sizes: Tensor,
+    gradient: Tensor,
+    *,
+    attributes: Mapping[str, object] = MappingProxyType({}),
+    result_shape: Shape | None = None,
+) -> Tensor:
+    """Sums products of the gradient and what each element of the filter was multiplied by."""
+    images, gradients = (with_channels_last(each, layout_of(attributes)) for each in (x, gradient))
+    *size, channels, multiplier = sizes_of(sizes, result_shape)
+    dims = (images.shape or ())[1:-1]
+    at = windows_of(attributes, dims, size)
+    parts = at.slices(images)
+    if multiplier > 1:
+        gradients = gradients.reshape([-1, *at.outputs, channels, multiplier])
+        parts = [part.expand_dims(-1) for part in parts]
+    sums = [(part * gradients).sum([0, 1, 2]) for part in parts]
+    return x.op("Pack", *sums, axis=0, N=len(sums)).reshape([*size, channels, multiplier])  # type: ignore[no-any-return]
+
+
+def max_pool_gradient(
+    is_first: bool, x: Tensor, y: Tensor, gradient: Tensor, *, attributes: Mapping[str, object] = MappingProxyType({})
+) -> Tensor:
+    """Hands each gradient on to the largest element of its window: of several, to the first one or, in 3D, to all."""
+    layout = str(attributes.get("data_format", "NHWC"))
+    images, best, rest = (with_channels_last(each, layout) for each in (x, y, gradient))
+    call = Call("MaxPool", (), attributes)
+    size, strides = (call.integers(name, (1, 2, 2, 1)) for name in ("ksize", "strides"))
+    at = windows(call, (images.shape or ())[1:-1], spatial(size, layout), layout, strides)
+    parts = []
+    # Padding equals nothing.
+    for part in at.slices(images, math.nan):
+        is_best = part.equal(best)
+        parts.append(is_best.where(rest, 0))
+        rest = is_best.where(0, rest) if is_first else rest
+    return with_channels_as(at.spread(parts), layout)
+
+
+def max_pool_gradient_v2(
+    x: Tensor,
+    y: Tensor,
+    gradient: Tensor,
+    size: Tensor,
+    strides: Tensor,
+    *,
+    attributes: Mapping[str, object] = MappingProxyType({}),
+) -> Tensor:
+    """The window and the strides are operands."""
+    given = {name: ints(np.asarray(each.constant)) for name, each in (("ksize", size), ("strides", strides))}
+    return max_pool_gradient(True, x, y, gradient, attributes={**attributes, **given})
+
+
+def average_pool_gradient(
+    sizes: Tensor,
+    gradient: Tensor,
+    *,
+    attributes: Mapping[str, object] = MappingProxyType({}),
+    result_shape: Shape | None = None,
+) -> Tensor:
+    """Hands an equal part of each gradient on to the elements of its window, padding excluded."""
+    layout = str(attributes.get("data_format", "NHWC"))
+    dims = spatial(sizes_of(sizes, result_shape), layout)
+    call = Call("AvgPool", (), attributes)
+    size, strides = (call.integers(name, (1, 2, 2, 1)) for name in ("ksize", "strides"))
+    at = windows(call, dims, spatial(size, layout), layout, strides)
+    present = at.pad(np.ones((1, *dims, 1), gradient.dtype))
+    counts = sum(present[index] for _, index in at.taps())
+    part = with_channels_last(gradient, layout) * gradient.of(np.asarray(1 / counts, gradient.dtype))
+    return with_channels_as(at.spread_evenly(part), layout)
+
+
+def _size_and_strides(op: Operation) -> list[Sequence[int]] | None:
+    """Returns the window's size and the strides, which may be operands; `None` if they are computed."""
+    if len(op.operands) < 5:
+        return [tf.get(op, name) for name in ("ksize", "strides")]
+    constants = [tensor_data.constant_of(operand) for operand in op.operands[3:]]
+    return [ints(tensor_data.to_array(each)) for each in constants if each is not None] if all(constants) else None
+
+
+def _slides_over_images(op: Operation) -> str | None:
+    found, layout = _size_and_strides(op), str(tf.get(op, "data_format", "NHWC"))
+    if found is None:
+        return "the windows are not known"
+    if any(math.prod(values) != math.prod(spatial(values, layout)) for values in found):
+        return "it pools over the batch or the channels"
+    if op.name in ("tf.AvgPoolGrad", "tf.AvgPool3DGrad"):
+        return only_batch_is_open(1)(op)
+    is_small = math.prod(found[0]) <= _MAX_TAPS
+    return only_batch_is_open(0, 2)(op) if is_small else f"its windows have more than {_MAX_TAPS} places"
+
+
+def _filter_is_known(op: Operation) -> str | None:
+    if not types.is_static(types.shape_of(op.results[0].type)):
+        return "the filter's shape is not known"
+    return only_batch_is_open(0, 2)(op)
+
+
+_IMAGE, _POOLED = (2, 4, 4, 3), (2, 2, 2, 3)
+_EVENLY = Decomposition(
+    average_pool_gradient, requires=_slides_over_images, typed=1, example=(np.array(_IMAGE, np.int32), _POOLED)
+)
+_TO_FIRST, _TO_ALL = (
+    Decomposition(
+        partial(max_pool_gradient, is_first), requires=_slides_over_images, example=(_IMAGE, _POOLED, _POOLED)
+    )
+    for is_first in (True, False)
+)
+_PAIR = np.array((1, 2, 2, 1), np.int32)
+_FILTER = (_IMAGE, np.array([3, 3, 3, 2], np.int32), (2, 2, 2, 2))
+_DEPTHWISE = (*_FILTER[:2], (2, 2, 2, 6))
+
+OPS = (
+    *ops_like("AvgPoolGrad AvgPool3DGrad", shape=_average_gradient_shape, decompose=(_EVENLY,)),
+    op(
+        "Conv2DBackpropFilter",
+        shape=_filter_gradient_shape,
+        decompose=(Decomposition(filter_gradient, requires=_filter_is_known, example=_FILTER),),
+    ),
+    op(
+        "Conv3DBackpropFilterV2",
+        shape=_filter_gradient_shape,
+        decompose=(
+            Decomposition(
+                filter_gradient,
+                requires=_filter_is_known,
+                example=((2, 4, 4, 4, 3), np.array([3, 3, 3, 3, 2], np.int32), (2, 2, 2, 2, 2)),
+            ),
+        ),
+    ),
+    op(
+        "DepthwiseConv2dNativeBackpropFilter",
+        shape=_filter_gradient_shape,
+        decompose=(Decomposition(depthwise_filter_gradient, requires=_filter_is_known, example=_DEPTHWISE),),
+    ),
+    op("MaxPool3DGrad", shape=same, decompose=(_TO_ALL,)),
+    op(
+        "MaxPoolGrad",
+        shape=same,
+        decompose=(_TO_FIRST,),
+        relations=(rank("orig_input", 4), rank("orig_output", 4), rank("grad", 4)),
+    ),
+    op(
+        "MaxPoolGradV2",
+        shape=same,
+        decompose=(
+            Decomposition(
+                max_pool_gradient_v2, requires=_slides_over_images, example=(_IMAGE, _POOLED, _POOLED, _PAIR, _PAIR)
+            ),
+        ),
+    ),
+)
