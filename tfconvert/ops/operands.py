@@ -180,6 +180,11 @@ class Operands:
         self.is_by_shapes = False
         return self._known.partial(self._operand(index))
 
+    def partial_of(self, value: Value) -> Partial | None:
+        """Returns the elements of any value before the op, as `partial` does."""
+        self.is_by_shapes = False
+        return self._known.partial(value)
+
     def elements(self, index: int) -> Partial | None:
         """Returns an operand's elements as `partial` does, all unknown where only their number is known."""
         found = self.partial(index)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tfconvert.ops.declaration import Decomposition, op
 from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials
 from tfconvert.ops.shape_functions import Shapes, same_elements, scalars
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,
     MismatchError,
@@ -70,6 +70,23 @@ def _known_product(dims: Counter[int]) -> int:
         if dim >= 0:
             result *= dim**times
     return result
+
+
+def _reshaped_elements(operands: Operands) -> Partials:
+    found = operands.partial(0)
+    return [_alternating(operands) if found is None else found]
+
+
+def _alternating(operands: Operands) -> Partial | None:
+    """Returns the elements of two vectors by turns, which the gradient of a tile packs, transposes and flattens."""
+    moved = operands.producer(0)
+    packed = moved.operands[0].owner if moved is not None and moved.name == "tf.Transpose" else None
+    if moved is None or not isinstance(packed, Operation) or packed.name != "tf.Pack" or tf.get(packed, "axis", 0):
+        return None
+    parts = [operands.partial_of(part) for part in packed.operands]
+    if operands.partial_of(moved.operands[1]) != (1, 0) or None in parts:
+        return None
+    return tuple(chain.from_iterable(zip(*(part for part in parts if part is not None), strict=True)))
 
 
 def _reshape_shape(operands: Operands) -> Shapes:
@@ -317,7 +334,7 @@ OPS = (
     op(
         "Reshape",
         shape=_reshape_shape,
-        values=same_elements,
+        values=_reshaped_elements,
         compute=_reshape,
         relations=(is_vector("shape"), same_count("tensor")),
         verified=True,

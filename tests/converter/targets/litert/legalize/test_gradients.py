@@ -109,6 +109,8 @@ LAYERS: Mapping[str, Layer] = {
     "batch norm v1": Layer("FusedBatchNormGrad", _norm(True, "")),
     "batch norm v2": Layer("FusedBatchNormGradV2", _norm(True, "V2")),
     "local response": Layer("LRNGrad", lambda tf, x, w: tf.nn.local_response_normalization(x * w, 1, 1.0, 0.3, 0.7)),
+    "repeat": Layer("", lambda tf, x, w: tf.repeat(tf.repeat(x * w, 2, 1), 3, 2)),
+    "tile": Layer("", lambda tf, x, w: tf.tile(x * w, [1, 2, 1, 3])),
     "gather": Layer("", lambda tf, x, w: tf.gather(tf.transpose(w), tf.cast(tf.abs(x), tf.int32)), (3,), (5, 6)),
 }
 

@@ -20,6 +20,7 @@ from tfconvert.converter.targets.litert.passes.fit_kernels import FitKernels
 from tfconvert.exporters.tflite.model import export
 from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import types
 
 NONE: Mapping[str, Any] = {"fused_activation_function": "NONE"}
 SEVEN = (2, 1, 3, 2, 2, 1, 2)
@@ -154,6 +155,28 @@ def test_what_no_form_helps_is_an_error(text: str, message: str, hint: str) -> N
     assert problem.code == "unfit-kernel"
     assert problem.message == message
     assert hint in problem.hint
+
+
+def test_a_reshape_to_too_many_dimensions_goes_with_its_user() -> None:
+    text = """
+    func.func @main(%x: tensor<?x4x6xf32>) -> tensor<?x2x1x3xf32> {
+      %c = "tfl.pseudo_const"() <{value = dense<[1, -1, 2, 2, 1, 1, 2, 3, 1, 1]> : tensor<10xi32>}> : () -> tensor<10xi32>
+      %a = "tfl.pseudo_const"() <{value = dense<[0, 2, 4, 6, 8, 9]> : tensor<6xi32>}> : () -> tensor<6xi32>
+      %0 = "tfl.reshape"(%x, %c) : (tensor<?x4x6xf32>, tensor<10xi32>) -> tensor<1x?x2x2x1x1x2x3x1x1xf32>
+      %1 = "tfl.sum"(%0, %a) <{keep_dims = false}>
+          : (tensor<1x?x2x2x1x1x2x3x1x1xf32>, tensor<6xi32>) -> tensor<?x2x1x3xf32>
+      func.return %1 : tensor<?x2x1x3xf32>
+    }
+    """
+    module = parse(text, with_relations=False)
+    x = np.arange(48, dtype=np.float32).reshape(2, 4, 6)
+    expected = x.reshape(2, 2, 2, 2, 3).sum((1, 3)).reshape(2, 2, 1, 3)
+    FitKernels().apply(module)
+    verify(module)
+    reshapes = [op for op in module.walk() if op.name == "tfl.reshape"]
+    assert [types.shape_of(op.results[0].type) for op in reshapes] == [(-1, 2, 2, 2, 3), (-1, 2, 1, 3)]
+    (got,) = Executor(module).run("main", [x])
+    np.testing.assert_array_equal(got, expected)
 
 
 def test_all_problems_are_told_at_once() -> None:

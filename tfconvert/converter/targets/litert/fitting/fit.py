@@ -286,6 +286,9 @@ def fit(op: tfl.TFLOp, in_steps: bool = True) -> str:
     call = call_of(op)
     if not is_plain(call):
         return ""
+    if op.op_name == "reshape" and op.results[0].is_unused:
+        edit.erase(op)  # Its only users have other forms by now.
+        return "reshaped"
     if _is_empty(op):
         edit.replace_op(op, [_nothing(TFLBuilder(op), result.type) for result in op.results])
         return "empty"
@@ -338,9 +341,13 @@ def _is_right(operator: str, call: Call) -> bool:
 def _has_form(op: tfl.TFLOp, call: Call, form: Form) -> bool:
     """Returns whether the kernels accept a form, and the reshapes to it and back."""
     inputs = [_with(operand, other) for operand, other in zip(call.inputs, form.operands, strict=True)]
+    sources = [
+        given._replace(shape=types.shape_of(_source(value).type))
+        for given, value in zip(call.inputs, op.operands, strict=True)
+    ]
     outputs = [result._replace(shape=shape) for result, shape in zip(call.outputs, form.results, strict=True)]
     new = Call(tuple(inputs), tuple(outputs), {**call.options, **form.options})
-    reshapes = [*zip(call.inputs, inputs, strict=True), *zip(outputs, call.outputs, strict=True)]
+    reshapes = [*zip(sources, inputs, strict=True), *zip(outputs, call.outputs, strict=True)]
     return _is_right(op.op_name.upper(), new) and all(_can_reshape(one, other) for one, other in reshapes)
 
 
@@ -361,9 +368,19 @@ def _can_reshape(one: Operand, other: Operand) -> bool:
     return _is_right("RESHAPE", Call((one, shape), (other,)))
 
 
+def _source(value: Value) -> Value:
+    """Returns the operand of a reshape that has too many dimensions itself, and any other value as it is."""
+    owner, shape = value.owner, types.shape_of(value.type)
+    is_high = shape is not None and len(shape) > HIGHEST_RANK
+    return owner.operands[0] if is_high and isinstance(owner, Operation) and owner.name == "tfl.reshape" else value
+
+
 def _reshape(op: tfl.TFLOp, form: Form) -> None:
     before = TFLBuilder(op)
-    operands = [_reshaped(before, value, other) for value, other in zip(op.operands, form.operands, strict=True)]
+    operands = [
+        _reshaped(before, value if other is None else _source(value), other)
+        for value, other in zip(op.operands, form.operands, strict=True)
+    ]
     kinds = [
         types.tensor(types.element_of(result.type), shape)
         for result, shape in zip(op.results, form.results, strict=True)

@@ -71,8 +71,9 @@ class FitKernels:
             return PassResult(Counter(), notes) if notes else NOTHING_DONE
         from tfconvert.converter.targets.litert.fitting import fit, refusal  # Few models need them.
 
-        found = [(refusal.refusal(op, problem), fit.fit(op)) for op, problem in bad if is_plain(call_of(op))]
-        left = [error for error, how in found if not how]
+        # Users first: a reshape may be for one only that has a form without it.
+        found = [(refusal.refusal(op, problem), fit.fit(op)) for op, problem in reversed(bad) if is_plain(call_of(op))]
+        left = [error for error, how in reversed(found) if not how]
         if left:
             raise ConversionError(left)
         return PassResult.of(Counter(how for _, how in found), notes)
