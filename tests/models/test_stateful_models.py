@@ -207,27 +207,52 @@ def test_optimizers_steps(tf: ModuleType, tmp_path: Path, chosen: int) -> None:
     compare_calls(tf, tmp_path, module, signatures, calls, 1e-4)
 
 
-@pytest.mark.parametrize("library", ["keras", "tf_keras"])
-def test_a_network_is_trained_in_litert(tf: ModuleType, tmp_path: Path, library: str) -> None:
+def _rows(layers: Any) -> list[Any]:
+    # A bias before the normalization would have gradients of pure rounding errors, which Adam amplifies.
+    return [layers.Dense(8, use_bias=False), layers.BatchNormalization(), layers.ReLU()]
+
+
+def _images(layers: Any) -> list[Any]:
+    return [
+        layers.Conv2D(4, 3, padding="same", activation="relu"),
+        layers.MaxPooling2D(),
+        layers.SeparableConv2D(5, 3, strides=2, padding="same", depth_multiplier=2, activation="relu6"),
+        layers.Conv2DTranspose(3, 3, strides=2),
+        layers.BatchNormalization(),
+        layers.AveragePooling2D(3, 2, padding="same"),
+        layers.Flatten(),
+    ]
+
+
+def _sequences(layers: Any) -> list[Any]:
+    return [layers.LSTM(4, return_sequences=True), layers.GRU(3)]
+
+
+TRAINED: Mapping[str, tuple[Callable[[Any], list[Any]], tuple[int, ...], int]] = {
+    "rows": (_rows, (6,), 10),
+    "images": (_images, (8, 8, 2), 4),
+    "sequences": (_sequences, (5, 3), 4),
+}
+"""The layers before the last one, the shape of an input, and the number of steps."""
+
+
+@pytest.mark.parametrize(
+    ("library", "name"), [*(("keras", name) for name in TRAINED), ("tf_keras", "rows"), ("tf_keras", "images")]
+)
+def test_a_network_is_trained_in_litert(tf: ModuleType, tmp_path: Path, library: str, name: str) -> None:
+    """With batches of any size; the values of all variables are returned and assigned, as an app keeps them."""
     keras = pytest.importorskip(library)
     keras.utils.set_random_seed(1)
-    layers = keras.layers
-    # A bias before the normalization would have gradients of pure rounding errors, which Adam amplifies.
-    network = keras.Sequential(
-        [
-            keras.Input((6,)),
-            layers.Dense(8, use_bias=False),
-            layers.BatchNormalization(),
-            layers.ReLU(),
-            layers.Dense(3),
-        ]
-    )
-    optimizer = keras.optimizers.Adam(0.05)
+    (make, shape, steps), layers = TRAINED[name], keras.layers
+    network = keras.Sequential([keras.Input(shape), *make(layers), layers.Dense(3)])
+    optimizer = keras.optimizers.Adam(0.05) if name == "rows" else keras.optimizers.SGD(0.05, momentum=0.9)
     optimizer.build(network.trainable_variables)
     loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     module = tf.Module()
     module.network, module.optimizer = network, optimizer
+    kept = list(network.weights)
     if library == "keras":
+        kept = [each.value for each in kept]
         module.kept = [each.value for each in (*network.variables, *optimizer.variables)]
 
     def train(x: Any, y: Any) -> Any:
@@ -237,14 +262,32 @@ def test_a_network_is_trained_in_litert(tf: ModuleType, tmp_path: Path, library:
         optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
         return {"loss": loss}
 
-    x, y = tf.TensorSpec([4, 6], name="x"), tf.TensorSpec([4], tf.int32, name="y")
-    signatures = functions(tf, train=([x, y], train), infer=([x], lambda x: {"logits": network(x)}))
+    def save() -> Any:
+        return {f"value{index}": each.read_value() for index, each in enumerate(kept)}
+
+    def restore(*values: Any) -> Any:
+        for each, value in zip(kept, values, strict=True):
+            each.assign(value)
+        return {"done": tf.constant(1)}
+
+    x, y = tf.TensorSpec([None, *shape], name="x"), tf.TensorSpec([None], tf.int32, name="y")
+    signatures = functions(
+        tf,
+        train=([x, y], train),
+        infer=([x], lambda x: {"logits": network(x)}),
+        save=([], save),
+        restore=([tf.TensorSpec(each.shape, name=f"value{index}") for index, each in enumerate(kept)], restore),
+    )
     random = np.random.default_rng(1)
+    start = {f"value{index}": each.numpy() for index, each in enumerate(kept)}
     calls: list[Call] = []
-    for _ in range(10):
-        batch = random.normal(size=(4, 6)).astype(np.float32)
-        calls += [("train", {"x": batch, "y": batch[:, :3].argmax(1).astype(np.int32)}), ("infer", {"x": batch})]
-    compare_calls(tf, tmp_path, module, signatures, calls, 1e-4)
+    for _ in range(steps):
+        batch = random.normal(size=(4, *shape)).astype(np.float32)
+        labels = batch.reshape(4, -1)[:, :3].argmax(1).astype(np.int32)
+        calls += [("train", {"x": batch, "y": labels}), ("infer", {"x": batch})]
+    calls += [("save", {}), ("restore", start), ("infer", {"x": batch})]
+    model = compare_calls(tf, tmp_path, module, signatures, calls, 1e-4)
+    assert not [name for name in model.report.operators if name.startswith("Flex")]
 
 
 def test_a_metric_adds_up_until_it_is_reset(tf: ModuleType, tmp_path: Path) -> None:

@@ -325,6 +325,28 @@ def test_the_list_of_ops() -> None:
     )
 
 
+def test_checkpoints_are_written_and_read_by_flex_alone(tf: ModuleType, tmp_path: Path) -> None:
+    """TensorFlow's guide to training on devices has such signatures."""
+    raw, module = tf.raw_ops, tf.Module()
+    module.state = tf.Variable([1.0, 2.0])
+
+    def save(path: Any) -> Any:
+        raw.Save(filename=path, tensor_names=["state"], data=[module.state.read_value()])
+        return {"path": path}
+
+    def restore(path: Any) -> Any:
+        module.state.assign(tf.ensure_shape(raw.Restore(file_pattern=path, tensor_name="state", dt=tf.float32), [2]))
+        return {"state": module.state.read_value()}
+
+    spec = [tf.TensorSpec([], tf.string, name="path")]
+    signatures = {each.__name__: tf.function(each, input_signature=spec) for each in (save, restore)}
+    tf.saved_model.save(module, str(tmp_path), signatures=signatures)
+    with pytest.raises(tfconvert.ConversionError, match="let one signature return the variables' values"):
+        tfconvert.convert(tmp_path)
+    operators = tfconvert.convert(tmp_path, target=tfconvert.LiteRT(allow_flex=True)).report.operators
+    assert {name for name in operators if name.startswith("Flex")} == {"FlexSave", "FlexRestore"}
+
+
 def test_verification_declines(tf: ModuleType, tmp_path: Path) -> None:
     folder = _save(tf, tmp_path, {"Qr": MODELS["Qr"](tf)})
     report = tfconvert.convert(folder, verify=True, target=tfconvert.LiteRT(allow_flex=True)).report

@@ -160,7 +160,8 @@ def test_what_no_form_helps_is_an_error(text: str, message: str, hint: str) -> N
 def test_a_reshape_to_too_many_dimensions_goes_with_its_user() -> None:
     text = """
     func.func @main(%x: tensor<?x4x6xf32>) -> tensor<?x2x1x3xf32> {
-      %c = "tfl.pseudo_const"() <{value = dense<[1, -1, 2, 2, 1, 1, 2, 3, 1, 1]> : tensor<10xi32>}> : () -> tensor<10xi32>
+      %c = "tfl.pseudo_const"() <{value = dense<[1, -1, 2, 2, 1, 1, 2, 3, 1, 1]> : tensor<10xi32>}>
+          : () -> tensor<10xi32>
       %a = "tfl.pseudo_const"() <{value = dense<[0, 2, 4, 6, 8, 9]> : tensor<6xi32>}> : () -> tensor<6xi32>
       %0 = "tfl.reshape"(%x, %c) : (tensor<?x4x6xf32>, tensor<10xi32>) -> tensor<1x?x2x2x1x1x2x3x1x1xf32>
       %1 = "tfl.sum"(%0, %a) <{keep_dims = false}>

@@ -141,7 +141,8 @@ _BY_OP: Sequence[_Row] = (
         "export a function for inference: this op is of training",
     ),
     _Row("Batch|Unbatch|BatchFunction", "export the function without batching of requests, which is for servers", True),
-    _Row("(Save|Restore|MergeV2|Sharded).*", "export a function that doesn't save or restore", True),
+    _Row("(Save|Restore).*", "let one signature return the variables' values, and another one take and assign them"),
+    _Row("(MergeV2|Sharded).*", "export a function that doesn't save or restore", True),
     _Row("Print.*|.*Summary.*|.*Event.*|Write.*Summary", "export the function without logging", True),
     _Row(".*Iterator.*|.*Dataset.*", "export a function of tensors and keep the input pipeline outside", True),
 )
