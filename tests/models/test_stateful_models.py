@@ -76,6 +76,20 @@ def test_variables_that_only_another_signature_writes_are_constants(
     same(runners(model)("read")(), signatures["read"]())
 
 
+@pytest.mark.parametrize("kind", ["uniform", "normal", "truncated_normal"])
+def test_a_generator_draws_the_same_numbers_and_counts_them(tf: ModuleType, tmp_path: Path, kind: str) -> None:
+    module = tf.Module()
+    module.generator = tf.random.Generator.from_seed(3)
+    # The lower half of the counter overflows.
+    module.generator.state.assign(tf.constant([-700, 4, 5], tf.int64))
+
+    def draw(x: Any) -> Any:
+        return {"y": x + getattr(module.generator, kind)([3]), "z": module.generator.uniform([2])}
+
+    signatures = functions(tf, draw=([tf.TensorSpec([3], name="x")], draw))
+    compare_calls(tf, tmp_path, module, signatures, [("draw", {"x": vector(turn)}) for turn in range(4)])
+
+
 def _layers(name: str) -> Callable[[Any], list[Any]]:
     def make(keras: Any) -> list[Any]:
         layers = keras.layers
@@ -347,12 +361,6 @@ REFUSED: Mapping[str, tuple[Callable[[Any], Any], Callable[..., Any], str, str]]
         lambda m, tf, x: m.state.insert([1], [tf.cast(x[0], tf.int64)]),
         "unsupported-op",
         "tf.MutableHashTableV2",
-    ),
-    "generator": (
-        lambda tf: tf.random.Generator.from_seed(3),
-        lambda m, tf, x: m.state.normal([3]),
-        "unsupported-op",
-        "tf.RngReadAndSkip",
     ),
 }
 

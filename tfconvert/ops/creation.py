@@ -1,4 +1,4 @@
-"""Ops that create tensors from a shape or a few numbers: fills, ranges, random numbers."""
+"""Ops that create tensors from a shape or a few numbers: fills and ranges."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from tfconvert.ops.call import Call, Results, ints, is_integer, scalar, typed
-from tfconvert.ops.declaration import Decomposition, op, ops_like
+from tfconvert.ops.declaration import Decomposition, op
 from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import MAX_PARTIAL, Operands, Partials
 from tfconvert.ops.requirements import constant
@@ -67,11 +67,6 @@ def _symbolic_range(operands: Operands) -> Shape:
 def _lin_space_shape(operands: Operands) -> Shapes:
     number = operands.partial(2)
     return ((dim_of_element(number[0]) if number else -1,),)
-
-
-def _multinomial_shape(operands: Operands) -> Shapes:
-    logits, number = with_rank(operands.shape(0), 2), operands.partial(1)
-    return ((logits[0], dim_of_element(number[0]) if number else -1),)
 
 
 def _fill_elements(operands: Operands) -> Partials:
@@ -159,15 +154,7 @@ OPS = (
         compute=_lin_space,
         decompose=(Decomposition(lin_space, requires=constant(2, "the number of values is"), example=((), (), ())),),
     ),
-    op("Multinomial", shape=_multinomial_shape),
     op("OnesLike", shape=same, compute=partial(_like, 1), verified=True),
-    *ops_like(
-        "ParameterizedTruncatedNormal RandomStandardNormal RandomUniformInt StatelessRandomNormal "
-        "StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformFullInt StatelessRandomUniformInt "
-        "StatelessRandomUniformV2 StatelessTruncatedNormal TruncatedNormal",
-        shape=_of_first_shape,
-    ),
-    op("RandomUniform", shape=_of_first_shape, relations=(is_vector("shape"),)),
     op("Range", shape=_range_shape, values=_range_elements, compute=_range),
     op("ZerosLike", shape=same, compute=partial(_like, 0), verified=True),
 )

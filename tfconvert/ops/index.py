@@ -16,12 +16,7 @@ MODULES: Mapping[str, str] = {
         "Conv2D Conv2DBackpropInput Conv3D Conv3DBackpropInputV2 DepthwiseConv2dNative "
         "DepthwiseConv2dNativeBackpropInput Dilation2D"
     ),
-    "creation": (
-        "Empty Fill LinSpace Multinomial OnesLike ParameterizedTruncatedNormal RandomStandardNormal RandomUniform "
-        "RandomUniformInt Range StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomUniform "
-        "StatelessRandomUniformFullInt StatelessRandomUniformInt StatelessRandomUniformV2 StatelessTruncatedNormal "
-        "TruncatedNormal ZerosLike"
-    ),
+    "creation": "Empty Fill LinSpace OnesLike Range ZerosLike",
     "diagonals": (
         "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag DiagPart MatrixBandPart "
         "MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 MatrixSetDiag "
@@ -59,8 +54,8 @@ MODULES: Mapping[str, str] = {
     ),
     "joining": "Concat ConcatOffset ConcatV2 Pack Split SplitV Unpack",
     "layout": (
-        "Bitcast BroadcastTo ConjugateTranspose DataFormatDimMap DataFormatVecPermute MirrorPad Pad PadV2 "
-        "RandomShuffle Reverse ReverseSequence ReverseV2 Roll Tile Transpose"
+        "Bitcast BroadcastTo ConjugateTranspose DataFormatDimMap DataFormatVecPermute MirrorPad Pad PadV2 Reverse "
+        "ReverseSequence ReverseV2 Roll Tile Transpose"
     ),
     "matmul": (
         "BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddV1 Cholesky Cross Einsum MatMul MatrixDeterminant "
@@ -74,6 +69,13 @@ MODULES: Mapping[str, str] = {
     "pooling": "AvgPool AvgPool3D MaxPool MaxPool3D MaxPoolV2 MaxPoolWithArgmax",
     "ragged": "RaggedTensorToSparse RaggedTensorToTensor",
     "random_bits": "XlaRngBitGenerator",
+    "random_numbers": (
+        "Multinomial ParameterizedTruncatedNormal RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt "
+        "StatelessRandomGetAlg StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg StatelessRandomNormal "
+        "StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2 "
+        "StatelessRandomUniformInt StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessTruncatedNormal "
+        "StatelessTruncatedNormalV2 TruncatedNormal"
+    ),
     "ranking": (
         "ApproxTopK InTopK InTopKV2 ListDiff NthElement TopK TopKV2 Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2"
     ),
@@ -135,12 +137,16 @@ DECOMPOSED = (
     "InvertPermutation IsFinite IsInf IsNan L2Loss LRNGrad LeakyReluGrad LinSpace ListDiff Log1p LowerBound "
     "MatrixBandPart MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MaxPool3DGrad MaxPoolGrad MaxPoolGradV2 "
     "MaxPoolWithArgmax MirrorPadGrad Mod MulNoNan NthElement ParallelDynamicStitch RFFT RGBToHSV RaggedTensorToSparse "
-    "RaggedTensorToTensor Reciprocal ReciprocalGrad Relu6Grad ReluGrad ResizeBicubicGrad ResizeBilinearGrad "
-    "ResizeNearestNeighborGrad Reverse Roll RsqrtGrad ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin "
-    "SegmentProd SegmentSum Selu SeluGrad ShapeN SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad "
-    "Softsign SoftsignGrad SpaceToBatch SparseFillEmptyRows SparseMatMul SparseReorder SparseReshape "
-    "SparseSegmentMean SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments "
-    "SparseSegmentSum SparseSegmentSumWithNumSegments SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul "
-    "SqrtGrad StridedSliceGrad Tan TanhGrad TensorScatterAdd TensorScatterSub TopK TridiagonalMatMul TruncateDiv "
-    "TruncateMod UniqueV2 UniqueWithCounts UniqueWithCountsV2 UnravelIndex UpperBound Xdivy Xlog1py Xlogy"
+    "RaggedTensorToTensor RandomShuffle RandomUniformInt Reciprocal ReciprocalGrad Relu6Grad ReluGrad "
+    "ResizeBicubicGrad ResizeBilinearGrad ResizeNearestNeighborGrad Reverse Roll RsqrtGrad ScatterNdNonAliasingAdd "
+    "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Selu SeluGrad ShapeN SigmoidGrad Sinh "
+    "SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad Softsign SoftsignGrad SpaceToBatch SparseFillEmptyRows "
+    "SparseMatMul SparseReorder SparseReshape SparseSegmentMean SparseSegmentMeanWithNumSegments SparseSegmentSqrtN "
+    "SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
+    "SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul SqrtGrad StatelessRandomGetKeyCounter "
+    "StatelessRandomGetKeyCounterAlg StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomUniform "
+    "StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2 StatelessRandomUniformInt "
+    "StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessTruncatedNormal StatelessTruncatedNormalV2 "
+    "StridedSliceGrad Tan TanhGrad TensorScatterAdd TensorScatterSub TopK TridiagonalMatMul TruncateDiv TruncateMod "
+    "TruncatedNormal UniqueV2 UniqueWithCounts UniqueWithCountsV2 UnravelIndex UpperBound Xdivy Xlog1py Xlogy"
 )

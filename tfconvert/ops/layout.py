@@ -312,7 +312,6 @@ OPS = (
     op("DataFormatVecPermute", shape=same, relations=(rank("x", 1, 2), _permuted_format), verified=True),
     op("MirrorPad", shape=_pad_shape, compute=_mirror_pad, relations=(rank("paddings", 2),)),
     *ops_like("Pad PadV2", shape=_pad_shape, compute=_pad, relations=(rank("paddings", 2),)),
-    op("RandomShuffle", shape=same, verified=True),
     op(
         "Reverse",
         compute=_reverse_flagged,

@@ -25,9 +25,11 @@ ALGORITHMS = "DEFAULT", "THREE_FRY", "PHILOX"
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
-_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_WEYL = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
-_ROUNDS = 10
+MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+WEYL = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
+ROUNDS = 10
+"""Philox' multipliers, the steps of its key, and how often both are applied."""
+
 _WORD = np.uint64(32)
 
 
@@ -79,11 +81,11 @@ def _threefry(key: Array, counters: Array) -> tuple[Array, Array]:
 def _philox(key: Array, counters: Sequence[Array]) -> Sequence[Array]:
     keys = _words(key)
     a, b, c, d = (word for counter in counters for word in _words(counter))
-    for _ in range(_ROUNDS):
-        first, second = (word.astype(np.uint64) * by for word, by in zip((a, c), _MULTIPLIERS, strict=True))
+    for _ in range(ROUNDS):
+        first, second = (word.astype(np.uint64) * by for word, by in zip((a, c), MULTIPLIERS, strict=True))
         (low, high), (other_low, other_high) = _words(first), _words(second)
         a, b, c, d = other_high ^ b ^ keys[0], other_low, high ^ d ^ keys[1], low
-        keys = (keys[0] + _WEYL[0], keys[1] + _WEYL[1])
+        keys = (keys[0] + WEYL[0], keys[1] + WEYL[1])
     return a, b, c, d
 
 

@@ -93,6 +93,16 @@ def _update(compute: Callable[[Any, Any], Any], machine: Machine, op: Operation,
     return inputs[: len(op.results)]
 
 
+def _read_and_skip(machine: Machine, op: Operation, inputs: Results) -> Results:
+    """Moves the counter of a generator of random numbers, of 128 bits, by 256 for each number."""
+    state = _value(op, inputs[0])
+    low, high = state[:2].view(np.uint64).tolist()
+    moved = low + (high << 64) + 256 * int(inputs[2])
+    new = [moved % (1 << 64), (moved >> 64) % (1 << 64)]
+    _variable(op, inputs[0]).value = np.concatenate([np.array(new, np.uint64).view(np.int64), state[2:]])
+    return (state,)[: len(op.results)]
+
+
 def _scatter(combine: np.ufunc | None, machine: Machine, op: Operation, inputs: Results) -> Results:
     """Runs an op that combines slices of the first dimension with updates in order, or replaces them."""
     value, indices, updates = _value(op, inputs[0]).copy(), inputs[1], value_behind(op, inputs[2])
@@ -236,6 +246,8 @@ OPS: Mapping[str, Simple] = {
     "tf.ResourceGather": _gather,
     "tf.ResourceGatherNd": _gather_nd,
     "tf.ResourceStridedSliceAssign": _slice_assign,
+    "tf.RngReadAndSkip": _read_and_skip,
+    "tf.RngSkip": _read_and_skip,
     "tf.StridedSliceAssign": _slice_assign,
     "tf.VarHandleOp": _handle,
     "tf.VarIsInitializedOp": _is_initialized,

@@ -53,7 +53,7 @@ _XLA = (
 )
 
 # Ops that write a variable, or read a part of one.
-_RESOURCE_OPS = ("tf.Resource", "tf.Assign", "tf.DisableCopyOnRead", "tf.VariableShape")
+_RESOURCE_OPS = ("tf.Resource", "tf.Assign", "tf.DisableCopyOnRead", "tf.Rng", "tf.VariableShape")
 
 TO_FUNCTIONS: Sequence[Stage] = (
     Stage("dialects-to-tf", "later passes handle only the ops of model files", (_FOREIGN,)),

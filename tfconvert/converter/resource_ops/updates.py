@@ -16,6 +16,9 @@ from tfconvert.schema.tensorflow import op_defs
 
 _HANDLE = "tf.VarHandleOp"
 
+# The number of counters that a generator skips for each number that it draws.
+_RESERVED = 256
+
 
 class Access(TFBuilder):
     """Inserts ops before an op on variables.
@@ -162,6 +165,21 @@ def _shape(access: Access) -> None:
         access.replace_results([access.tf("Shape", (access.read(),), wanted)])
 
 
+def _read_and_skip(access: Access) -> None:
+    """Reads the state of a generator of random numbers, a counter of two halves and a key, and moves the counter."""
+    state = EmittedTensor(access, access.read(element=types.I64))
+    is_read = bool(access.op.results)
+    operand = EmittedTensor(access, access.op.operands[2])
+    # Each number may take as many counters as TensorFlow reserves.
+    steps = (operand.op("Bitcast", operand, type=state.dtype) if is_read else operand) * _RESERVED
+    low, high, key = (state.op("Slice", state, [start], [size]) for start, size in ((0, 1), (1, 1), (2, -1)))
+    new = low + steps
+    # Unsigned numbers have become less: the steps are positive.
+    carry = ((low < 0) & (new >= 0)).cast(state.dtype)
+    access.assign(new.concat([high + carry, key], 0).value)
+    access.replace_results([state.value] if is_read else [])
+
+
 def _drop(access: Access) -> None:
     """No-op: a memory hint."""
 
@@ -176,6 +194,8 @@ PARTS: Mapping[str, Callable[[Access], None]] = {
     "tf.ResourceGatherNd": _gather_nd,
     "tf.ResourceScatterDiv": partial(_scatter_product, "RealDiv"),
     "tf.ResourceScatterMul": partial(_scatter_product, "Mul"),
+    "tf.RngReadAndSkip": _read_and_skip,
+    "tf.RngSkip": _read_and_skip,
     **{f"tf.ResourceScatter{name}": partial(_scatter, f"TensorScatter{name}") for name in _COMBINED},
     **{f"tf.ResourceScatterNd{name}": partial(_scatter_nd, f"TensorScatter{name}") for name in _COMBINED},
     "tf.ResourceStridedSliceAssign": _slice_assign,

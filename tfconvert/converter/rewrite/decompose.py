@@ -93,7 +93,14 @@ def emitted_ops(name: str, decomposition: Decomposition, kinds: Mapping[str, str
             continue
         known = types.element_type(argument.type or defaults.get(argument.type_attr, 0))
         operands.append(block.add_arg(types.tensor(known or element, shape)))
-    elements = result_elements(name, operands, len(definition.output_arg), {})
+    # Types of results that no operand has.
+    given = {each.type_attr for each in definition.input_arg}
+    chosen = {
+        each.name: np.float32
+        for each in definition.attr
+        if each.type == "type" and not each.default_value.type and each.name not in given
+    }
+    elements = result_elements(name, operands, len(definition.output_arg), chosen)
     op = tf.build(name, operands, [types.tensor(each, None) for each in elements])
     block.add_op(op)
     try:

@@ -90,23 +90,6 @@ def test_ops_without_a_counterpart_are_causes_even_in_a_chain() -> None:
     assert "approximate it" in second
 
 
-def test_an_op_that_serves_another_is_its_consequence() -> None:
-    error = refusal("""
-    func.func @main(%x: tensor<1xi32>, %y: tensor<2xi32>) -> tensor<4xf32> {
-      %0:2 = "tf.StatelessRandomGetKeyCounter"(%y) : (tensor<2xi32>) -> (tensor<1xui64>, tensor<2xui64>)
-      %1 = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
-      %2 = "tf.StatelessRandomNormalV2"(%x, %0#0, %0#1, %1) : (tensor<1xi32>, tensor<1xui64>, tensor<2xui64>, tensor<i32>) -> tensor<4xf32>
-      func.return %2 : tensor<4xf32>
-    }
-    """)  # noqa: E501
-    first, second = error.diagnostics
-    assert (first.op, second.op) == ("tf.StatelessRandomNormalV2", "tf.StatelessRandomGetKeyCounter")
-    assert "tf.random.normal" in first.hint
-    assert "only serves" in second.message
-    assert error.advice == (last_resort(flex=True),)
-    assert error.to_dict()["advice"] == [last_resort(flex=True)]
-
-
 @pytest.mark.parametrize(
     ("op", "words"),
     [

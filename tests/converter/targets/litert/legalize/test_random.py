@@ -1,14 +1,16 @@
-"""Random ops: shapes, element types and ranges, since the numbers are the runtime's own."""
+"""Random ops: numbers that follow from a seed are TensorFlow's; of the runtime's own, shapes, types and ranges."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.targets.litert.legalize.cases import Array, Case, graph, operand
+from tests.converter.targets.litert.legalize.cases import Array, Case, Check, converted, graph, operand
 from tests.support.litert import RunTFLite
 
 CASES = [
@@ -17,14 +19,92 @@ CASES = [
     Case("Multinomial", ["f32[2,3]", "i32[]@5:6"], {"output_dtype": np.int64}),
 ]
 
+_KEY = np.array([3 << 40], np.uint64)
+# The lower half of the counter overflows.
+_COUNTER = np.array([2**64 - 2, 5], np.uint64)
+_SEED = "i64[2]@-9000000000000:9000000000000"
 
-def _run(case: Case, run_tflite: RunTFLite, folder: Path) -> Array:
+
+def _long(number: int) -> Array:
+    return np.array(number, np.int64)
+
+
+def _of_seeds() -> Iterator[Case]:
+    for size in ("i32[2]@5:6", [5, 3], [1, 1]):
+        for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
+            for kind in ("RandomUniform", "RandomNormal", "TruncatedNormal"):
+                yield Case(f"Stateless{kind}", (size, _SEED), {"dtype": dtype})
+                yield Case(f"Stateless{kind}V2", (size, _KEY, _COUNTER, 1), {"dtype": dtype})
+        for dtype in (np.int32, np.int64, np.uint32, np.uint64):
+            yield Case("StatelessRandomUniformFullInt", (size, "i32[2]"), {"dtype": dtype})
+            yield Case("StatelessRandomUniformFullIntV2", (size, _KEY, _COUNTER, 3), {"dtype": dtype})
+    for low, high in ((-3, 9), (-(1 << 31), (1 << 31) - 1)):
+        bounds = np.array(low, np.int32), np.array(high, np.int32)
+        yield Case("StatelessRandomUniformInt", ("i32[2]@5:6", _SEED, *bounds))
+        yield Case("StatelessRandomUniformIntV2", ([5, 3], _KEY, _COUNTER, 1, *bounds))
+    yield Case("StatelessRandomUniformInt", ("i32[2]@5:6", _SEED, "i32[]@-9:-1", "i32[]@1:9"))
+    yield Case("StatelessRandomUniformInt", ([7], _SEED, _long(-(1 << 40)), _long((1 << 31) - (1 << 40))))
+    yield Case("StatelessRandomGetKeyCounter", (_SEED,))
+    yield Case("StatelessRandomGetKeyCounterAlg", ("i32[2]",))
+
+
+@pytest.mark.parametrize("case", list(_of_seeds()), ids=str)
+def test_numbers_of_seeds(case: Case, check: Check) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        (Case("StatelessRandomUniform", ([3], _SEED), {"dtype": np.float64}), "not of f64"),
+        (Case("StatelessRandomUniformV2", ([3], _KEY, _COUNTER, "i32[]@1:2")), "not known to be Philox"),
+        (Case("StatelessRandomUniformInt", ([3], _SEED, _long(0), _long(1 << 40))), "larger than 2"),
+    ],
+    ids=str,
+)
+def test_declined(case: Case, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(tfconvert.ConversionError, match=reason):
+        converted(case, tmp_path)
+
+
+# The range of the numbers, its end included, their mean and their standard deviation.
+_OWN = (
+    (Case("RandomUniform", ["i32[2]@40:41"], {"dtype": np.float16}), (0, 0.9991), (0.5, 0.29)),
+    (Case("RandomStandardNormal", ["i32[2]@40:41"], {"dtype": np.float16}), (-7, 7), (0, 1)),
+    (Case("TruncatedNormal", ["i32[2]@40:41"], {"dtype": np.float32}), (-2, 2), (0, 0.88)),
+    (Case("RandomUniformInt", ["i32[2]@40:41", -3, 9]), (-3, 8), (2.5, 3.45)),
+    (Case("RandomUniformInt", ([40, 40], _long(0), _long(1 << 31))), (0, (1 << 31) - 1), (1 << 30, (1 << 31) * 0.29)),
+)
+
+
+@pytest.mark.parametrize(("case", "limits", "moments"), _OWN, ids=str)
+def test_distributions(
+    case: Case, limits: tuple[float, float], moments: tuple[float, float], run_tflite: RunTFLite, tmp_path: Path
+) -> None:
+    result = _run(case, run_tflite, tmp_path).astype(np.float64)
+    mean, deviation = moments
+    assert result.shape == (40, 40)
+    assert limits[0] <= result.min()
+    assert result.max() <= limits[1]
+    assert result.mean() == pytest.approx(mean, abs=0.1 * deviation)
+    assert result.std() == pytest.approx(deviation, rel=0.06)
+    assert len(np.unique(result)) > min(limits[1] - limits[0], 100)
+
+
+def test_shuffled_rows(run_tflite: RunTFLite, tmp_path: Path) -> None:
+    rows = np.arange(40, dtype=np.float32).reshape(20, 2)
+    result = _run(Case("RandomShuffle", ["f32[?20,2]"]), run_tflite, tmp_path, [rows])
+    assert not np.array_equal(result, rows)
+    np.testing.assert_array_equal(result[np.argsort(result[:, 0])], rows)
+
+
+def _run(case: Case, run_tflite: RunTFLite, folder: Path, inputs: Sequence[Array] = ()) -> Array:
     operands = [operand(spec, 1) for spec in case.operands]
     path = folder / "graph.pb"
     path.write_bytes(graph(case, operands).SerializeToString())
-    names = [f"x{i}" for i in range(len(operands))]
-    model = tfconvert.convert(path, inputs=names, outputs=["y"])
-    (result,) = run_tflite(bytes(model), [each.value for each in operands])
+    given = {f"x{i}": each.value for i, each in enumerate(operands) if each.shape is not None}
+    model = tfconvert.convert(path, inputs=list(given), outputs=["y"])
+    (result,) = run_tflite(bytes(model), list(inputs) or list(given.values()))
     return result
 
 

@@ -135,6 +135,7 @@ class _Parts(NamedTuple):
 
 def _parts(op: Operation) -> _Parts:
     large(op.operands[0])
+    need(types.element_of(op.operands[0].type) != types.I64, "no kernel unpacks i64")
     axis = _dropped_axis(op, spans_of(op))
     count = sized(op.operands[0])[axis]
     users: list[list[Operation]] = [[] for _ in range(count)]

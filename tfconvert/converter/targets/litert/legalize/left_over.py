@@ -62,8 +62,8 @@ _BY_OP: Sequence[_Row] = (
         "AdjustHue|RandomCrop",
         _TRAINING,
     ),
-    _Row("Stateless(Random|Multinomial|Parameterized|TruncatedNormal).*", _DRAW),
-    _Row("RngReadAndSkip|RngSkip|StatefulStandardNormal.*|StatefulUniform.*", f"{_DRAW}; or {_STATE}", True),
+    _Row("Stateless(Random(?!GetAlg)|Multinomial|Parameterized|TruncatedNormal).*", _DRAW),
+    _Row("StatefulStandardNormal.*|StatefulUniform.*", f"{_DRAW}; or {_STATE}", True),
     _Row("RandomPoisson.*|RandomGamma|RandomShuffle|Multinomial|ParameterizedTruncatedNormal", _DRAW),
     _Row(
         "CTCGreedyDecoder",
@@ -248,9 +248,6 @@ _NO_OPERATOR = "LiteRT has no such operator, and no others compute the same"
 _NO_CONSTANT = "the model changes this state while it runs, or its file doesn't hold the state's value"
 _WHOLE = "include all constants in the text, and cast those of other element types to one of LiteRT's"
 
-# Ops that only prepare another one, whose name is the one that the user wrote.
-_SERVANTS = frozenset({"tf.StatelessRandomGetKeyCounter", "tf.StatelessRandomGetKeyCounterAlg", "tf.RngReadAndSkip"})
-
 
 class _Cause(NamedTuple):
     """Why an op stays.
@@ -335,12 +332,9 @@ def _is_about_state(op: Operation) -> bool:
 
 def _blamed(op: Operation, cause: _Cause, causes: Mapping[Operation, _Cause]) -> Operation | None:
     """Returns the op that keeps another one from being converted, or `None` if that one is the cause itself."""
-    if op.name in _SERVANTS:
-        users = [use.operation for result in op.results for use in result.uses]
-        return next((user for user in users if user in causes), None)
     for operand in op.operands:
         producer = _producer(operand)
-        if producer is None or producer not in causes or producer.name in _SERVANTS:
+        if producer is None or producer not in causes:
             continue
         element = types.element_of(operand.type)
         is_handle = isinstance(element, types.ResourceType | types.VariantType)
@@ -380,10 +374,9 @@ def _consequence(pairs: Sequence[tuple[Operation, Operation]]) -> Diagnostic:
     ops, blamed = [op for op, _ in pairs], pairs[0][1]
     place, cause = _first_place(ops), place_of(blamed.location)
     named = f'{blamed.name}, node "{cause.node}"' if cause.node else blamed.name
-    relation = "it only serves" if ops[0].name in _SERVANTS else "it takes what is computed by"
     return Diagnostic(
         "unsupported-op",
-        f"a consequence: {relation} {named}{_further(ops)}",
+        f"a consequence: it takes what is computed by {named}{_further(ops)}",
         op=ops[0].name,
         node=place.node,
         location=str(place),

@@ -16,11 +16,32 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# The binary digits of uniform numbers in halves, as TensorFlow draws them.
+_DIGITS = {"f16": 10, "bf16": 7}
+
 _SEEDS = {"seed": Attr("seed", 0), "seed2": Attr("seed2", 0)}
 
 
 def _gives_floats(op: Operation) -> Failure | None:
     return None if types.element_of(op.results[0].type) == types.F32 else Failure("only 32-bit floats are generated")
+
+
+def _gives_halves(op: Operation) -> Failure | None:
+    is_half = element_name(types.element_of(op.results[0].type)) in ("f16", "bf16")
+    return None if is_half else Failure("only floats of 32 and 16 bits are generated")
+
+
+def _rounded(op: Operation, emit: LiteRTBuilder) -> Value:
+    """Draws floats of 32 bits; uniform ones stay below 1 since their lowest bits are cut off."""
+    result = op.results[0].type
+    element = types.element_of(result)
+    name = op.name.removeprefix("tf.")
+    seeds = {key: op.properties[key] for key in _SEEDS if key in op.properties}
+    wide = emit.tf(name, op.operands, types.tensor(types.F32, types.shape_of(result)), seeds)
+    if name == "RandomUniform":
+        steps = 1 << _DIGITS[element_name(element)]
+        wide = emit.binary("Mul", emit.unary("Floor", emit.binary("Mul", wide, steps)), 1 / steps)
+    return emit.cast(wide, element)
 
 
 def _gives_indices(op: Operation) -> Failure | None:
@@ -64,6 +85,8 @@ def _generated(emit: LiteRTBuilder, algorithm: str, state: Value, kind: Attribut
 ENTRIES: tuple[Entry, ...] = (
     BuiltinRow("RandomUniform", "random_uniform", narrow=(0,), options=_SEEDS, constraint=_gives_floats),
     BuiltinRow("RandomStandardNormal", "random_standard_normal", narrow=(0,), options=_SEEDS, constraint=_gives_floats),
+    Lowering("RandomUniform", "RandomUniform Floor Cast", _rounded, constraint=_gives_halves),
+    Lowering("RandomStandardNormal", "RandomStandardNormal Cast", _rounded, constraint=_gives_halves),
     Lowering("XlaRngBitGenerator", "stablehlo_rng_bit_generator", _bits, constraint=_is_of_words),
     BuiltinRow("Multinomial", "multinomial", "f32", narrow=(1,), options=_SEEDS, constraint=_gives_indices),
 )
