@@ -230,6 +230,10 @@ class Tensor(Elementwise):
     def of(self, array: Array) -> Self:
         """Returns a constant for the same formula."""
 
+    def produced(self, name: str) -> Sequence[Self] | None:
+        """Returns the operands of the op of a name that produced this, `None` if another one did."""
+        return None
+
     @property
     def rank(self) -> int:
         """How many dimensions it has, where that is known."""

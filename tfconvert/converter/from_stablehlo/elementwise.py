@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo import idioms
-from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts, real_dtype
 from tfconvert.converter.from_stablehlo.counters import WORD, lower_word, upper_word
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.ranges import compared, range_of
@@ -17,6 +16,17 @@ from tfconvert.converter.from_stablehlo.reductions import mean_of
 from tfconvert.converter.from_stablehlo.windows import averaged
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
+from tfconvert.ops.complex_numbers import (
+    complex_of,
+    exponential,
+    logarithm,
+    parts,
+    product,
+    quotient,
+    sign,
+    size,
+    unsigned_zero,
+)
 from tfconvert.schema.dialects import dims, tensor_data
 from tfconvert.schema.ir.operation import Operation
 
@@ -316,9 +326,7 @@ def _divide(raised: RaisedOp) -> EmittedTensor:
 
 def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
     if x.dtype.kind == "c":
-        (a, b), (c, d) = parts(x), parts(y)
-        size = c * c + d * d
-        return complex_of((a * c + b * d) / size, (b * c - a * d) / size)
+        return complex_of(*quotient(*parts(x), *parts(y)))
     if idioms.number(y) == 1:
         return x
     if _kind(x) == "f":
@@ -326,10 +334,10 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
         return found if found is not None else idioms.divide(x, y) or x / y
     name = "FloorDiv" if _is_natural(raised, x) and _is_natural(raised, y) else "TruncateDiv"
     divisor = _not_zero(raised, y)
-    quotient: EmittedTensor = x.op(name, x, divisor)
+    whole: EmittedTensor = x.op(name, x, divisor)
     if name == "FloorDiv":
-        raised.name_size(name, quotient, (x, y))
-    return quotient if divisor is y else y.equal(0).where(raised.constant(_all_ones(x), x.dtype), quotient)
+        raised.name_size(name, whole, (x, y))
+    return whole if divisor is y else y.equal(0).where(raised.constant(_all_ones(x), x.dtype), whole)
 
 
 def _remainder(raised: RaisedOp) -> EmittedTensor:
@@ -387,7 +395,7 @@ def _atan2(raised: RaisedOp) -> EmittedTensor:
         return raised.elementwise(lambda y: y.op("Atan", y), y)
     if x.dtype.kind == "c":
         raise Declined("angles of complex numbers are no numbers of LiteRT")
-    return _unsigned_zero(y).atan2(x)
+    return unsigned_zero(y).atan2(x)
 
 
 def _cbrt(x: EmittedTensor) -> EmittedTensor:
@@ -495,41 +503,13 @@ def _rounded(x: EmittedTensor, exponent: int, mantissa: int) -> EmittedTensor:
     return found
 
 
-_Parts = tuple[EmittedTensor, EmittedTensor]
-
-
-def _product(a: EmittedTensor, b: EmittedTensor, c: EmittedTensor, d: EmittedTensor) -> _Parts:
-    return a * c - b * d, a * d + b * c
-
-
-def _complex_exp(real: EmittedTensor, imaginary: EmittedTensor) -> _Parts:
-    size = real.exp()
-    return size * imaginary.cos(), size * imaginary.sin()
-
-
-def _complex_log(real: EmittedTensor, imaginary: EmittedTensor) -> _Parts:
-    return (real * real + imaginary * imaginary).log() * 0.5, _unsigned_zero(imaginary).atan2(real)
-
-
-def _complex_sign(real: EmittedTensor, imaginary: EmittedTensor) -> _Parts:
-    size = (real * real + imaginary * imaginary).sqrt()
-    size = size.equal(0).where(size + 1, size)
-    return real / size, imaginary / size
-
-
-def _unsigned_zero(y: EmittedTensor) -> EmittedTensor:
-    """Returns numbers without -0, which LiteRT's transform has for imaginary parts that are 0: its angle is -pi."""
-    owner = y.value.owner
-    return y.equal(0).where(0.0, y) if isinstance(owner, Operation) and owner.name == "tf.Imag" else y
-
-
 # What is computed of the parts of complex numbers, which LiteRT hardly computes with.
-_OF_COMPLEX: dict[str, Callable[..., _Parts]] = {
+_OF_COMPLEX: dict[str, Callable[..., tuple[EmittedTensor, EmittedTensor]]] = {
     "AddV2": lambda a, b, c, d: (a + c, b + d),
-    "Exp": _complex_exp,
-    "Log": _complex_log,
-    "Mul": _product,
-    "Sign": _complex_sign,
+    "Exp": exponential,
+    "Log": logarithm,
+    "Mul": product,
+    "Sign": sign,
     "Sub": lambda a, b, c, d: (a - c, b - d),
 }
 
@@ -545,11 +525,7 @@ def _part(index: int) -> Compute:
 
 def _abs(x: EmittedTensor) -> EmittedTensor:
     if x.dtype.kind == "c":
-        owner = x.value.owner
-        if not isinstance(owner, Operation) or owner.name != "tf.Complex":
-            return x.op("ComplexAbs", x, Tout=real_dtype(x))  # type: ignore[no-any-return]
-        real, imaginary = parts(x)
-        return (real * real + imaginary * imaginary).sqrt()
+        return size(x)
     return x if x.dtype.kind == "u" else abs(x)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.resizing import weighted
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.ops.complex_numbers import complex_of, parts
 from tfconvert.schema.dialects.stablehlo import DotAttr
 
 Axes = tuple[int, ...]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp, Rows
 from tfconvert.converter.ir.constants import is_enumeration, is_repeated
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
+from tfconvert.ops.complex_numbers import complex_of, parts
 from tfconvert.schema.dialects import dims, tensor_data, tf
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.block import Block

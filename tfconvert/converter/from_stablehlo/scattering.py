@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.bounds import Number
-from tfconvert.converter.from_stablehlo.complex_numbers import complex_of, parts
 from tfconvert.converter.from_stablehlo.indexing import components, is_unique, ordered, signed, unsigned
 from tfconvert.converter.from_stablehlo.places import WHOLE, Places, Window, cut, extent, packed, vector_of
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
@@ -17,6 +16,7 @@ from tfconvert.converter.from_stablehlo.ranges import range_of
 from tfconvert.converter.ir.constants import index_range
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
+from tfconvert.ops.complex_numbers import complex_of, parts
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.stablehlo import ScatterAttr
 from tfconvert.schema.ir.operation import Operation

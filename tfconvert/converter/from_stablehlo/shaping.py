@@ -8,8 +8,6 @@ import numpy as np
 
 from tfconvert.converter.from_stablehlo import resizing
 from tfconvert.converter.from_stablehlo.bounds import Span, bound_of, spanned
-from tfconvert.converter.from_stablehlo.complex_numbers import complex_of
-from tfconvert.converter.from_stablehlo.complex_numbers import parts as parts_of
 from tfconvert.converter.from_stablehlo.edges import gathered
 from tfconvert.converter.from_stablehlo.idioms import number, operands_of
 from tfconvert.converter.from_stablehlo.places import Places
@@ -18,6 +16,8 @@ from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.constants import index_range
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
+from tfconvert.ops.complex_numbers import complex_of
+from tfconvert.ops.complex_numbers import parts as parts_of
 from tfconvert.schema.dialects import dims, tensor_data
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
@@ -151,7 +151,8 @@ def _concatenate(raised: RaisedOp) -> EmittedTensor:
     if found is not None:
         return found
     if parts[0].dtype.kind == "c":
-        return complex_of(*(one.concat(others, axis) for one, *others in zip(*map(parts_of, parts), strict=True)))
+        reals, imaginaries = zip(*map(parts_of, parts), strict=True)
+        return complex_of(reals[0].concat(reals[1:], axis), imaginaries[0].concat(imaginaries[1:], axis))
     scalars = [raised.scalars(part) for part in parts] if raised.dtype().kind in "iu" and parts[0].rank == 1 else [None]
     if all(scalars) and any(raised.known(part) is None for part in parts):
         return parts[0].op("Pack", *(scalar for group in scalars for scalar in group or ()))  # type: ignore[no-any-return]

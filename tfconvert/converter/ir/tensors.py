@@ -53,6 +53,12 @@ class EmittedTensor(Tensor):
         found = tensor_data.constant_of(self.value)
         return None if found is None else tensor_data.to_array(found)
 
+    def produced(self, name: str) -> Sequence[Self] | None:
+        owner = self.value.owner
+        if not isinstance(owner, Operation) or owner.name != f"tf.{name}":
+            return None
+        return [self._of(operand) for operand in owner.operands]
+
     def of(self, array: tensor_data.Array) -> Self:
         return self._of(self.builder.constant(array))
 

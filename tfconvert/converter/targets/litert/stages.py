@@ -19,6 +19,9 @@ from tfconvert.converter.targets.litert.forms.fast_rows import FAST_ROOTS
 
 _PRODUCTS = ("tf.MatMul",)
 # Ops that read single steps of a sequence.
+# Ops that make complex numbers, or take their parts.
+_COMPLEX = ("tf.Angle", "tf.Complex", "tf.Conj", "tf.FFT", "tf.IFFT", "tf.IRFFT", "tf.Imag", "tf.RFFT")
+
 _ROWS = ("tf.GatherV2", "tf.StridedSlice", "tf.Unpack")
 
 # Ops that read rows of constants.
@@ -101,6 +104,11 @@ STAGES: Sequence[Stage] = (
         "lower-tables", "their entries are constants by now, and lookups become plain ops in part", (("tf.HashTable",),)
     ),
     Stage("initialize-state", "the remaining state is known: state that is never written is a constant", left=_STATE),
+    Stage(
+        "complex-to-parts",
+        "shapes and lengths are known, and all that is left of complex numbers is legalized",
+        (_COMPLEX,),
+    ),
     Stage(
         "default-sizes", "ops are still TensorFlow's, whose shapes are known for any sizes of inputs", ((OPEN_SIZES,),)
     ),

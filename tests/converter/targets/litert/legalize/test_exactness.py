@@ -60,6 +60,8 @@ CASES = (
     # Squares that overflow.
     Case("Asinh", ("f32[9]@-100000000000000000000000:100000000000000000000000",)),
     Case("Acosh", ("f32[9]@1:100000000000000000000000",)),
+    Case("Sign", (_longs(-(1 << 62), -1, 0, 1, 1 << 62, -_INT64_MAX - 1),)),
+    Case("Sign", ("i64[?9]@-3:3",)),
     # Swapped bounds.
     Case("ClipByValue", ("f32[9]", 1.0, -1.0)),
     Case("ClipByValue", ("f32[9]", 6.0, 0.0)),

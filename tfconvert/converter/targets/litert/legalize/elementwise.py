@@ -202,6 +202,10 @@ def _floor_div_of_longs(op: Operation, emit: LiteRTBuilder) -> Value:
     return total
 
 
+def _clipped_to_one(op: Operation, emit: LiteRTBuilder) -> Value:
+    return emit.binary("Maximum", emit.binary("Minimum", op.operands[0], 1), -1)
+
+
 def _larger_of_both(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("Maximum", op.operands[0], emit.unary("Neg", op.operands[0]))
 
@@ -270,6 +274,7 @@ ENTRIES: tuple[Entry, ...] = (
     BuiltinRow("Sin", "sin", _FLOAT),
     BuiltinRow("Cos", "cos", _FLOAT),
     BuiltinRow("Sign", "sign", "f32 f64 i32"),
+    Lowering("Sign", "Minimum Maximum", _clipped_to_one, "i64"),
     BuiltinRow("Real", "real", "complex<f32> complex<f64>"),
     BuiltinRow("Imag", "imag", "complex<f32> complex<f64>"),
     BuiltinRow("ComplexAbs", "complex_abs", "complex<f32> complex<f64>"),

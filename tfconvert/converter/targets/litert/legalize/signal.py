@@ -16,8 +16,9 @@ def _is_power_of_two(op: Operation) -> Failure | None:
     """A computed length is left to the kernel, which refuses to run with another."""
     if tensor_data.constant_of(op.operands[1]) is None:
         return None
-    if any(length < 1 or length & (length - 1) for length in ints(op.operands[1])):
-        return Failure("the kernel requires lengths that are powers of two")
+    lengths = ints(op.operands[1])
+    if any(length < 1 or length & (length - 1) for length in lengths) or lengths[-1] == 1:
+        return Failure("the kernel requires lengths that are powers of two, the last one of at least 2")
     return None
 
 
