@@ -220,7 +220,7 @@ def test_groups_are_connected_components(pairs: list[tuple[int, int]]) -> None:
     values = _values(8)
     ranges = [Range(-float(index), 2.0**index) for index in range(8)]
     set_ranges(dict(zip(values, ranges, strict=True)))
-    groups = Groups(I8)
+    groups = Groups(I8, range_of)
     component = list(range(8))
     for one, other in pairs:
         groups.join(values[one], values[other])
@@ -235,7 +235,7 @@ def test_a_given_mapping_beats_a_range() -> None:
     one, other, third = _values(3)
     set_ranges({one: Range(-9, 9)})
     fixed = Uniform(I8, (0.25,), (3,))
-    groups = Groups(I8)
+    groups = Groups(I8, range_of)
     assert groups.give(other, fixed)
     assert groups.give(other, fixed)
     assert not groups.give(other, Uniform(I8, (0.5,), (3,)))

@@ -221,7 +221,7 @@ def test_a_mask_leaves_scores_their_steps(tmp_path: Path) -> None:
     graph = Graph((ROWS, FEATURES))
     mask = np.where(np.tril(np.ones((ROWS, FEATURES))), 0, -1e9).astype(np.float32)
     scores = graph.op("add", _dense(graph, graph.inputs[0], 1), mask, fused_activation_function="NONE")
-    graph.returns(_dense(graph, graph.op("softmax", scores, beta=1.0), 2))
+    graph.returns(_dense(graph, graph.op("softmax", scores, beta=1.0), 2), scores)
     model = _converted(graph, tmp_path)
     assert _floats(model)["ADD"] == "an operand is smaller than a step of its integers"
     x = random(ROWS, FEATURES, seed=9)

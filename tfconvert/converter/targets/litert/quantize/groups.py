@@ -6,8 +6,10 @@ kernel or by training, or else follows from the range of all its members.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.parameters import range_of, uniform_of
+from tfconvert.converter.targets.litert.quantize.parameters import uniform_of
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import IntegerType
 from tfconvert.schema.ir.values import Value
@@ -28,10 +30,11 @@ class Groups:
 
     Args:
         storage: The integer type of activations.
+        needs: Returns the numbers of a value that its integers have to represent.
     """
 
-    def __init__(self, storage: IntegerType) -> None:
-        self._storage = storage
+    def __init__(self, storage: IntegerType, needs: Callable[[Value], Range | None]) -> None:
+        self._storage, self._needs = storage, needs
         self._groups: dict[Value, _Group] = {}
 
     def given(self, value: Value) -> Uniform | None:
@@ -77,7 +80,7 @@ class Groups:
     def _find(self, value: Value) -> _Group:
         group = self._groups.get(value)
         if group is None:
-            group = self._groups[value] = _Group(range_of(value))
+            group = self._groups[value] = _Group(self._needs(value))
         while group.parent is not group:
             group.parent = group.parent.parent
             group = group.parent

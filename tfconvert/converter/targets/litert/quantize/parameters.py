@@ -69,6 +69,11 @@ def _place(value: Value) -> tuple[Operation | None, int]:
 _HEADROOM = 2.0
 
 
+def headroom(storage: IntegerType) -> float:
+    """Returns the factor by which integers reach beyond the range that they are for."""
+    return _HEADROOM if storage.width > 8 else 1.0
+
+
 _MAX_WIDENING = 1.4
 """The factor by which a range may be widened to be symmetric about 0: half a bit."""
 
@@ -88,7 +93,7 @@ def uniform_of(values: Range, storage: IntegerType, *, is_centered: bool = False
     if is_centered and storage.width == 8 and 2 * largest <= _MAX_WIDENING * (high - low):
         return Uniform(storage, (_scale(largest / 127),), (0,))
     if storage.width > 8:
-        return Uniform(storage, (_scale(max(-low, high) * _HEADROOM / (2 ** (storage.width - 1) - 1)),), (0,))
+        return Uniform(storage, (_scale(max(-low, high) * headroom(storage) / (2 ** (storage.width - 1) - 1)),), (0,))
     lowest, highest = -(2 ** (storage.width - 1)), 2 ** (storage.width - 1) - 1
     scale = (high - low) / (highest - lowest)
     if not _scale(scale, 0.0):

@@ -22,6 +22,7 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
 )
 from tfconvert.converter.targets.litert.quantize.groups import Groups
 from tfconvert.converter.targets.litert.quantize.hybrid import MIN_ELEMENTS, ROWS, gains, size_of
+from tfconvert.converter.targets.litert.quantize.needs import Needs
 from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import (
     minimum_scale,
@@ -178,13 +179,14 @@ class Plan:
         value = op.operands[index]
         if not is_constant(value):
             return groups.uniform(value)
-        uniform = self._own_uniform(value, is_centered=index == rule.centered)
+        seen = self._needs.of_constant(op, index)
+        uniform = self._own_uniform(value, seen, is_centered=index == rule.centered)
         minimum = self._nearest(op, index, groups)
         if uniform.scales[0] < minimum:
             wide = range_of_scale(minimum, self._settings.storage)
-            uniform = uniform_of(self._constant_range(value).joined(wide), self._settings.storage)
+            uniform = uniform_of(seen.joined(wide), self._settings.storage)
         # Zeros could have any scale.
-        is_zero = self._constant_range(value) == Range(0.0, 0.0)
+        is_zero = seen == Range(0.0, 0.0)
         return Uniform(uniform.storage, (rule.below / 2,), (0,)) if is_zero and rule.below < math.inf else uniform
 
     def _nearest(self, op: Operation, index: int, groups: Groups) -> float:
@@ -286,7 +288,8 @@ class Plan:
         return [uniform.scales[0] for uniform in uniforms if uniform is not None]
 
     def _grouped(self, ops: Sequence[Operation]) -> Groups:
-        groups = Groups(self._settings.storage)
+        self._needs = Needs(ops, self.quantized, self._settings.storage, self._constant_range)
+        groups = Groups(self._settings.storage, self._needs.of)
         for op in ops:
             rule = self.quantized.get(op)
             if rule is None:
@@ -327,13 +330,11 @@ class Plan:
 
     def _group_same(self, op: Operation, groups: Groups) -> None:
         """Joins the values that an op moves numbers between, except those with other given scales."""
-        values = [value for value in op.operands if is_float(value)]
-        constants = [value for value in values if is_constant(value)]
-        computed = [value for value in values if value not in constants]
+        computed = parts = [value for value in op.operands if is_float(value) and not is_constant(value)]
         first, *others = (result for result in op.results if is_float(result))
         for result in others:
             groups.join(first, result)
-        seen = [self._constant_range(value) for value in constants]
+        seen = self._constant_ranges(op)
         given = {groups.given(value) for value in computed}
         if len(given) == 2 and None in given:
             own = next(uniform for uniform in given if uniform is not None)
@@ -348,7 +349,7 @@ class Plan:
         for numbers in seen:
             groups.widen(first, numbers)
         if groups.uniform(first) is None:
-            self._group_parts(first, [value for value in values if not is_constant(value)], groups)
+            self._group_parts(first, parts, groups)
 
     @staticmethod
     def _group_parts(result: Value, parts: Sequence[Value], groups: Groups) -> None:
@@ -372,12 +373,11 @@ class Plan:
             return True
         operands = [op.operands[index] for index in activations(op, rule)]
         computed = [value for value in operands if not is_constant(value)]
-        constants = [value for value in operands if is_constant(value)]
         results = [result for result in op.results if is_float(result)]
         if rule.others and lstm.cell_uniform(op) is None:
             return False
         return all(groups.uniform(value) is not None for value in (*computed, *results)) and all(
-            self._constant_range(value).is_finite for value in constants
+            seen.is_finite for seen in self._constant_ranges(op)
         )
 
     def _idle(self) -> list[Operation]:
@@ -400,11 +400,16 @@ class Plan:
                     pending.append(op)
         return [op for op in self.quantized if op not in working]
 
-    def _own_uniform(self, value: Value, *, is_centered: bool) -> Uniform:
+    def _constant_ranges(self, op: Operation) -> list[Range]:
+        """Returns the ranges of the constants among an op's activations, without the numbers that don't matter."""
+        indices = activations(op, self.quantized[op])
+        return [self._needs.of_constant(op, index) for index in indices if is_constant(op.operands[index])]
+
+    def _own_uniform(self, value: Value, seen: Range, *, is_centered: bool) -> Uniform:
         trained = fake_quant.trained_uniform(value)
         if trained is not None and trained.storage is self._settings.storage and trained.axis is None:
             return fake_quant.widened(trained)
-        return uniform_of(self._constant_range(value), self._settings.storage, is_centered=is_centered)
+        return uniform_of(seen, self._settings.storage, is_centered=is_centered)
 
     def _constant_range(self, value: Value) -> Range:
         constant = constant_behind(value)

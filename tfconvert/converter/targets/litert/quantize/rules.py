@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from tfconvert.converter.targets.litert.quantize import lstm, variables
+from tfconvert.converter.targets.litert.quantize import lstm, operand_needs, variables
+from tfconvert.converter.targets.litert.quantize.operand_needs import Need
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import I8, I16, IntegerType
 from tfconvert.schema.tflite import kernels
@@ -45,6 +46,7 @@ class Rule(NamedTuple):
         gates: Instead of `weight` and `bias`: those of each gate of an LSTM; any may be absent.
         centered: Index of the activation that XNNPACK takes only with the zero point 0, or `None`.
         others: Other operands of an LSTM, which `lstm` quantizes.
+        need: Which numbers of its activations matter, all if it is `None`; also of the operator with floats.
     """
 
     scales: Scales = Scales.OWN
@@ -59,6 +61,7 @@ class Rule(NamedTuple):
     gates: tuple[tuple[int, int | None], ...] = ()
     others: tuple[int, ...] = ()
     centered: int | None = None
+    need: Need | None = None
 
     @property
     def weights(self) -> tuple[tuple[int, int | None], ...]:
@@ -81,17 +84,18 @@ SIZES_ONLY = frozenset(("tfl.shape", "tfl.rank"))
 
 _ANY = Rule()
 _ANY_I8 = Rule(types=(I8,))
-_COMPARED = Rule(below=1.0)
-_COMPARED_I8 = Rule(types=(I8,), below=1.0)
-_SAME = Rule(Scales.SAME)
-_SAME_I8 = Rule(Scales.SAME, (I8,))
+_COMPARED = Rule(below=1.0, need=operand_needs.compared)
+_COMPARED_I8 = _COMPARED._replace(types=(I8,))
+_MIXED = Rule(Scales.SAME)
+_SAME = Rule(Scales.SAME, need=operand_needs.picked)
+_SAME_I8 = _SAME._replace(types=(I8,))
 
 
-def _fixed(operator: str) -> Rule:
+def _fixed(operator: str, need: Need | None) -> Rule:
     """Returns the rule of an operator whose kernels fix the scale of its result."""
     rows = {storage: kernels.fixed_result(operator, name) for storage, name in ((I8, "INT8"), (I16, "INT16"))}
     fixed = {storage: row for storage, row in rows.items() if row is not None}
-    return Rule(Scales.FIXED, tuple(fixed), fixed=fixed)
+    return Rule(Scales.FIXED, tuple(fixed), fixed=fixed, need=need)
 
 
 RULES: Mapping[str, Rule] = {
@@ -101,39 +105,25 @@ RULES: Mapping[str, Rule] = {
     "tfl.transpose_conv": Rule(weight=1, axis=0, bias=3),
     "tfl.prelu": Rule(weight=1),  # The 16-bit kernel only accepts 8-bit slopes.
     "tfl.batch_matmul": Rule(centered=1),
+    "tfl.add": Rule(need=operand_needs.added),
+    "tfl.sub": Rule(need=operand_needs.subtracted),
+    "tfl.mul": Rule(need=operand_needs.multiplied),
+    "tfl.relu": Rule(need=operand_needs.rectified(0.0)),
+    "tfl.relu6": Rule(need=operand_needs.rectified(0.0, 6.0)),
+    "tfl.relu_n1_to_1": Rule(types=(I8,), need=operand_needs.rectified(-1.0, 1.0)),
+    "tfl.relu_0_to_1": Rule(types=(I8,), need=operand_needs.rectified(0.0, 1.0)),
+    "tfl.hard_swish": Rule(types=(I8,), need=operand_needs.hard_swish),
+    "tfl.exp": Rule(types=(I8,), need=operand_needs.exp),
+    "tfl.elu": Rule(types=(I8,), need=operand_needs.elu),
+    "tfl.arg_min": Rule(types=(I8,), need=operand_needs.arg_min),
+    "tfl.arg_max": Rule(types=(I8,), need=operand_needs.arg_max),
+    "tfl.average_pool_2d": _MIXED,
+    "tfl.resize_bilinear": _MIXED,
     "tfl.unidirectional_sequence_lstm": Rule(types=(I8,), gates=lstm.GATES, needs_bias=True, others=lstm.OTHERS),
     **dict.fromkeys(
-        (
-            "tfl.add",
-            "tfl.sub",
-            "tfl.mul",
-            "tfl.abs",
-            "tfl.relu",
-            "tfl.relu6",
-            "tfl.leaky_relu",
-            "tfl.sqrt",
-            "tfl.gelu",
-            "tfl.mean",
-            "tfl.sum",
-            "tfl.reduce_prod",
-        ),
-        _ANY,
+        ("tfl.abs", "tfl.leaky_relu", "tfl.sqrt", "tfl.gelu", "tfl.mean", "tfl.sum", "tfl.reduce_prod"), _ANY
     ),
-    **dict.fromkeys(
-        (
-            "tfl.squared_difference",
-            "tfl.relu_n1_to_1",
-            "tfl.relu_0_to_1",
-            "tfl.elu",
-            "tfl.exp",
-            "tfl.log",
-            "tfl.rsqrt",
-            "tfl.hard_swish",
-            "tfl.arg_max",
-            "tfl.arg_min",
-        ),
-        _ANY_I8,
-    ),
+    **dict.fromkeys(("tfl.squared_difference", "tfl.log", "tfl.rsqrt"), _ANY_I8),
     **dict.fromkeys(("tfl.less", "tfl.less_equal", "tfl.greater", "tfl.greater_equal"), _COMPARED_I8),
     **dict.fromkeys(("tfl.equal", "tfl.not_equal"), _COMPARED),
     **dict.fromkeys(
@@ -167,8 +157,6 @@ RULES: Mapping[str, Rule] = {
             "tfl.dynamic_update_slice",
             "tfl.topk_v2",
             "tfl.max_pool_2d",
-            "tfl.average_pool_2d",
-            "tfl.resize_bilinear",
             "tfl.resize_nearest_neighbor",
             "tfl.space_to_batch_nd",
             "tfl.batch_to_space_nd",
@@ -178,12 +166,13 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("tfl.space_to_depth", "tfl.depth_to_space", "tfl.embedding_lookup"), _SAME_I8),
     "tfl.reverse_sequence": Rule(Scales.SAME, (I16,)),
     **dict.fromkeys((variables.READ, variables.ASSIGN), _ANY),
-    **{
-        f"tfl.{operator.lower()}": _fixed(operator)
-        for operator in ("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "L2_NORMALIZATION")
-    },
+    "tfl.softmax": _fixed("SOFTMAX", operand_needs.softmax),
+    "tfl.logistic": _fixed("LOGISTIC", operand_needs.logistic),
+    "tfl.tanh": _fixed("TANH", operand_needs.tanh),
+    "tfl.log_softmax": _fixed("LOG_SOFTMAX", operand_needs.log_softmax),
+    "tfl.l2_normalization": _fixed("L2_NORMALIZATION", None),
 }
 
-ANY_SCALE: Mapping[str, Rule] = {"tfl.tanh": _ANY_I8}
+ANY_SCALE: Mapping[str, Rule] = {"tfl.tanh": Rule(types=(I8,), need=operand_needs.tanh)}
 """The rules on processors, once ranges are known, of operators whose result has a fixed scale for other devices: small
 numbers get smaller steps."""

@@ -1,0 +1,137 @@
+"""The numbers of an operand that an operator's result depends on; see `needs`.
+
+A formula gets what is known about an operand and returns the range of these numbers: any others may be moved to the
+nearer end, which changes the result by less than half a step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tfconvert.converter.targets.litert.quantize.observers import Range
+
+EVERYTHING = Range(-math.inf, math.inf)
+
+
+class View(NamedTuple):
+    """What is known about an operand.
+
+    Attributes:
+        position: The operand's index.
+        is_constant: Whether it is a constant.
+        unmasked: The range of its numbers that aren't masked: of a row of scores, the largest isn't below it.
+        other: The range of the other operand of two, `EVERYTHING` if it is unknown.
+        other_step: The step of that operand's integers, as far as it isn't masked.
+        is_other_constant: Whether that is a constant.
+        result: The numbers of the result that matter.
+        step: The difference between two numbers that the result distinguishes.
+        levels: The number of integers.
+        row: The number of elements in the last dimension.
+        beta: The factor of a softmax.
+    """
+
+    position: int
+    is_constant: bool
+    unmasked: Range
+    other: Range
+    other_step: float
+    is_other_constant: bool
+    result: Range
+    step: float
+    levels: int
+    row: int
+    beta: float
+
+
+Need = Callable[[View], Range]
+
+
+def picked(view: View) -> Range:
+    """What picks or moves numbers needs those that its result needs."""
+    return view.result
+
+
+def added(view: View) -> Range:
+    return Range(view.result.low - view.other.high, view.result.high - view.other.low)
+
+
+def subtracted(view: View) -> Range:
+    low, high = view.result
+    if view.position == 0:
+        return Range(low + view.other.low, high + view.other.high)
+    return Range(view.other.low - high, view.other.high - low)
+
+
+def multiplied(view: View) -> Range:
+    """A factor must only be so large that the smallest step of the other factor exceeds what the result needs.
+
+    Of two factors, the constant one is limited, unless the other one is limited by a mask.
+    """
+    (low, high), (least, most) = view.result, view.other
+    if view.is_constant:
+        largest = max(-low, high, 0.0) / view.other_step
+        return Range(-largest, largest)
+    if not view.is_other_constant or least <= 0 <= most:
+        return EVERYTHING
+    ends = [end / factor for end in (low, high) for factor in (least, most)]
+    needed = Range(min(ends), max(ends))
+    own = view.unmasked
+    return needed if needed.low <= own.low and own.high <= needed.high else EVERYTHING
+
+
+def compared(view: View) -> Range:
+    """A constant may lie anywhere beyond the numbers that it is compared with, but not on them."""
+    if not view.is_constant or view.is_other_constant:
+        return EVERYTHING
+    beyond = 2 * (view.other.high - view.other.low) / view.levels
+    return Range(view.other.low - beyond, view.other.high + beyond)
+
+
+def rectified(low: float, high: float = math.inf) -> Need:
+    """What limits its operand needs numbers within the limits."""
+    return lambda view: Range(max(low, view.result.low), min(high, view.result.high))
+
+
+def hard_swish(view: View) -> Range:
+    return Range(-3.0, math.inf)
+
+
+def softmax(view: View) -> Range:
+    """All that is further below the largest of a row adds less than half a step together."""
+    return Range(view.unmasked.low - math.log(2 * view.row / view.step) / view.beta, math.inf)
+
+
+def log_softmax(view: View) -> Range:
+    """The kernel's results end at a number."""
+    return Range(view.unmasked.low + view.result.low, math.inf)
+
+
+def logistic(view: View) -> Range:
+    furthest = math.log(2 / view.step)
+    return Range(-furthest, furthest)
+
+
+def tanh(view: View) -> Range:
+    furthest = math.log(4 / view.step) / 2
+    return Range(-furthest, furthest)
+
+
+def exp(view: View) -> Range:
+    return Range(math.log(view.step / 2), math.inf)
+
+
+def elu(view: View) -> Range:
+    return Range(min(math.log(view.step / 2), 0.0), math.inf)
+
+
+def arg_max(view: View) -> Range:
+    """What is below the largest of a row must remain so."""
+    low, high = view.unmasked
+    return Range(low - 2 * (high - low) / view.levels, math.inf)
+
+
+def arg_min(view: View) -> Range:
+    low, high = view.unmasked
+    return Range(-math.inf, high + 2 * (high - low) / view.levels)
