@@ -184,7 +184,12 @@ STAGES: Sequence[Stage] = (
         (*_STATIC, ("tfl.transpose_conv",)),
         ("quantize", "accelerators=accelerator"),
     ),
-    Stage("fold-fake-quant", "what quantizes a model has seen the ranges", (("tfl.fake_quant", "tfl.quantize"),)),
+    Stage(
+        "fold-fake-quant",
+        "what quantizes a model has seen the ranges",
+        (("tfl.fake_quant", "tfl.quantize"),),
+        ("quantize",),
+    ),
     Stage(
         "quantize-weights",
         "weights are final, and still floats unless integers are needed",

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from tfconvert.converter.ir.interface import ENTRY_FUNCTION, interface_of
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.fake_quant import ops_of
@@ -38,7 +39,7 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
 from tfconvert.converter.targets.litert.quantize.fake_quant import is_fake_quant
 from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import RANGES, set_ranges
-from tfconvert.converter.targets.litert.quantize.samples import entries_of
+from tfconvert.converter.targets.litert.quantize.samples import Entry, entries_of
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error
 from tfconvert.schema.dialects import tfl
@@ -137,9 +138,51 @@ class Calibrate:
         with _runner()(observation) as run:
             each, total = samples.read(wanted.samples, signatures, notes=notes), samples.count(wanted.samples)
             found = calibration.observe(run, each, signatures, total, wanted.progress)
+        notes += _constant_inputs(entries, signatures, found, total)
         if kept is not None:
             calibration.save(kept, wanted.ranges, _places(module), found)
         return found
+
+
+def _constant_inputs(
+    functions: Sequence[FuncOp], entries: Sequence[Entry], found: dict[Value, Range], samples: int | None
+) -> list[Diagnostic]:
+    """Returns warnings about inputs that had the same number in all samples, such as states that always began anew.
+
+    An input whose name says that an output feeds it back gets the range of both.
+    """
+    notes = []
+    for function, entry in zip(functions, entries, strict=True):
+        for argument, given in zip(function.body.block.args, entry.inputs, strict=True):
+            seen = found.get(argument)
+            if samples == 1 or seen is None or seen.low != seen.high:
+                continue
+            name, output = _fed_back(function, given.name, argument)
+            known = found.get(output) if output is not None else None
+            found[argument] = seen if known is None else seen.joined(known)
+            instead = "doesn't tell its range: other numbers will be clipped or rounded to it"
+            notes.append(
+                Diagnostic(
+                    "constant-input",
+                    f"the input {given.name!r} is always {seen.low:g} in the samples, which "
+                    + (instead if known is None else f"doesn't tell its range: it gets that of the output {name!r}"),
+                    hint="pass samples as they occur in use, for a state those of a stream",
+                    severity=WARNING,
+                )
+            )
+    return notes
+
+
+def _fed_back(function: FuncOp, name: str, argument: Value) -> tuple[str, Value | None]:
+    """Returns the output, with its name, that is an input's next value by its name: `s_out` is that of `s`."""
+    end = function.body.block.last_op
+    if ENTRY_FUNCTION in function.attributes and end is not None:
+        stem = name.removesuffix("_in")
+        names = (f"{stem}_out", f"{stem}_next", f"next_{stem}", f"new_{stem}")
+        for output, value in zip(interface_of(function).outputs, end.operands, strict=True):
+            if output.name in names and value.type == argument.type:
+                return output.name, value
+    return "", None
 
 
 def _check_kernels(module: ModuleOp) -> None:

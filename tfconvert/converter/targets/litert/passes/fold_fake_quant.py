@@ -55,6 +55,7 @@ alike.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -72,16 +73,21 @@ from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.settings.quantization import Quantize
 
 KEPT = "fake-quant-kept"
 """Code of the note that a model was trained to be quantized and isn't."""
 
 
+@dataclass(frozen=True, slots=True)
 class FoldFakeQuant:
-    """Folds fake quantization into constants."""
+    """Folds fake quantization into constants.
 
-    __slots__ = ()
+    Attributes:
+        quantize: How the model was quantized.
+    """
 
+    quantize: Quantize | None = None
     name: ClassVar[str] = "fold-fake-quant"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -95,7 +101,21 @@ class FoldFakeQuant:
                     elif op.name == fake_quant.FAKE_QUANT:
                         _adapt(op)
                         kept += 1
-        return PassResult(Counter({"folded": folded} if folded else {}), [_note(kept)] if kept else ())
+        return PassResult(Counter({"folded": folded} if folded else {}), [self._note(kept)] if kept else ())
+
+    def _note(self, count: int) -> Diagnostic:
+        times = "once" if count == 1 else f"{count} times"
+        hint = 'pass quantize="int8" (`--quantize int8`) for integers, which are smaller and faster'
+        if self.quantize is not None and self.quantize.is_static:
+            hint = "leave `trained_only` (--trained-only) out for integers there, too"
+        return Diagnostic(
+            KEPT,
+            f"the model was trained to be quantized; its file computes with floats and rounds them {times}, as in "
+            "training, but for numbers halfway between two that it may round to",
+            op="tfl.fake_quant",
+            hint=hint,
+            severity=NOTE,
+        )
 
 
 def _fold(op: Operation) -> bool:
@@ -155,15 +175,3 @@ def _adapt(op: Operation) -> None:
     if narrow or is_better:
         options = {"min": float(bottom), "max": float(top), "num_bits": bits, "narrow_range": False}
         op.properties.update(tfl.build("fake_quant", op.operands, [op.results[0].type], options).properties)
-
-
-def _note(count: int) -> Diagnostic:
-    times = "once" if count == 1 else f"{count} times"
-    return Diagnostic(
-        KEPT,
-        f"the model was trained to be quantized; its file computes with floats and rounds them {times}, as in "
-        "training, but for numbers halfway between two that it may round to",
-        op="tfl.fake_quant",
-        hint='pass quantize="int8" (`--quantize int8`) for integers, which are smaller and faster',
-        severity=NOTE,
-    )

@@ -36,6 +36,7 @@ class Settings(NamedTuple):
         in_loop: Whether the function is the body of a loop.
         has_wide_sums: Whether biases and sums of products of 16-bit activations have 64 bits.
         variables: The mappings of variables.
+        strict: Whether no op may stay float.
         by_speed: Whether ops that LiteRT computes faster with floats stay float.
         trained_only: Whether ranges that kernels fix count only where the model also fake-quantizes the result.
     """
@@ -51,6 +52,7 @@ class Settings(NamedTuple):
     variables: Variables = Variables()
     trained_only: bool = False
     by_speed: bool = False
+    strict: bool = False
 
     @classmethod
     def of(cls, quantize: Quantize, *, for_processors: bool = False) -> Settings:
@@ -70,6 +72,7 @@ class Settings(NamedTuple):
             keeps_outputs=not (quantize.strict or quantize.trained_only) and quantize.ends[1] == "float32",
             has_wide_sums=quantize.bias != "int32",
             trained_only=quantize.trained_only,
+            strict=quantize.strict,
             by_speed=for_processors and quantize.prefers_speed,
         )
 

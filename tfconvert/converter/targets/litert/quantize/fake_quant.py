@@ -59,6 +59,15 @@ def widened(uniform: Uniform) -> Uniform:
     return _uniform((low - zero) * scale, (high - zero) * scale, whole, False)
 
 
+def symmetric(uniform: Uniform) -> Uniform:
+    """Returns a mapping with the zero point 0, which 16-bit kernels require, for at least the same range."""
+    if uniform.storage is not I16 or not any(uniform.zero_points):
+        return uniform
+    (scale,), (zero,), (low, high) = uniform.scales, uniform.zero_points, uniform.range
+    largest = max(zero - low, high - zero) * scale / (2 ** (I16.width - 1) - 1)
+    return Uniform(I16, (float(np.float32(largest)),), (0,))
+
+
 def _uniform(minimum: float, maximum: float, bits: int, narrow: bool) -> Uniform:
     """Returns the mapping of a range that is shifted so that 0 is exact."""
     low, high = int(narrow), 2**bits - 1

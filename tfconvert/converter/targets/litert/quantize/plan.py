@@ -52,6 +52,10 @@ _IN_LOOP = "the others of its loop are floats, and conversions would take longer
 _MASKING = frozenset(f"tfl.{name}" for name in ("add", "sub", "select", "select_v2", "minimum", "maximum"))
 _LOST = "an operand is smaller than a step of its integers"
 
+# Operators that keep a divisor, or the operand of a logarithm, from being 0.
+_GUARDING = frozenset(("tfl.add", "tfl.maximum"))
+_GUARD = "its constant is smaller than a step of its integers, and its result must not be 0"
+
 NOT_SEEN = "the ranges of its operands or results are unknown"
 
 
@@ -212,12 +216,14 @@ class Plan:
                 self.reasons[op] = "its kernel doesn't take scales as large as its operands'"
             by_speed = self._settings.by_speed and not unknown and not coarse
             lost = self._lost(groups) if by_speed else []
+            guards = [] if unknown or coarse else self._guards(groups)
+            self.reasons.update(dict.fromkeys(guards, _GUARD))
             self.slow.update(dict.fromkeys(lost, _LOST))
-            slow = self._slow(groups) if by_speed and not lost else {}
+            slow = self._slow(groups) if by_speed and not lost and not guards else {}
             self.slow.update({op: speed.reason(times) for op, times in slow.items()})
             self.reasons.update(self.slow)
-            idle = [] if unknown or coarse or lost or slow else self._idle()
-            dropped = (*unknown, *coarse, *lost, *slow, *idle)
+            idle = [] if unknown or coarse or lost or guards or slow else self._idle()
+            dropped = dict.fromkeys((*unknown, *coarse, *lost, *guards, *slow, *idle))
             for op in dropped:
                 del self.quantized[op]
             if not dropped:
@@ -231,6 +237,19 @@ class Plan:
         uniform = groups.uniform(op.results[0])
         ranges = [range_of(op.operands[index]) for index in activations(op, rule)]
         return uniform is not None and any(seen and 0 < seen.high - seen.low < uniform.scales[0] for seen in ranges)
+
+    def _guards(self, groups: Groups) -> list[Operation]:
+        """Returns the ops that keep a number from being 0 for an op with floats, such as a division."""
+        found = []
+        for op, rule in self.quantized.items():
+            uniform = groups.uniform(op.results[0]) if op.name in _GUARDING and not self._settings.strict else None
+            constants = self._constant_ranges(op) if uniform is not None and rule.need is not None else []
+            is_small = any(uniform is not None and 0 < each.high < uniform.scales[0] / 2 for each in constants)
+            seen = range_of(op.results[0])
+            users = [use.operation for use in op.results[0].uses]
+            if is_small and seen is not None and seen.low > 0 and not any(user in self.quantized for user in users):
+                found.append(op)
+        return found
 
     def float_only(self) -> list[Operation]:
         """Returns the ops with weights that have no kernel for integers, unless nothing else becomes integers."""
@@ -323,7 +342,9 @@ class Plan:
         if uniform.storage is not self._settings.storage:
             groups.widen(result, range_of_integers(uniform))
             groups.widen(source, range_of_integers(uniform))
-        elif groups.give(source, uniform):
+            return
+        uniform = fake_quant.symmetric(uniform)
+        if groups.give(source, uniform):
             groups.join(source, result)
         else:
             groups.give(result, uniform)
@@ -408,7 +429,7 @@ class Plan:
     def _own_uniform(self, value: Value, seen: Range, *, is_centered: bool) -> Uniform:
         trained = fake_quant.trained_uniform(value)
         if trained is not None and trained.storage is self._settings.storage and trained.axis is None:
-            return fake_quant.widened(trained)
+            return fake_quant.symmetric(fake_quant.widened(trained))
         return uniform_of(seen, self._settings.storage, is_centered=is_centered)
 
     def _constant_range(self, value: Value) -> Range:

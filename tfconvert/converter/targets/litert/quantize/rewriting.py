@@ -77,10 +77,15 @@ class Rewriting:
         self._finish_layers()
         for op in plan.quantized:
             self._retype(op)
-        for op in plan.quantized:
-            if fake_quant.is_fake_quant(op):
+        for op in list(self._function.body.block.ops):
+            if fake_quant.is_fake_quant(op) and self._is_done(op):
                 replace_op(op, op.operands[0])
         self.counts["quantized"] += len(plan.quantized)
+
+    def _is_done(self, op: Operation) -> bool:
+        """Returns whether integers round as an op would, or its operand stays float, which is more precise."""
+        is_between_floats = not self._settings.trained_only and not is_constant(op.results[0])
+        return op in self._plan.quantized or is_between_floats
 
     def _retype(self, op: Operation) -> None:
         """Sets the types of an op's results and of the variable that it accesses."""

@@ -1,0 +1,182 @@
+"""Constants that only bound, mask, compare or guard leave all integers to the numbers that matter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter
+
+import tfconvert
+from tests.converter.targets.litert.quantize.runs import signal_to_noise
+from tests.support.sample_models import traced
+from tfconvert.api import convert
+from tfconvert.settings.quantization import Quantize
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+ROWS, WIDTH = 12, 16
+RANDOM = np.random.default_rng(0)
+CAUSAL = np.tril(np.ones((ROWS, ROWS), bool))
+THIRDS = np.arange(WIDTH) % 3 < 2
+
+
+def _weights(*shape: int) -> Array:
+    return (RANDOM.normal(size=shape) / math.sqrt(math.prod(shape[:-1]))).astype(np.float32)
+
+
+BEFORE, AFTER, KEYS = _weights(WIDTH, WIDTH), _weights(WIDTH, WIDTH), _weights(WIDTH, WIDTH)
+X = RANDOM.normal(size=(40, 1, ROWS, WIDTH)).astype(np.float32)
+KEPT = (np.arange(ROWS) < RANDOM.integers(4, ROWS + 1, (40, 1, 1))).astype(np.float32)
+
+
+class Case(NamedTuple):
+    """What is between two products.
+
+    Attributes:
+        compute: From TensorFlow, activations or scores, and a mask of zeros and ones, to a result.
+        least: The least signal-to-noise ratio with 8 bits, and with 16.
+    """
+
+    compute: Callable[[Any, Any, Any], Any]
+    least: tuple[float, float] = (31, 39)
+
+
+DENSE: Mapping[str, Case] = {
+    "clip": Case(lambda tf, x, m: tf.clip_by_value(x, -100.0, 100.0)),
+    "clip to less": Case(lambda tf, x, m: tf.clip_by_value(x, -0.5, 0.5)),
+    "minimum": Case(lambda tf, x, m: tf.minimum(x, 1e6)),
+    "maximum with infinity": Case(lambda tf, x, m: tf.maximum(x, -np.inf)),
+    "bounds of channels": Case(lambda tf, x, m: tf.minimum(x, np.where(THIRDS, 1e9, 0.5).astype(np.float32))),
+    "comparison with what is far": Case(lambda tf, x, m: tf.where(x >= 1e4, 0.0 * x, tf.where(x < -1e9, 2 * x, x))),
+    "largest of those chosen": Case(lambda tf, x, m: x + tf.reduce_max(tf.where(THIRDS, x, -1e9), -1, keepdims=True)),
+    "largest of a sum": Case(lambda tf, x, m: x + tf.reduce_max(x - (1 - m)[..., None] * 1e4, 1, keepdims=True)),
+    "least of a sum": Case(lambda tf, x, m: x + tf.reduce_min(x + (1 - m)[..., None] * 1e9, 1, keepdims=True)),
+    "largest beside a constant": Case(
+        lambda tf, x, m: x + tf.reduce_max(tf.concat([x, tf.fill((1, ROWS, 1), -1e9)], -1), -1, keepdims=True)
+    ),
+    "gate": Case(lambda tf, x, m: x * tf.sigmoid(tf.where(THIRDS, x, -1e9))),
+    "divisor that may be 0": Case(
+        lambda tf, x, m: x / (tf.reduce_sum(tf.nn.relu(x - 1.5), -1, keepdims=True) + 1e-3) * 1e-3, (12, 30)
+    ),
+}
+
+SCORES: Mapping[str, Case] = {
+    "causal sum": Case(lambda tf, s, m: s + np.where(CAUSAL, 0, -1e9).astype(np.float32)),
+    "causal choice": Case(lambda tf, s, m: tf.where(CAUSAL, s, -np.inf)),
+    "scaled sum": Case(lambda tf, s, m: (s + np.where(CAUSAL, 0, -1e9).astype(np.float32)) * 0.5),
+    "sum with an input": Case(lambda tf, s, m: s + (1 - m)[:, None] * -1e9),
+    "choice by an input": Case(lambda tf, s, m: tf.where(m[:, None] > 0.5, s, -1e9)),
+    "two masks": Case(lambda tf, s, m: s + np.where(CAUSAL, 0, -1e4).astype(np.float32) - (1 - m)[:, None] * 1e9),
+    "minimum": Case(lambda tf, s, m: tf.minimum(s, (m[:, None] * 2 - 1) * 1e9)),
+    "mask of what is lowest": Case(lambda tf, s, m: -(s + (1 - m)[:, None] * 1e9)),
+}
+
+
+def _dense(tf: ModuleType, case: Case) -> Any:
+    @traced(tf, tf.TensorSpec((1, ROWS, WIDTH), name="x"), tf.TensorSpec((1, ROWS), name="mask"))
+    def call(x: Any, mask: Any) -> Any:
+        return {"y": tf.matmul(case.compute(tf, tf.matmul(x, BEFORE), mask), AFTER)}
+
+    return call
+
+
+def _attention(tf: ModuleType, case: Case) -> Any:
+    @traced(tf, tf.TensorSpec((1, ROWS, WIDTH), name="x"), tf.TensorSpec((1, ROWS), name="mask"))
+    def call(x: Any, mask: Any) -> Any:
+        scores = tf.matmul(tf.matmul(x, BEFORE), tf.matmul(x, KEYS), transpose_b=True)
+        return {"y": tf.matmul(tf.matmul(tf.nn.softmax(case.compute(tf, scores, mask)), x), AFTER)}
+
+    return call
+
+
+SAMPLES = [{"x": x, "mask": kept} for x, kept in zip(X, KEPT[:, 0], strict=True)]
+
+
+def _module(tf: ModuleType, function: Any) -> Any:
+    module = tf.Module()
+    module.call = function
+    return module
+
+
+def _fidelity(function: Any, content: bytes) -> float:
+    runner: Any = Interpreter(model_content=content, num_threads=1).get_signature_runner()
+    taken = set(runner.get_input_details())
+    got = [runner(**{name: value for name, value in each.items() if name in taken})["y"] for each in SAMPLES]
+    return signal_to_noise(np.stack([function(**each)["y"].numpy() for each in SAMPLES]), np.stack(got))
+
+
+@pytest.mark.parametrize(("mode", "number"), [("int8", 0), ("int16", 1)])
+@pytest.mark.parametrize("name", [*DENSE, *(f"scores: {name}" for name in SCORES)])
+def test_results_keep_their_precision(tf: ModuleType, name: str, mode: Any, number: int) -> None:
+    """Without the pass `quantize` leaving out what does not matter, these have 0 to 20 dB."""
+    case = DENSE[name] if name in DENSE else SCORES[name.removeprefix("scores: ")]
+    function = _dense(tf, case) if name in DENSE else _attention(tf, case)
+    quantize = Quantize(mode, samples=SAMPLES, slow_integers=True)
+    model = convert(_module(tf, function), quantize=quantize)
+    assert _fidelity(function, bytes(model)) > case.least[number]
+
+
+def test_scripts_of_the_official_converter_keep_it_too(tf: ModuleType, tmp_path: Path) -> None:
+    function = _dense(tf, DENSE["clip"])
+    tf.saved_model.save(_module(tf, function), str(tmp_path), signatures=function)
+    converter = tfconvert.TFLiteConverter.from_saved_model(str(tmp_path))
+    converter.optimizations = [tfconvert.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: iter(SAMPLES)
+    assert _fidelity(function, converter.convert()) > DENSE["clip"].least[0]
+
+
+def _zero(function: Any, low: float) -> int:
+    """Returns the integer of 0 at the only input of a model whose samples go from a number to 1."""
+    samples = [np.array([[low, 1.0]], np.float32)]
+    model = convert(function, quantize=Quantize("int8", samples=samples, io="int8"))
+    (given,) = Interpreter(model_content=bytes(model)).get_input_details()
+    return int(given["quantization"][1])
+
+
+@pytest.mark.parametrize(("low", "zero"), [(-9.0, -128), (-0.25, -77)])
+def test_a_range_is_narrowed_only_if_that_gains_a_bit(tf: ModuleType, low: float, zero: int) -> None:
+    """Everything below 0 is 0 after the maximum; a few more steps aren't worth other integers than the official's."""
+
+    @traced(tf, tf.TensorSpec((1, 2), name="x"))
+    def call(x: Any) -> Any:
+        return {"y": tf.nn.relu(x) * 2}
+
+    assert _zero(_module(tf, call), low) == zero
+
+
+def test_a_constant_on_the_edge_of_what_it_is_compared_with_stays_beyond_it(tf: ModuleType) -> None:
+    @traced(tf, tf.TensorSpec((1, 4), name="x"))
+    def call(x: Any) -> Any:
+        return {"y": tf.where(x >= 1e9, 5.0, x) + 1}
+
+    samples = np.linspace(-1, 1, 4, dtype=np.float32).reshape(1, 1, 4)
+    model = convert(_module(tf, call), quantize=Quantize("int8", samples=samples, slow_integers=True))
+    got = Interpreter(model_content=bytes(model)).get_signature_runner()(x=samples[0])["y"]
+    np.testing.assert_allclose(got, samples[0] + 1, atol=0.02)
+
+
+def test_an_input_without_variation_is_a_warning(tf: ModuleType) -> None:
+    @traced(tf, tf.TensorSpec((1, 4), name="x"), tf.TensorSpec((1, 4), name="state"), tf.TensorSpec((1, 4), name="h"))
+    def call(x: Any, state: Any, h: Any) -> Any:
+        return {"y": x + h, "state_out": 0.5 * state + x}
+
+    x = RANDOM.normal(size=(8, 1, 4)).astype(np.float32)
+    zeros = np.zeros_like(x)
+    quantize = Quantize("int8", samples={"x": x, "state": zeros, "h": zeros}, io="int8")
+    model = convert(_module(tf, call), quantize=quantize)
+    found = [note.message for note in model.report.notes if note.code == "constant-input"]
+    assert len(found) == 2
+    assert any("'state'" in message and "'state_out'" in message for message in found)
+    scales = {each["name"].split("_")[-1].split(":")[0]: each["quantization"][0] for each in _inputs(bytes(model))}
+    assert scales["state"] < 0.1 < scales["h"]
+
+
+def _inputs(content: bytes) -> list[dict[str, Any]]:
+    runner: Any = Interpreter(model_content=content).get_signature_runner()
+    return [{**each, "name": name} for name, each in runner.get_input_details().items()]
