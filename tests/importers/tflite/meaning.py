@@ -100,6 +100,8 @@ def _tensor(view: View, data: Any, others: list[View]) -> Tree:
     constant = data(view["buffer"])
     quantization = {key: value for key, value in tree.get("quantization", {}).items() if value not in ((), 0)}
     kind, details = quantization.get("details", ("", {}))
+    if "scale" in quantization and (view.name("type") or "").lstrip("U").startswith("INT"):
+        quantization = _with_all_zero_points(quantization, tree.get("shape", ()))
     if kind in ("BlockwiseQuantization", "MultiAxisQuantization"):
         zero_points = {"zero_points": details["zero_points"]} if details.get("zero_points", 0) > 0 else {}
         indices = {"scales": details.get("scales", 0), **zero_points}
@@ -116,3 +118,13 @@ def _tensor(view: View, data: Any, others: list[View]) -> Tree:
         "quantization": quantization,
         **{name: tree[name] for name in kept if tree.get(name)},
     }
+
+
+def _with_all_zero_points(quantization: Tree, shape: tuple[int, ...]) -> Tree:
+    """Returns the parameters of integers with a zero point for each scale, and without an axis that has no scales."""
+    count, axis = len(quantization["scale"]), quantization.get("quantized_dimension", 0)
+    stored = quantization.get("zero_point", ())
+    zero_points = stored if len(stored) > 1 else (stored or (0,)) * count
+    has_axis = axis > 0 and shape[axis : axis + 1] == (count,)
+    rest = {key: value for key, value in quantization.items() if has_axis or key != "quantized_dimension"}
+    return {**rest, "zero_point": zero_points}

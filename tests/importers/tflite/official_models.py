@@ -82,6 +82,15 @@ def int16(tf: ModuleType) -> bytes:
     return _function(tf, body, shape, target_spec=_target(tf, ops=ops), **options)
 
 
+def with_ranges(tf: ModuleType, body: Callable[..., Any], shape: tuple[int, ...], mode: str) -> bytes:
+    """Returns the file of a quantizer that states the ranges of tensors beside their scales."""
+    options: dict[str, Any] = {"optimizations": [tf.lite.Optimize.DEFAULT], "representative_dataset": _samples(*shape)}
+    if mode == "int16":
+        ops = [tf.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8]
+        return _function(tf, body, shape, **options, target_spec=_target(tf, ops=ops))
+    return _function(tf, body, shape, **options, experimental_new_quantizer=False)
+
+
 def _target(tf: ModuleType, ops: Any = None, types: Any = None) -> Any:
     target = tf.lite.TargetSpec()
     if ops is not None:

@@ -63,8 +63,8 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "signature_defs": [{"signature_key": "f", "inputs": [{"name": "x", "tensor_index": 1}]}]
     },
     "longer than the file": {"subgraphs": None, "buffers_": [{"offset": 64, "size": 10**9}]},
-    "there are 2 scales, but 1 zero points": {
-        "tensors": [{"quantization": {"scale": (1.0, 2.0), "zero_point": (1,)}}, {}]
+    "has 1 scales, but 2 zero points": {
+        "tensors": [{"type": "INT8", "quantization": {"scale": (1.0,), "zero_point": (1, 2)}}, {}]
     },
     "has no subgraph": {"subgraphs": []},
     "version 2": {"version": 2},

@@ -317,7 +317,7 @@ class Subgraph:
         operand, fields, element = self._shared.tensor_type(value.type)
         fields = {**fields, "name": name, "buffer": buffer} if buffer else {**fields, "name": name}
         if carried is not None:
-            fields.update(self._carried_fields(carried))
+            fields = self._with_carried(fields, carried)
             operand = Operand(operand.type, operand.shape, operand.scales, "sparsity" in fields)
         index = len(self._tensors)
         self._tensors.append(fields)
@@ -351,10 +351,15 @@ class Subgraph:
             self._tensors.append({**fields, **own, "name": self._unique(key[1]), "buffer": buffer})
         return known
 
-    def _carried_fields(self, carried: Attribute) -> dict[str, Any]:
-        """Returns the fields of a tensor that don't follow from its type and its place."""
-        fields = tfl_file.from_dictionary("Tensor", carried)
-        return {**fields, "name": self._unique(fields["name"])} if fields.get("name") else fields
+    def _with_carried(self, fields: dict[str, Any], carried: Attribute) -> dict[str, Any]:
+        """Returns the fields of a tensor, those included that don't follow from its type and its place."""
+        own = tfl_file.from_dictionary("Tensor", carried)
+        if own.get("name"):
+            own["name"] = self._unique(own["name"])
+        if "quantization" in own and "quantization" in fields:
+            # Scales follow from the type, and statistics stand beside them.
+            own["quantization"] = {**own["quantization"], **fields["quantization"]}
+        return {**fields, **own}
 
     def _operator(
         self, op: tfl.TFLOp, operator: Operator | None, reserved: dict[Value, str], subgraph: SubgraphIndex
@@ -436,10 +441,9 @@ class Subgraph:
             if value_type is None:
                 indices.append(-1)
                 continue
-            fields = self._carried_fields(item)
             indices.append(len(self._tensors))
             _, own, element = self._shared.tensor_type(value_type)
-            self._tensors.append({"name": "", **own, **fields})
+            self._tensors.append(self._with_carried({"name": "", **own}, item))
             if isinstance(element, quant.BlockedType):
                 self._add_parts(self._tensors[-1], element, item)
         return tuple(indices)

@@ -31,6 +31,12 @@ _ROWS = {row.tflite: row for row in reversed(types.ELEMENT_TYPES) if row.tflite}
 # Fields of `Tensor` that types, names and ops represent.
 _IN_IR = frozenset(("shape", "type", "buffer", "name", "has_rank", "shape_signature", "is_variable"))
 
+# Fields of `QuantizationParameters` that the type of a tensor represents.
+_IN_MAPPING = frozenset(("scale", "zero_point", "quantized_dimension"))
+
+# The least positive 32-bit float that processors don't take for 0.
+_LEAST_SCALE = 2.0**-126
+
 MAX_INDEX = 2**31 - 1
 
 _BLOCKED: Mapping[str, type[BlockedType]] = {row.details: row for row in (BlockwiseType, MultiAxisType)}
@@ -152,11 +158,8 @@ def _tensor(view: View) -> Tensor:
     if stored:
         fields.update((key, value) for key, value in view.tree().items() if key in stored)
     element: Attribute = _ROWS[kind].mlir
-    quantization = _stripped(fields.pop("quantization", {}))
-    uniform = _uniform(quantization, element, shape)
-    if uniform is not None:
-        element = UniformType.get(uniform)
-    elif quantization:
+    element, quantization = _mapping(name, element, _stripped(fields.pop("quantization", {})), shape)
+    if quantization:
         fields["quantization"] = quantization
     if fields.get("external_buffer", 0) > MAX_INDEX:
         raise malformed(f"tensor {name!r} has no external buffer {fields['external_buffer']}")
@@ -188,23 +191,59 @@ def _can_be_stored(element: Attribute) -> TypeGuard[IntegerType]:
     return isinstance(element, IntegerType) and element.width <= 64 and element is not types.I1
 
 
-def _uniform(fields: dict[str, Any], element: Attribute, shape: tuple[int, ...] | None) -> Uniform | None:
-    """Returns quantization parameters as a type has them, or `None` if no type can."""
-    scales, zero_points = fields.get("scale", ()), fields.get("zero_point", ())
-    if zero_points and len(scales) != len(zero_points):
-        raise malformed(f"there are {len(scales)} scales, but {len(zero_points)} zero points")
-    if not scales or len(scales) != len(zero_points) or set(fields) - {"scale", "zero_point", "quantized_dimension"}:
-        return None
-    if not _can_be_stored(element):
-        return None
-    if not all(0 < scale < math.inf for scale in scales):
-        return None
-    axis = fields.get("quantized_dimension", 0)
-    if len(scales) == 1:
-        return Uniform(element, scales, zero_points) if axis == 0 else None
-    if shape is None or not 0 <= axis < len(shape) or shape[axis] != len(scales):
-        return None
-    return Uniform(element, scales, zero_points, axis)
+def _mapping(
+    name: str, element: Attribute, fields: Mapping[str, Any], shape: tuple[int, ...] | None
+) -> tuple[Attribute, dict[str, Any]]:
+    """Returns a tensor's element type, and the quantization parameters that it does not express.
+
+    Args:
+        name: The tensor's name.
+        element: The type of the stored elements.
+        fields: The quantization parameters. Statistics (`min`, `max`) may stand beside scales, or alone.
+        shape: The shape of the tensor.
+
+    Raises:
+        ConversionError: The scales are those of no tensor of this shape, or not numbers that can be scales.
+    """
+    scales = fields.get("scale", ())
+    if not scales or not _can_be_stored(element) or fields.get("details", ("",))[0] in _BLOCKED:
+        return element, dict(fields)
+    uniform = Uniform(
+        element,
+        tuple(_scale(name, scale) for scale in scales),
+        _zero_points(name, fields.get("zero_point", ()), len(scales)),
+        _axis(name, fields.get("quantized_dimension", 0), len(scales), shape),
+    )
+    return UniformType.get(uniform), {key: value for key, value in fields.items() if key not in _IN_MAPPING}
+
+
+def _scale(name: str, scale: float) -> float:
+    """Returns a scale as types have it.
+
+    Writers give 0 to a tensor, or a channel, of zeros only. With the least scale, it has no other values for a kernel.
+    """
+    if not 0 <= scale < math.inf:
+        raise malformed(f"tensor {name!r} has the scale {scale}")
+    return scale or _LEAST_SCALE
+
+
+def _zero_points(name: str, stored: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """Returns a zero point for each scale: 0 if the file has no zero points; one may be for all scales."""
+    if len(stored) not in (0, 1, count):
+        raise malformed(f"tensor {name!r} has {count} scales, but {len(stored)} zero points")
+    return stored if len(stored) == count else (stored or (0,)) * count
+
+
+def _axis(name: str, stored: int, count: int, shape: tuple[int, ...] | None) -> int | None:
+    """Returns the axis that scales go along; `None` if a scale is for the whole tensor."""
+    is_axis = shape is not None and 0 <= stored < len(shape) and shape[stored] in (count, -1)
+    if count == 1:
+        # A filter of one channel. Elsewhere, the dimension says nothing about a single scale.
+        return stored if is_axis and stored else None
+    if not is_axis:
+        shown = "unknown" if shape is None else list(shape)
+        raise malformed(f"tensor {name!r} has {count} scales along dimension {stored}, but its shape is {shown}")
+    return stored
 
 
 _UNKNOWN = UnknownLoc()
