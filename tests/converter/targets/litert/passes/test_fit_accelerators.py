@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.accelerator_check import check
 from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
+from tfconvert.exporters.tflite.model import export
 from tfconvert.ops.verification import verify
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -113,3 +118,48 @@ def test_stays_where_nothing_helps() -> None:
     before = str(module)
     assert not FitAccelerators(["gpu"]).apply(module).counts
     assert str(module) == before
+
+
+# `!q` stands for the type of integers.
+_INTEGERS = {
+    "padv2": """
+    func.func @main(%x: tensor<1x4x4x2x!q>) -> tensor<1x6x6x2x!q> {
+      %p = "tfl.pseudo_const"() <{value = dense<[[0, 0], [1, 1], [1, 1], [0, 0]]> : tensor<4x2xi32>}>
+          : () -> tensor<4x2xi32>
+      %v = "tfl.pseudo_qconst"() <{qtype = tensor<!q>, value = dense<7> : tensor<i8>}>
+          : () -> tensor<!q>
+      %0 = "tfl.padv2"(%x, %p, %v) : (tensor<1x4x4x2x!q>, tensor<4x2xi32>,
+          tensor<!q>) -> tensor<1x6x6x2x!q>
+      func.return %0 : tensor<1x6x6x2x!q>
+    }""",
+    "a vector": """
+    func.func @main(%x: tensor<4x!q>) -> tensor<6x!q> {
+      %p = "tfl.pseudo_const"() <{value = dense<1> : tensor<1x2xi32>}> : () -> tensor<1x2xi32>
+      %v = "tfl.pseudo_qconst"() <{qtype = tensor<!q>, value = dense<7> : tensor<i8>}>
+          : () -> tensor<!q>
+      %0 = "tfl.padv2"(%x, %p, %v) : (tensor<4x!q>, tensor<1x2xi32>,
+          tensor<!q>) -> tensor<6x!q>
+      func.return %0 : tensor<6x!q>
+    }""",
+    "broadcast": """
+    func.func @main(%x: tensor<1x4x4x2x!q>) -> tensor<3x4x4x2x!q> {
+      %s = "tfl.pseudo_const"() <{value = dense<[3, 4, 4, 2]> : tensor<4xi32>}> : () -> tensor<4xi32>
+      %0 = "tfl.broadcast_to"(%x, %s) : (tensor<1x4x4x2x!q>, tensor<4xi32>)
+          -> tensor<3x4x4x2x!q>
+      func.return %0 : tensor<3x4x4x2x!q>
+    }""",
+}
+
+
+@pytest.mark.parametrize("accelerator", ["gpu", "npu", "micro"])
+@pytest.mark.parametrize("name", _INTEGERS)
+def test_integers_with_scales_are_joined_with_their_own_constants(
+    run_tflite: RunTFLite, name: str, accelerator: str
+) -> None:
+    module = _parsed(_INTEGERS[name].replace("!q", "!quant.uniform<i8:f32, 0.5:-4>"))
+    shape = types.shape_of(next(op for op in module.walk() if isinstance(op, FuncOp)).body.block.args[0].type)
+    x = np.random.default_rng(0).integers(-128, 128, shape, np.int8)
+    (expected,) = run_tflite(export(module).to_bytes(), [x])
+    FitAccelerators((accelerator,)).apply(module)
+    (got,) = run_tflite(export(module).to_bytes(), [x])
+    np.testing.assert_array_equal(got, expected)

@@ -1,4 +1,4 @@
-"""A quantization of weights that changes nothing reports the reason."""
+"""A quantization that changes nothing reports the reason."""
 
 from __future__ import annotations
 
@@ -73,3 +73,37 @@ def test_the_command_tells_it(tmp_path: Path) -> None:
 def test_nothing_is_told_of_what_was_quantized() -> None:
     notes = tfconvert.convert(_model("MatMul", LARGE), quantize="dynamic").report.notes
     assert "nothing-quantized" not in {note.code for note in notes}
+
+
+SAMPLES = np.random.default_rng(1).normal(size=(8, 1, 32)).astype(np.float32)
+
+
+@pytest.fixture(scope="module", params=["int8", "uint8", "int16"])
+def integers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a file that has integers as inputs and outputs."""
+    path = tmp_path_factory.mktemp("integers") / f"{request.param}.tflite"
+    mode: Any = "int16" if request.param == "int16" else "int8"
+    wanted = tfconvert.Quantize(mode, samples=SAMPLES, io=request.param)
+    path.write_bytes(bytes(tfconvert.convert(_model("MatMul", LARGE), quantize=wanted)))
+    return path
+
+
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("mode", ["dynamic", "float16", "weights", "int8", "int16"])
+def test_integers_stay(integers: Path, mode: Any, verify: bool) -> None:
+    """Samples are the integers of such inputs, or the floats that these represent."""
+    for samples in [SAMPLES, _stored(integers)] if mode.startswith("int") else [None]:
+        model = tfconvert.convert(integers, quantize=tfconvert.Quantize(mode, samples=samples), verify=verify)
+        (note,) = [note for note in model.report.notes if note.code == "nothing-quantized"]
+        if samples is not None:
+            assert "with integers already" in note.message
+        if samples is not None and verify:
+            quantization = model.report.quantization
+            assert quantization is not None
+            assert quantization.fidelity is not None
+            assert quantization.fidelity.snr == float("inf")
+
+
+def _stored(path: Path) -> np.ndarray[Any, Any]:
+    limits = np.iinfo(path.stem)
+    return np.random.default_rng(2).integers(limits.min, limits.max, SAMPLES.shape, path.stem)

@@ -78,7 +78,10 @@ def _bordered(
 ) -> Value:
     """Emits a pad of a value in another shape, with the numbers that an op pads with."""
     low = [size + sum(pair) for size, pair in zip(shape, pairs, strict=True)]
-    fill = [build.array(np.array(_finite(float(array_of(each)))), each) for each in op.operands[2:]]
+    fill = [
+        build.array(np.array(_finite(float(array_of(each)))), each) if is_float(each) else each
+        for each in op.operands[2:]
+    ]
     operands = (build.reshape(value, shape), build.constant(np.array(pairs, np.int32)), *fill)
     return build.reshape(build.again(op, operands, [tuple(low)]).results[0], result)
 

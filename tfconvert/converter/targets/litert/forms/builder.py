@@ -83,7 +83,12 @@ class FormBuilder(LiteRTBuilder):
     def array(self, value: Array, like: Value) -> Value:
         """Inserts a constant of the element type of another value."""
         element = types.element_of(like.type)
+        _need_plain(element)
         return self.constant(value.astype(types.numpy_dtype(element)), element)
+
+    def scalar(self, value: float, element: Attribute) -> Value:
+        _need_plain(element)
+        return super().scalar(value, element)
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """Inserts a reshape, if the shape is another; a constant is reshaped when it is read.
@@ -282,6 +287,11 @@ class FormBuilder(LiteRTBuilder):
         fields = tfl.option_fields(op.op_name)
         changed = {name: tfl.to_attribute(fields[name], value) for name, value in (options or {}).items()}
         return self.insert(tfl.TFLOp(op.name, operands, kinds, {**op.properties, **changed}, op.attributes))
+
+
+def _need_plain(element: Attribute) -> None:
+    """Declines a constant of integers that represent real numbers: they are not its elements."""
+    need(quant.storage_of(element) is element, "it needs a constant of integers that have scales")
 
 
 def _element_in_order(value: Value, function: str, parameter: tuple[int, ...]) -> Attribute:

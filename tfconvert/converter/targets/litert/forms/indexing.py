@@ -240,8 +240,7 @@ def _of_integers(op: tfl.TFLOp, build: FormBuilder) -> Sequence[Value]:
 
 def _zeros(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """Zeros in the shape of another tensor: a constant."""
-    element = types.element_of(op.results[0].type)
-    return build.constant(np.zeros(static_shape(op.results[0]), types.numpy_dtype(element)), element)
+    return build.array(np.zeros(static_shape(op.results[0])), op.results[0])
 
 
 def _shape(op: tfl.TFLOp, build: FormBuilder) -> Value:

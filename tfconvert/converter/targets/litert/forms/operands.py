@@ -19,7 +19,15 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.forms.builder import NOT_FUSED, FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Rewrite
-from tfconvert.converter.targets.litert.forms.questions import MAX_RANK, like, option, producer, shape_of, static_shape
+from tfconvert.converter.targets.litert.forms.questions import (
+    MAX_RANK,
+    like,
+    need_floats,
+    option,
+    producer,
+    shape_of,
+    static_shape,
+)
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
 
@@ -86,6 +94,7 @@ def _minus_itself(op: tfl.TFLOp, build: FormBuilder) -> Value:
 
 def _broadcast(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A broadcast: the product with ones."""
+    need_floats(op.operands[0])
     value, result = op.operands[0], static_shape(op.results[0])
     shape = static_shape(value)
     need(not build.as_integers and len(shape) in (0, len(result)) and len(result) <= 6, "it adds dimensions")

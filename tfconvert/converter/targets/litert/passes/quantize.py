@@ -40,6 +40,7 @@ from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnos
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
+from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8
@@ -76,6 +77,7 @@ class QuantizeOps:
         settings = settings._replace(variables=choose_variables(module, wanted, settings, bodies))
         counts: Counter[str] = Counter()
         layers: list[LayerReport] = []
+        integers = sum(map(_is_of_integers, module.walk())) if wanted.is_static else 0
         # In the mode `dynamic`, `quantize-weights` notes it.
         notes = settings.exclusion.unmatched(module) if wanted.is_static else []
         notes += [_SLOW] if wanted.mode == "int16" else []
@@ -108,7 +110,23 @@ class QuantizeOps:
         if problems:
             raise ConversionError(problems)
         notes += [_fast_floats(fast, arenas)] if fast else []
+        if integers and not counts:
+            notes.append(_integers_already(integers))
         return PassResult(counts, notes, layers=layers)
+
+
+def _is_of_integers(op: Operation) -> bool:
+    """Returns whether an op of a file computes with integers that represent real numbers."""
+    if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE:
+        return False
+    return any(isinstance(types.element_of(result.type), UniformType) for result in op.results)
+
+
+def _integers_already(count: int) -> Diagnostic:
+    which = "1 operator computes" if count == 1 else f"{count} operators compute"
+    message = f"quantized operators: none: {which} with integers already, and their scales stay"
+    hint = "quantize the float model, from which the file was made, for other integers"
+    return Diagnostic("nothing-quantized", message, hint=hint, severity=WARNING)
 
 
 _SLOW = Diagnostic(

@@ -15,12 +15,14 @@ import numpy as np
 
 from tfconvert.converter.ir.interface import entry_functions, interface_of
 from tfconvert.converter.process.collector import collected
+from tfconvert.converter.targets.litert.stored_values import to_stored
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
 from tfconvert.schema.files import is_folder, is_missing, open_file
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
 
 _SUFFIXES = (".npz", ".npy")
@@ -53,11 +55,13 @@ class Input(NamedTuple):
         name: Its name in the signature.
         dtype: Numpy's dtype of its elements.
         shape: Its shape, -1 for any size; `None` for any rank.
+        mapping: The scale and the zero point of an input of integers that represent real numbers.
     """
 
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...] | None
+    mapping: tuple[float, int] | None = None
 
 
 class Entry(NamedTuple):
@@ -457,6 +461,9 @@ def fitted(value: Array, wanted: Input, what: str) -> Array:
     """
     if wanted.dtype.kind == "O":
         value = _texts(value, what)
+    if wanted.mapping is not None:
+        # Floats are the numbers that the input's integers represent.
+        value = to_stored(value, {"quantization": wanted.mapping, "dtype": wanted.dtype})
     if value.dtype != wanted.dtype:
         if not np.can_cast(value.dtype, wanted.dtype, "same_kind"):
             raise _sample_error(
@@ -547,8 +554,12 @@ def _entry(function: FuncOp) -> Entry:
         interface = interface_of(function)
         keys = [*interface.keys, *interface.other_keys] or keys
         names = [tensor.name for tensor in interface.inputs]
-    inputs = [
-        Input(name, types.numpy_dtype(types.element_of(argument.type)), types.shape_of(argument.type))
-        for name, argument in zip(names, arguments, strict=True)
-    ]
+    inputs = [_input(name, argument.type) for name, argument in zip(names, arguments, strict=True)]
     return Entry(keys[0], tuple(inputs), tuple(keys[1:]))
+
+
+def _input(name: str, value_type: Attribute) -> Input:
+    element = types.element_of(value_type)
+    uniform = element.data if isinstance(element, quant.UniformType) else None
+    mapping = None if uniform is None or uniform.axis is not None else (uniform.scales[0], uniform.zero_points[0])
+    return Input(name, types.numpy_dtype(quant.storage_of(element)), types.shape_of(value_type), mapping)
