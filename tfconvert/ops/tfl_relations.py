@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tfconvert.ops import registry
 from tfconvert.ops.indexing import gathered
 from tfconvert.ops.joining import concatenated
-from tfconvert.ops.operands import Operands, ShapeFunction
+from tfconvert.ops.operands import Known, Operands, ShapeFunction
 from tfconvert.ops.shape import same_count
 from tfconvert.ops.shape_functions import Shapes, all_equal, broadcasting
 from tfconvert.ops.slicing import SLICE_RELATIONS
@@ -23,11 +23,13 @@ from tfconvert.schema.dialects.relations.rules import (
     size,
 )
 from tfconvert.schema.dialects.relations.view import View
+from tfconvert.schema.dialects.tfl import TFLOp
 from tfconvert.schema.tflite import operators
 
 # Operators whose operands and results all have one shape, beside elementwise ones of one operand.
 _ONE_SHAPE = """
-atan2 bucketize cast complex_abs imag local_response_normalization log_softmax quantize real softmax zeros_like
+atan2 bucketize cast complex_abs dequantize imag local_response_normalization log_softmax quantize real softmax
+zeros_like
 """
 
 # The kernel of `atan2` doesn't broadcast.
@@ -78,6 +80,26 @@ def shape_function(operator: str) -> ShapeFunction | None:
     if operator in _LIKE:
         return registry.shape_function(_LIKE[operator])
     return _SHAPES.get(operator)
+
+
+def inferred(op: TFLOp, known: Known) -> Shapes:
+    """Returns the shapes of an operator's results: those of their types, or those that its operands determine.
+
+    Args:
+        op: The operator.
+        known: Shapes of values that their types don't have; the results' are added.
+    """
+    shapes: Shapes = tuple(types.shape_of(result.type) for result in op.results)
+    function = shape_function(op.op_name) if None in shapes else None
+    if function is not None:
+        for value in op.operands:
+            if value not in known.shapes:
+                known.note(value, types.shape_of(value.type))
+        made = function(Operands(op, known))
+        shapes = tuple(own if own is not None else other for own, other in zip(shapes, made, strict=True))
+    for result, shape in zip(op.results, shapes, strict=True):
+        known.note(result, shape)
+    return shapes
 
 
 def _option_is(view: View, name: str, what: str, count: int) -> None:

@@ -141,11 +141,11 @@ class Report(NamedTuple):
         """
         most = None if verbose else _FEW
         first = self._first()
-        fidelity = self.quantization.fidelity if self.quantization is not None else None
+        fidelity = self.quantization.head if self.quantization is not None else ""
         lines = [
             head(self.source, output_file, self.beside),
             f"  {size_text(self.size)}, {_many(self.operators, 'operator')}{self._origin()}, {self.seconds:.2f} s",
-            *([f"  {fidelity.head()}"] if fidelity is not None else []),
+            *([f"  {fidelity}"] if fidelity else []),
             *(f"  {note.severity}: {note}" for note in first),
             *([f"  {self.runtime}"] if self.runtime else []),
             *([f"  {self._arena_text(self.arena)}"] if self.arena is not None else []),
@@ -225,10 +225,10 @@ class Report(NamedTuple):
     def _repr_html_(self) -> str:
         from tfconvert.report.summary import Table, interface_tables, summary
 
-        fidelity = self.quantization.fidelity if self.quantization is not None else None
+        fidelity = self.quantization.head if self.quantization is not None else ""
         lines = [
             f"{size_text(self.size)}, {sum(self.operators.values())} operators, converted in {self.seconds:.2f} s",
-            *([fidelity.head()] if fidelity is not None else []),
+            *([fidelity] if fidelity else []),
             *([self.runtime] if self.runtime else []),
             *(self._verified_text(each) for each in self.verification),
             *(f"{note.severity}: {note}" for note in (*self.notes, *self.input_notes)),

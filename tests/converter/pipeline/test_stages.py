@@ -149,6 +149,7 @@ EVERYTHING = [
     "initialize-state",
     "default-sizes",
     "legalize",
+    "fold-dequantize",
     "cse",
     "optimize",
     "fast-forms",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.importers.tflite.written_files import build_file
 from tfconvert.converter.process.child_process import ChildError
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.validation import runtimes_check
@@ -118,6 +119,16 @@ def test_a_file_that_is_not_one_does_not_run() -> None:
     (found,) = outcomes(b"no model at all", ["compiled"])
     assert found.problem
     assert not found.is_missing
+
+
+@pytest.mark.skipif(not runtime.is_installed(), reason="LiteRT is not installed")
+@pytest.mark.parametrize("kind", ["compiled", "micro"])
+def test_a_file_without_signatures_runs(kind: str) -> None:
+    operators = [{"inputs": (1, 0), "outputs": (2,), "builtin_options": ("SubOptions", {})}]
+    content = build_file([{}, {}, {}], operators, ["SUB"], (0, 1), (2,))
+    (found,) = outcomes(content, [kind])
+    assert not found.problem
+    assert not found.error
 
 
 def test_the_log_says_how_a_file_is_split() -> None:

@@ -72,6 +72,18 @@ class QuantizationReport(NamedTuple):
     def bytes_after(self) -> int:
         return sum(layer.bytes_after for layer in self.layers)
 
+    @property
+    def is_float(self) -> bool:
+        """Whether nothing was quantized, so that equal numbers are no merit."""
+        return not set(self.forms) - {FLOAT}
+
+    @property
+    def head(self) -> str:
+        """The fidelity in a line, empty if it is unknown."""
+        if self.fidelity is None:
+            return ""
+        return "fidelity: nothing was quantized" if self.is_float else self.fidelity.head()
+
     def to_dict(self) -> dict[str, Any]:
         """Returns plain data."""
         result: dict[str, Any] = {
@@ -100,7 +112,7 @@ class QuantizationReport(NamedTuple):
             lines += some((f"    {layer.op} {layer.node}: {layer.reason}" for layer in floats), most)
         if most is None:
             lines += ["  layers:", *(f"    {_row(layer)}" for layer in self.layers if layer.form != FLOAT)]
-        return lines if self.fidelity is None else lines + self.fidelity.lines(most)
+        return lines if self.fidelity is None or self.is_float else lines + self.fidelity.lines(most)
 
 
 def _row(layer: LayerReport) -> str:

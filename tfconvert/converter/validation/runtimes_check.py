@@ -230,9 +230,8 @@ def run(kind: str, content: bytes) -> tuple[float, str | None]:
         largest = 0.0
         log: str | None = None
         interpreter: Any = runtime.interpreter_of(path, num_threads=1)
-        keys = list(interpreter.get_signature_list())
-        if not keys:
-            raise RuntimeError("it has no signature")
+        # Without signatures, LiteRT runs the first subgraph by its index.
+        keys = list(interpreter.get_signature_list()) or [""]
         model: Any = None
         if kind != "micro":
             model, log = _loaded(kind, path, folder)
@@ -312,9 +311,20 @@ def refusals(log: str) -> Iterator[str]:
 def _on_cpu(interpreter: Any, key: str) -> tuple[dict[str, Array], dict[str, Array]]:
     """Returns inputs, drawn at random, and what the interpreter computes of them, by the names in a signature."""
     draw = np.random.default_rng(0)
-    runner = interpreter.get_signature_runner(key)
-    inputs = {name: _drawn(detail, draw) for name, detail in runner.get_input_details().items()}
-    return inputs, {name: np.asarray(value) for name, value in runner(**inputs).items()}
+    taken, given = _details(interpreter, key)
+    inputs = {name: _drawn(detail, draw) for name, detail in taken.items()}
+    results = runtime.run(interpreter, key, inputs, list(given), as_floats=False)
+    return inputs, dict(zip(given, map(np.asarray, results), strict=True))
+
+
+def _details(interpreter: Any, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the inputs and outputs by the names in a signature, or by position in the first subgraph."""
+    if key:
+        runner = interpreter.get_signature_runner(key)
+        return runner.get_input_details(), runner.get_output_details()
+    sides = interpreter.get_input_details(), interpreter.get_output_details()
+    taken, given = ({str(place): detail for place, detail in enumerate(side)} for side in sides)
+    return taken, given
 
 
 def _drawn(detail: Mapping[str, Any], draw: np.random.Generator) -> Array:
@@ -328,8 +338,8 @@ def _drawn(detail: Mapping[str, Any], draw: np.random.Generator) -> Array:
 
 
 def _in_model(model: Any, key: str, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> list[Array]:
-    index = model.get_signature_index(key)
-    names = model.get_signature_by_index(index)
+    index = model.get_signature_index(key) if key else 0
+    names = model.get_signature_by_index(index) if key else {"inputs": list(inputs), "outputs": list(expected)}
     taken, given = model.create_input_buffers(index), model.create_output_buffers(index)
     for name, buffer in zip(names["inputs"], taken, strict=True):
         buffer.write(np.ascontiguousarray(inputs[name]))
@@ -347,9 +357,9 @@ def _in_micro(
     """Returns the results of tflite-micro, and how it used its arena."""
     from tflite_micro.python.tflite_micro import runtime as micro
 
-    runner = interpreter.get_signature_runner(key)
-    order = _places(runner.get_input_details(), interpreter.get_input_details())
-    results = _places(runner.get_output_details(), interpreter.get_output_details())
+    taken, given = _details(interpreter, key)
+    order = _places(taken, interpreter.get_input_details())
+    results = _places(given, interpreter.get_output_details())
     model = micro.Interpreter.from_file(path, arena_size=_ARENA)
     for name, place in order.items():
         model.set_input(inputs[name], place)

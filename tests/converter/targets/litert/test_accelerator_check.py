@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection
 import numpy as np
 import pytest
 
+from tests.importers.tflite.written_files import build_file
 from tfconvert.converter.targets.litert.accelerator_check import Acceptance, check
+from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.ir.attribute import Attribute
@@ -15,6 +17,7 @@ from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite.accelerators.acceptance import LOAD_FAILS
 
 KIND = types.tensor(types.F32, (1, 3, 4, 6))
 
@@ -114,3 +117,20 @@ def test_a_tensor_that_is_two_outputs_is_wrong() -> None:
 def test_an_output_that_is_an_input_is_wrong() -> None:
     (obstacle,) = checked(lambda _, x: [x]).obstacles
     assert obstacle.text == "the file may be computed wrongly: an output is an input"
+
+
+def test_a_scalar_without_a_stated_rank_has_a_known_size() -> None:
+    tensors = [
+        {"shape": (1, 8, 8, 4)},
+        {"shape": (1, 8, 8, 4)},
+        {"shape": (), "type": "FLOAT16", "buffer": 1},
+        {"shape": ()},
+        {"shape": ()},
+    ]
+    operators = [
+        {"opcode_index": 0, "inputs": (2,), "outputs": (3,)},
+        {"opcode_index": 1, "inputs": (3,), "outputs": (4,)},
+        {"opcode_index": 2, "inputs": (0, 4), "outputs": (1,), "builtin_options": ("MulOptions", {})},
+    ]
+    content = build_file(tensors, operators, ["DEQUANTIZE", "NEG", "MUL"], buffers=[b"\0\x38"])
+    assert LOAD_FAILS not in [each.outcome for each in check(import_tflite(content), "gpu").obstacles]

@@ -14,6 +14,8 @@ from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.converter.ir.symbol_table import names
 from tfconvert.converter.targets.litert.accelerator_verdicts import ALL_OR_NONE, COMPILED, COMPOSITE, verdict_of
 from tfconvert.exporters.c_array import micro_program
+from tfconvert.ops.operands import Known
+from tfconvert.ops.tfl_relations import inferred
 from tfconvert.schema.diagnostics import size_text
 from tfconvert.schema.dialects import tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
@@ -321,8 +323,10 @@ def _open_sizes(function: FuncOp, nodes: Sequence[Operation]) -> Iterator[Obstac
     """Yields the first op whose result has a size that only running tells, although all inputs have known sizes."""
     if not _has_fixed_inputs(function):
         return
+    known = Known()  # Files of before 2023 don't say that scalars have a rank.
     for op in nodes:
-        if not all(types.is_static(types.shape_of(result.type)) for result in op.results):
+        assert isinstance(op, tfl.TFLOp)
+        if not all(map(types.is_static, inferred(op, known))):
             place = place_of(op.location)
             why = "running tells a size of its result"
             yield Obstacle(_name(op), LOAD_FAILS, why, place.node, place.source, function.sym_name)

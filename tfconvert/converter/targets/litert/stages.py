@@ -118,6 +118,13 @@ STAGES: Sequence[Stage] = (
         takes=("allow_custom_ops", "allow_flex", "flex_ops"),
         forbids=("tf.",),
     ),
+    Stage(
+        "fold-dequantize",
+        "weights of a file are constants for all that follows, however they are stored",
+        (("tfl.dequantize", "tfl.densify", "tfl.cast"),),
+        ("quantize",),
+        "quantize",
+    ),
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
     Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns", "allow_custom_ops")),
     Stage(

@@ -110,8 +110,8 @@ class QuantizeOps:
         if problems:
             raise ConversionError(problems)
         notes += [_fast_floats(fast, arenas)] if fast else []
-        if integers and not counts:
-            notes.append(_integers_already(integers))
+        if wanted.is_static and not counts:
+            notes.append(_integers_already(integers) if integers else _NOTHING)
         return PassResult(counts, notes, layers=layers)
 
 
@@ -134,6 +134,13 @@ _SLOW = Diagnostic(
     "16-bit activations are for accelerators that have them: on processors the runtime computes them many times slower",
     hint="measure it, or choose the mode 'int8'",
     severity=WARNING,
+)
+
+_NOTHING = Diagnostic(
+    "nothing-quantized",
+    "nothing was quantized: all operators compute what they did before",
+    hint="the report lists the operators that stay float, with the reason for each (-v)",
+    severity=NOTE,
 )
 
 # With this number of classes or more, probabilities are often below the smallest 8-bit step, and become 0.
