@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import struct
 import subprocess
 import sys
 import zipfile
@@ -16,11 +17,19 @@ import pytest
 from click.testing import CliRunner
 
 import tfconvert
+from tests.importers.tflite.written_files import Tree, build_file
 from tests.support.litert import RunTFLite
 from tfconvert.cli.main import main
 from tfconvert.exporters.tflite.model_metadata import MODEL_METADATA, archive
+from tfconvert.importers.tflite.model import import_tflite
+from tfconvert.importers.tflite.outline import outline
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.tflite.reader import read, read_model
+from tfconvert.schema.dialects import tfl_file
+from tfconvert.schema.tflite.associated_files import moved
+from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER, read, read_model
+from tfconvert.schema.tflite.tables import TFLITE
+from tfconvert.schema.tflite.writer import encode
+from tfconvert.tools.diff import changes
 
 LABELS = [f"digit {number}" for number in range(10)]
 TWO = """
@@ -205,8 +214,82 @@ def test_files_of_one_name_must_be_one(two: Path, tmp_path: Path) -> None:
 
 def test_equal_archives_are_equal_bytes_and_in_their_place() -> None:
     files = {"a": b"1", "b": b"2" * 1000}
-    assert archive(files, 1000) == archive(files, 1000)
-    content = b"\xff" * 1000 + archive(files, 1000)
+    assert archive(files) == archive(files)
+    content = b"\xff" * 1000 + moved(archive(files), 1000)
     assert archived(content) == files
     with zipfile.ZipFile(io.BytesIO(content)) as found:
         assert found.getinfo("a").header_offset == 1000
+
+
+def _check_offsets(content: bytes) -> None:
+    """Asserts that the archive's offsets count from the start of the file, as strict readers require."""
+    end = content.rfind(b"PK\5\6")
+    count, length, offset = struct.unpack_from("<HLL", content, end + 10)
+    assert offset + length == end
+    with zipfile.ZipFile(io.BytesIO(content)) as files:
+        assert len(files.namelist()) == count
+        for entry in files.infolist():
+            assert content[entry.header_offset : entry.header_offset + 4] == b"PK\3\4"
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"quantize": "dynamic"}, {"target": tfconvert.LiteRT(accelerator=["gpu"])}],
+    ids=["plain", "dynamic", "gpu"],
+)
+def test_an_archive_of_a_file_is_kept(
+    digits_model: Path, tmp_path: Path, settings: dict[str, Any], relative: bool, compressed: bool
+) -> None:
+    path, files = tmp_path / "digits.tflite", {"labels.txt": b"zero\n" * 100, "vocabulary.txt": b"one\n"}
+    path.write_bytes(bytes(tfconvert.convert(digits_model)))
+    method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    stream = io.BytesIO(b"" if relative else path.read_bytes())
+    with zipfile.ZipFile(stream, "a", method) as target:
+        target.comment = b"by hand"
+        for name, content in files.items():
+            target.writestr(name, content)
+    path.write_bytes((path.read_bytes() if relative else b"") + stream.getvalue())
+    result = bytes(tfconvert.convert(path, **settings))
+    assert archived(result) == files
+    _check_offsets(result)
+    assert not list(changes(outline(path.read_bytes()), outline(bytes(tfconvert.convert(path)))))
+    bare = bytes(tfconvert.convert(digits_model))
+    assert {change.section for change in changes(outline(path.read_bytes()), outline(bare))} == {"files"}
+
+
+def test_new_metadata_of_a_file_keeps_the_rest(two: Path, tmp_path: Path) -> None:
+    described = {"sum": {"labels": ["x", "y", "z"], "description": "the sum"}, "best": {"labels": ["a", "b"]}}
+    path = tmp_path / "two.tflite"
+    model = tfconvert.convert(two, target=tfconvert.LiteRT(metadata={"author": "me", "outputs": described}))
+    path.write_bytes(bytes(model))
+    again = {"name": "second", "outputs": {"sum": {"labels": ["1", "2", "3"]}}}
+    result = bytes(tfconvert.convert(path, target=tfconvert.LiteRT(metadata=again)))
+    assert archived(result) == {"sum_labels.txt": b"1\n2\n3\n", "best_labels.txt": b"a\nb\n"}
+    _check_offsets(result)
+    assert (stored(result)["author"], stored(result)["name"]) == ("me", "second")
+    outputs = ports(result)[1]
+    assert outputs["sum"]["description"] == "the sum"
+    assert [outputs[name]["associated_files"][0]["name"] for name in ("sum", "best")] == [
+        "sum_labels.txt",
+        "best_labels.txt",
+    ]
+
+
+def _file(tensors: list[Tree], buffers: list[Tree]) -> bytes:
+    tree = read_model(build_file(tensors, [], [])).tree()
+    return bytes(encode(TFLITE, {**tree, "buffers": buffers}, TFLITE_IDENTIFIER).data)
+
+
+def test_a_constant_that_is_an_archive_stays_one() -> None:
+    inner = archive({"a.txt": b"text"})
+    tensors = [{}, {"shape": (len(inner),), "type": "UINT8", "buffer": 1}]
+
+    def content(start: int) -> bytes:
+        buffers = [{}, {"offset": start, "size": len(inner)}]
+        return _file(tensors, buffers) + inner
+
+    whole = content(len(content(1000)) - len(inner))
+    assert tfl_file.ARCHIVE not in import_tflite(whole).attributes
+    assert tfl_file.ARCHIVE in import_tflite(whole + inner).attributes

@@ -40,7 +40,8 @@ class Change(NamedTuple):
     """One difference.
 
     Attributes:
-        section: The subject: `operators`, `versions`, `signatures`, `metadata` or `attributes`.
+        section: The subject: `operators`, `versions`, `signatures`, `metadata`, `files` (in the archive at the
+            end) or `attributes`.
         what: What differs.
         first: What the first file has; empty if it lacks it.
         second: What the second file has.
@@ -60,6 +61,7 @@ def changes(first: Outline, second: Outline) -> Iterator[Change]:
     yield from _changes("versions", *versions)
     yield from _changes("signatures", _interfaces(first), _interfaces(second))
     yield from _changes("metadata", _metadata(first), _metadata(second))
+    yield from _changes("files", first.files, second.files)
 
 
 def changed_attributes(first: ModuleOp, second: ModuleOp) -> Iterator[Change]:

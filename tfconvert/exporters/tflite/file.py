@@ -19,6 +19,7 @@ from tfconvert.schema.dialects.expressions import Handle
 from tfconvert.schema.dialects.sources import BLOCK
 from tfconvert.schema.dialects.tensor_data import Array, Constant, Deferred, SplatSource, TensorData
 from tfconvert.schema.limits import budget
+from tfconvert.schema.tflite.associated_files import moved
 from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
 from tfconvert.schema.tflite.tables import TFLITE
 from tfconvert.schema.tflite.writer import Encoded, Vectors, encode
@@ -241,15 +242,11 @@ class TFLiteFile:
         model: The tables without the buffers.
         buffers: The buffers.
         large: Size in bytes from which on the file has the form for large files.
-        appendix: Returns the bytes that follow the file, by its size.
+        archive: An archive of files to append, with offsets from its start.
     """
 
     def __init__(
-        self,
-        model: Mapping[str, Any],
-        buffers: list[Buffer],
-        large: int = LARGE,
-        appendix: Callable[[int], bytes] | None = None,
+        self, model: Mapping[str, Any], buffers: list[Buffer], large: int = LARGE, archive: bytes = b""
     ) -> None:
         self.signatures: tuple[str, ...] = tuple(item["signature_key"] for item in model.get("signature_defs", ()))
         self.operators: Counter[str] = Counter()
@@ -273,7 +270,7 @@ class TFLiteFile:
         self._tables = tables.data
         self._streamed = [(place, buffer) for place, buffer in zip(places, buffers, strict=True) if place]
         # Readers of the tables don't look behind them.
-        self._appendix = b"" if appendix is None else appendix(end)
+        self._appendix = moved(archive, end)
         self._end = end
         self.size = end + len(self._appendix)
 

@@ -118,9 +118,15 @@ class Ports(NamedTuple):
     outputs: Sequence[Port]
 
 
-Describe = Callable[[Sequence[Ports]], tuple[bytes, Callable[[int], bytes]]]
-"""Returns the metadata entry that describes subgraphs, and a function from the file's size to the bytes that follow
-it."""
+class Description(NamedTuple):
+    """The description of inputs and outputs: its metadata entry, and the archive of files that it names."""
+
+    entry: bytes = b""
+    archive: bytes = b""
+
+
+Describe = Callable[[Sequence[Ports], Description], Description]
+"""Returns the description of subgraphs, given the one of the file that the module represents."""
 
 
 class Place(NamedTuple):
@@ -334,7 +340,7 @@ def export(
         places: Records the tensor of each value.
         restate: Whether operators of an imported file get the versions that their calls require if it states lower
             ones.
-        describe: Returns the metadata entry that describes inputs and outputs, and the bytes that follow the file.
+        describe: Returns the description of inputs and outputs.
         target_runtime: The release of the runtime that has to run the file; any if empty.
         naming: How tensors are named.
     """
@@ -349,9 +355,10 @@ def export(
     shared = exporter.shared
     exporter.name_subgraphs(entries)
     entries_of_metadata = {**_metadata(module, shared.codes, origin, restate), **(metadata or {})}
-    appendix = None
+    archive = tfl_file.content_of(module.attributes[tfl_file.ARCHIVE]) if tfl_file.ARCHIVE in module.attributes else b""
     if describe is not None:
-        entries_of_metadata[MODEL_METADATA], appendix = describe([_ports(exporter, name) for name in entries])
+        own = Description(entries_of_metadata.get(MODEL_METADATA, b""), archive)
+        entries_of_metadata[MODEL_METADATA], archive = describe([_ports(exporter, name) for name in entries], own)
     model = {
         **tfl_file.from_dictionary("Model", module.attributes.get(tfl_file.EXTERNAL_BUFFERS)),
         "version": SCHEMA_VERSION,
@@ -365,7 +372,7 @@ def export(
     signatures = _signatures(exporter, entries)
     if signatures:
         model["signature_defs"] = signatures
-    file = _measured(TFLiteFile(model, shared.buffers.entries, large, appendix), shared)
+    file = _measured(TFLiteFile(model, shared.buffers.entries, large, archive), shared)
     file.arena = schedule_of(model["subgraphs"][0], _is_constant).arena()
     note = compiled_model_note(model["subgraphs"], shared.codes.names())
     file.notes += [] if note is None else [note]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tfconvert.exporters.tflite.model import Port, Ports
 from tfconvert.schema.tflite.generated import model_metadata_tables
+from tfconvert.schema.tflite.reader import Allowance, read
 from tfconvert.schema.tflite.tables import Schema
 from tfconvert.schema.tflite.writer import encode
 
@@ -68,22 +69,39 @@ class Card(NamedTuple):
     outputs: Mapping[str, TensorCard]
 
 
-def model_metadata(card: Card, subgraphs: Sequence[Ports]) -> bytes:
+def model_metadata(card: Card, subgraphs: Sequence[Ports], previous: bytes = b"") -> bytes:
     """Returns the metadata entry.
 
     Args:
         card: The model's metadata.
         subgraphs: The subgraphs that are called from outside, the file's first ones.
+        previous: The entry that the file has so far: what the new one doesn't mention stays.
     """
-    trees = [
-        {
-            "input_tensor_metadata": [_tensor(port, card.inputs.get(port.name)) for port in each.inputs],
-            "output_tensor_metadata": [_tensor(port, card.outputs.get(port.name)) for port in each.outputs],
-        }
-        for each in subgraphs
-    ]
-    root = {**card.texts, "subgraph_metadata": trees, "min_parser_version": _MIN_PARSER_VERSION}
+    known: dict[str, Any] = (
+        read(MODEL_METADATA, previous, _IDENTIFIER, Allowance(len(previous))).tree() if previous else {}
+    )
+    before: Sequence[dict[str, Any]] = known.get("subgraph_metadata", ())
+    trees = []
+    for number, each in enumerate(subgraphs):
+        tree = before[number] if number < len(before) else {}
+        sides = (
+            ("input_tensor_metadata", each.inputs, card.inputs),
+            ("output_tensor_metadata", each.outputs, card.outputs),
+        )
+        trees.append({**tree, **{name: _tensors(ports, cards, tree.get(name, ())) for name, ports, cards in sides}})
+    root = {"min_parser_version": _MIN_PARSER_VERSION, **known, **card.texts, "subgraph_metadata": trees}
     return bytes(encode(MODEL_METADATA, root, _IDENTIFIER).data)
+
+
+def _tensors(
+    ports: Sequence[Port], cards: Mapping[str, TensorCard], known: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Returns the tables of inputs or outputs; those of a file apply by position, if there are as many."""
+    before = known if len(known) == len(ports) else [{}] * len(ports)
+    return [
+        own if own and port.name not in cards else _tensor(port, cards.get(port.name), own)
+        for port, own in zip(ports, before, strict=True)
+    ]
 
 
 def is_class_number(port: Port) -> bool:
@@ -91,10 +109,14 @@ def is_class_number(port: Port) -> bool:
     return port.type in ("INT32", "INT64")
 
 
-def _tensor(port: Port, card: TensorCard | None) -> dict[str, Any]:
-    """Returns the `TensorMetadata` table of an input or output."""
+def _tensor(port: Port, card: TensorCard | None, known: dict[str, Any]) -> dict[str, Any]:
+    """Returns the `TensorMetadata` table of an input or output; what the user doesn't mention stays as it is known."""
     card = card or TensorCard()
-    tree: dict[str, Any] = {"name": card.name or port.name, "content": _content(port, card)}
+    tree: dict[str, Any] = {"name": port.name, "content": _content(port, card), **known}
+    if card.name:
+        tree["name"] = card.name
+    if card.content or card.mean:
+        tree["content"] = _content(port, card)
     if card.description:
         tree["description"] = card.description
     if card.mean:
@@ -118,30 +140,20 @@ def _content(port: Port, card: TensorCard) -> dict[str, Any]:
     return {"content_properties": ("FeatureProperties", {})}
 
 
-class _Behind(io.BytesIO):
-    """A file in memory that counts positions from the start of the file that it will be appended to."""
-
-    def __init__(self, start: int) -> None:
-        super().__init__()
-        self._start = start
-
-    def tell(self) -> int:
-        return self._start + super().tell()
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        return self._start + super().seek(offset - self._start if whence == 0 else offset, whence)
-
-
-def archive(files: Mapping[str, bytes], start: int) -> bytes:
-    """Returns files as an archive to append to other bytes: readers locate it from its end.
+def archive(files: Mapping[str, bytes], previous: bytes = b"") -> bytes:
+    """Returns files as an archive; offsets are from its start.
 
     Args:
         files: The contents by name.
-        start: The number of preceding bytes.
+        previous: An archive with further files; those of the same names are replaced.
     """
-    stream = _Behind(start)
+    if not files:
+        return previous
+    stream = io.BytesIO(previous)
     # Readers on devices map the files into memory, so nothing is compressed.
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as target:
+    with zipfile.ZipFile(stream, "a" if previous else "w", zipfile.ZIP_STORED) as target:
+        target.filelist[:] = [entry for entry in target.filelist if entry.filename not in files]
+        target.NameToInfo = {entry.filename: entry for entry in target.filelist}
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, _NO_DATE)
             entry.external_attr = 0o644 << 16

@@ -21,6 +21,7 @@ from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, INDEX_PATH
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, IntegerAttr
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.tflite import associated_files
 from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 from tfconvert.schema.tflite.versions import newest_version
 
@@ -107,6 +108,9 @@ class _Importer:
         }
         if metadata:
             result[tfl_file.METADATA] = DictionaryAttr.get(metadata)
+        archive = self._archive()
+        if archive:
+            result[tfl_file.ARCHIVE] = tfl_file.text_or_bytes(archive)
         versions = _versions(self._codes, needed)
         if versions:
             result[tfl_file.OPERATOR_VERSIONS] = DictionaryAttr.get(versions)
@@ -116,6 +120,14 @@ class _Importer:
         if beside:
             result[tfl_file.EXTERNAL_BUFFERS] = tfl_file.to_dictionary("Model", beside)
         return result
+
+    def _archive(self) -> bytes:
+        """Returns the archive of files after the tables, empty without one, or if it is the value of a constant."""
+        content = self._buffers.content
+        archive = associated_files.find(content.read, content.size)
+        places = (self._buffers.place(index) for index in range(len(self._model["buffers"] or ())))
+        end = max((start + length for start, length in places), default=0) if archive else 0
+        return archive if end <= content.size - len(archive) else b""
 
 
 def _versions(codes: Sequence[Code], needed: Mapping[str, int]) -> dict[str, Attribute]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tfconvert.importers.tflite import operators
 from tfconvert.importers.tflite.buffers import check_identifier, unreadable
 from tfconvert.schema import files
+from tfconvert.schema.tflite import associated_files
 from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 from tfconvert.schema.tflite.tables import TFLITE
 
@@ -66,6 +67,7 @@ class Outline(NamedTuple):
         tensors: The tensors of each subgraph.
         main_inputs: The inputs of the first subgraph in its order, under their own names.
         metadata: Metadata entries by name.
+        files: Descriptions of the files in the archive at its end, such as labels, by name.
     """
 
     size: int
@@ -75,6 +77,7 @@ class Outline(NamedTuple):
     tensors: tuple[tuple[Tensor, ...], ...]
     main_inputs: tuple[Tensor, ...]
     metadata: dict[str, bytes]
+    files: dict[str, str]
 
     @property
     def is_quantized(self) -> bool:
@@ -139,6 +142,9 @@ def outline(content: bytes) -> Outline:
         tensors,
         tuple(_at(tensors[0], index) for index in _indices(views[0], "inputs")),
         _metadata(model),
+        associated_files.contents(
+            associated_files.find(lambda start, length: content[start : start + length], len(content))
+        ),
     )
 
 

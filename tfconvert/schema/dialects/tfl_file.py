@@ -23,6 +23,8 @@ from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
 SCHEMA_VERSION = "tfl.schema_version"
 DESCRIPTION = "tfl.description"
 METADATA = "tfl.metadata"
+ARCHIVE = "tfl.archive"
+"""Of a module: the archive of files, such as labels, that follows the file's tables; offsets from its own start."""
 OPERATOR_VERSIONS = "tfl.operator_versions"
 """Of a module: the versions of operators that differ from those that their calls require; custom ones by their own
 name."""
