@@ -148,6 +148,7 @@ EVERYTHING = [
     "lower-tables",
     "initialize-state",
     "default-sizes",
+    "separate-activations",
     "legalize",
     "fold-dequantize",
     "cse",
@@ -224,7 +225,9 @@ def test_stages_name_what_is_there() -> None:
         assert {name or path.rpartition(".")[2] for name, _, path in taken} <= own, stage.run
         assert {stage.only_with} <= settings | {""}, stage.run
         needed = [prefix for group in stage.needs for prefix in group]
-        known = r"(tf\w*)\.\w+$|(arith|chlo|stablehlo|mhlo|vhlo|quantfork|tensor)\.|options\.|inputs\.(open|halves)$"
+        known = (
+            r"(tf\w*)\.\w+$|tfl\.$|(arith|chlo|stablehlo|mhlo|vhlo|quantfork|tensor)\.|options\.|inputs\.(open|halves)$"
+        )
         assert all(re.match(known, prefix) for prefix in needed), stage.run
         assert {prefix.removeprefix("options.") for prefix in needed if prefix.startswith("options.")} <= set(USER)
 

@@ -15,6 +15,7 @@ from tfconvert.schema.tflite import FOLDER
 from tfconvert.schema.tflite.tables import TFLITE
 
 TABLE = FOLDER / "operators.tsv"
+FUSED_ACTIVATIONS = FOLDER / "fused_activations.tsv"
 
 OPTIONS = "builtin_options"
 OPTIONS_2 = "builtin_options2"
@@ -140,3 +141,13 @@ def lookup(name: str) -> Operator | None:
     taken = _values(operands)
     variables = tuple([index for index, operand in enumerate(taken) if operand.variable])
     return Operator(name, code, options, union, taken, _values(results), flags == "effect", variables)
+
+
+def computed_activations(name: str) -> frozenset[str] | None:
+    """Returns the fused activations that LiteRT computes for an operator, or `None` if it may be any."""
+    return _activations().get(name)
+
+
+@cache
+def _activations() -> Mapping[str, frozenset[str]]:
+    return {name: frozenset(kinds.split(" ")) for name, kinds in rows_of(FUSED_ACTIVATIONS)}

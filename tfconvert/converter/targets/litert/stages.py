@@ -113,6 +113,12 @@ STAGES: Sequence[Stage] = (
         "default-sizes", "ops are still TensorFlow's, whose shapes are known for any sizes of inputs", ((OPEN_SIZES,),)
     ),
     Stage(
+        "separate-activations",
+        "operators that come in as LiteRT's have fused activations that no kernel computes",
+        (("tfl.",),),
+        keeps_results=False,
+    ),
+    Stage(
         "legalize",
         "leaves only ops that LiteRT has",
         takes=("allow_custom_ops", "allow_flex", "flex_ops"),
