@@ -47,7 +47,7 @@ SUBPACKAGES = {
     "tfconvert.converter.targets": (("output_form", "target"), ("litert", "stablehlo"), ("iree",)),
     "tfconvert.importers": (
         ("containment", "pinned_shapes", "renaming", "temporary_model"),
-        ("foreign_files", "jax_functions"),
+        ("foreign_files", "jax_functions", "tf_originals"),
         ("checkpoint", "mlir", "tflite"),
         ("stablehlo",),
         ("graph",),
@@ -118,6 +118,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.targets.iree.runtime_process",
     "tfconvert.converter.targets.stablehlo.artifact_child",
     "tfconvert.converter.validation.runtimes_check",
+    "tfconvert.converter.validation.tensorflow_process",
     "tfconvert.converter.pipelines",
     "tfconvert.schema.versions",
     "tfconvert.importers.graph.signature_order",
@@ -134,10 +135,14 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert",
     "tfconvert.__main__",
 }
-# Only Keras' files need TensorFlow (whoever has a model or function in memory has imported it already), and the script
-# that lists its ops.
+# Only Keras' files need TensorFlow (whoever has a model or function in memory has imported it already), the process
+# that runs models in it, and the script that lists its ops.
 TENSORFLOW = {"tensorflow", "keras", "tf_keras"}
-MAY_IMPORT_TENSORFLOW = {"tfconvert.importers.keras", "tfconvert.schema.tensorflow.make_op_defs"}
+MAY_IMPORT_TENSORFLOW = {
+    "tfconvert.converter.validation.tensorflow_process",
+    "tfconvert.importers.keras",
+    "tfconvert.schema.tensorflow.make_op_defs",
+}
 
 
 LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names} | {"tfconvert": len(LAYERS)}

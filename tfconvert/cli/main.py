@@ -47,7 +47,7 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.files import is_missing
 from tfconvert.settings.data import from_data
 from tfconvert.settings.options import Options
-from tfconvert.settings.verify_options import Runtime
+from tfconvert.settings.verify_options import WITNESS, Runtime
 
 if TYPE_CHECKING:
     from tfconvert.batch.result_cache import CachedReport
@@ -114,8 +114,16 @@ class Commands(MutableMapping[str, click.Command]):
 VERIFY = "--verify"
 
 
+# What may follow the flag.
+_WORDS = (*get_args(Runtime), WITNESS)
+
+
+def _flag_of(word: str) -> str:
+    return "--verify-witness" if word == WITNESS else "--verify-on"
+
+
 def with_runtimes(args: Sequence[str]) -> list[str]:
-    """Returns arguments with a flag of their own for runtimes: `--verify gpu`, `--verify=gpu,micro`.
+    """Returns arguments with a flag of their own for runtimes and the witness: `--verify gpu`, `--verify=gpu,micro`.
 
     Args:
         args: The arguments as they are given.
@@ -124,9 +132,9 @@ def with_runtimes(args: Sequence[str]) -> list[str]:
     for index, each in enumerate(args):
         flag, is_joined, names = each.partition("=")
         if flag == VERIFY and is_joined:
-            found += [part for name in names.split(",") for part in ("--verify-on", name)]
-        elif each in get_args(Runtime) and index and args[index - 1] == VERIFY:
-            found += ["--verify-on", each]
+            found += [part for name in names.split(",") for part in (_flag_of(name), name)]
+        elif each in _WORDS and index and args[index - 1] == VERIFY:
+            found += [_flag_of(each), each]
         else:
             found.append(each)
     return found
@@ -139,9 +147,10 @@ def _check_runtimes(args: Sequence[str]) -> None:
         UsageError: It is neither.
     """
     for option, word in pairwise(args):
-        if option == VERIFY and word.isalpha() and word not in get_args(Runtime) and is_missing(word):
+        if option == VERIFY and word.isalpha() and word not in _WORDS and is_missing(word):
             choices = ", ".join(get_args(Runtime))
-            raise click.UsageError(f"{word!r} is neither a runtime for {VERIFY} ({choices}) nor a path")
+            message = f"{word!r} is neither a runtime for {VERIFY} ({choices}) nor a path, nor the witness {WITNESS}"
+            raise click.UsageError(message)
 
 
 # The extensions of models that the name of a result does not keep.

@@ -48,7 +48,7 @@ Examples:
     multiple=True,
     help="Inputs in files (.npz, .npy) or directories of them; repeatable. Default: random ones that suit it.",
 )
-@options_of(Verify, "min_snr", "min_agreement")
+@options_of(Verify, "min_snr", "min_agreement", "witness", "seconds")
 @click.option(
     "--compare-layers", is_flag=True, help="Find the first operator whose result differs; quantized: list the layers."
 )
@@ -67,9 +67,10 @@ def verify(
 ) -> None:
     """Compare a .tflite FILE with the TensorFlow model that it was converted from.
 
-    The file runs in LiteRT, the model in this package's reference executor; TensorFlow is not needed. Signatures,
-    inputs and outputs are matched by their names, else by their order. A quantized file is fed and read by its scales,
-    and judged by its accuracy.
+    The file runs in LiteRT; its results are compared with those of the most independent witness at hand, which the
+    output names: a Keras model itself, LiteRT on a .tflite model, else this package's reference executor, or TensorFlow
+    if --verify-witness asks for it. Signatures, inputs and outputs are matched by their names, else by their order. A
+    quantized file is fed and read by its scales, and judged by its accuracy.
 
     Exit status: 0 if the results agree, 1 if they differ or LiteRT can't run the file, 2 if nothing could be
     compared: the command line or the data is wrong, or a file can't be opened or is damaged.

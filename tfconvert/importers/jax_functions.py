@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tfconvert.importers.temporary_model import explained
+import numpy as np
+
+from tfconvert.importers.temporary_model import Original, OwnRun, explained
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects.boxes import Array
 
 if TYPE_CHECKING:
     from tfconvert.schema.dialects.tensor_data import Constant
@@ -36,6 +39,49 @@ class NamedExport:
     values: Sequence[Constant] = ()
     states: Mapping[int, str] = field(default_factory=dict)
     keys: Sequence[str] = ()
+
+
+def original_of(function: Any) -> Original | None:
+    """Returns what runs a function of JAX itself; `None` if it can't run, or has other values than numbers.
+
+    Args:
+        function: A `jax.export.Exported`, or one with names.
+    """
+    exported = function.exported if isinstance(function, NamedExport) else function
+    if not hasattr(exported, "module_kept_var_idx") or (isinstance(function, NamedExport) and function.values):
+        return None
+
+    def bind(key: str, inputs: Sequence[str], outputs: Sequence[str]) -> OwnRun | None:
+        kept, kinds = list(exported.module_kept_var_idx), exported.in_avals
+        left = {place: kind for place, kind in enumerate(kinds) if place not in kept}
+        if len(kept) != len(inputs) or len(exported.out_avals) != len(outputs) or not all(map(_is_plain, kinds)):
+            return None
+        if not all(isinstance(size, int) for kind in left.values() for size in kind.shape):
+            return None
+
+        def once(values: Sequence[Array]) -> list[Array]:
+            jax = importlib.import_module("jax")
+            given = dict(zip(kept, values, strict=True))
+            leaves = [given[at] if at in given else np.zeros(each.shape, each.dtype) for at, each in enumerate(kinds)]
+            arguments, keywords = exported.in_tree.unflatten(leaves)
+            with _wide_numbers(jax):
+                return list(map(np.asarray, jax.tree.leaves(exported.call(*arguments, **keywords))))
+
+        return lambda calls: list(map(once, calls))
+
+    return Original("the function itself", bind)
+
+
+def _wide_numbers(jax: Any) -> Any:
+    """Returns the context in which JAX takes numbers of 64 bits as they are."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    return importlib.import_module("jax.experimental").enable_x64()  # Before JAX 0.8.
+
+
+def _is_plain(kind: Any) -> bool:
+    """Returns whether an argument has a type of numpy's; keys of random numbers have types of their own."""
+    return isinstance(kind.dtype, np.dtype)
 
 
 def export_named(function: Any, inputs: Sequence[tuple[str, Any]]) -> NamedExport:

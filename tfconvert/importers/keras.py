@@ -24,6 +24,7 @@ from typing import Any
 from tfconvert.importers.temporary_model import (
     SIGNATURE,
     TABLES,
+    Original,
     PreparedModel,
     TemporaryModel,
     explained,
@@ -31,6 +32,7 @@ from tfconvert.importers.temporary_model import (
     temporary_model,
     user_module,
 )
+from tfconvert.importers.tf_originals import original_of
 from tfconvert.importers.traced_model import TracedModel, can_be_traced
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import LARGEST, open_file
@@ -129,6 +131,9 @@ _DAMAGED = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, Value
 
 _KIND = "KERAS_MODEL"
 
+PREDICT = "model.predict"
+"""What computes the results of a Keras model, for the report."""
+
 _PIP = "pip install 'tfconvert[tensorflow]'"
 _LOAD = (
     "load the model in Python with its custom objects, and pass it to tfconvert.convert; or on the command line, name "
@@ -165,9 +170,10 @@ def prepare_keras(model: Any, name: str | None = None) -> PreparedModel:
     name = name or f"the {kind} model in memory"
     with explained("export-failed", f"Keras can't export the {kind} model", "check whether model.export works"):
         if not is_old and user_module("keras").backend.backend() == "jax" and _export_utils() is not None:
-            from tfconvert.importers.keras_on_jax import KerasOnJax, export_keras
+            from tfconvert.importers.keras_on_jax import KerasOnJax, export_keras, original_of_keras
 
-            return KerasOnJax(name, _KIND, export_keras(model, _export_utils().get_input_signature(model)))
+            signature = _export_utils().get_input_signature(model)
+            return KerasOnJax(name, _KIND, export_keras(model, signature), original_of_keras(model, signature, PREDICT))
         if not is_old and _export_utils() is None:
             return _exported(model, name)
         function = _old_function(model) if is_old else _new_function(model)
@@ -184,7 +190,15 @@ def prepare_keras(model: Any, name: str | None = None) -> PreparedModel:
             # As for a function that returns a list.
             names = made.results[SIGNATURE]
             made.tensors[SIGNATURE] = {each: f"Identity_{at}" if at else "Identity" for at, each in enumerate(names)}
+        made.original = _original(model, function, concrete, is_old=is_old)
         return made
+
+
+def _original(model: Any, function: Any, concrete: Any, *, is_old: bool) -> Original:
+    """Returns what runs a model as `predict` does: the model itself, not the function that was traced of it."""
+    call = function.python_function if is_old else partial(model, training=False)
+    variables = [each if is_old else each.value for each in model.variables]
+    return original_of({SIGNATURE: concrete}, PREDICT, call, variables)
 
 
 def prepare_keras_file(path: Path, custom_objects: Mapping[str, Any] | None = None) -> PreparedModel:

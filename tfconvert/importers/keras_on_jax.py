@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from tfconvert.importers.jax_functions import NamedExport, export_function
-from tfconvert.importers.temporary_model import SIGNATURE, PreparedModel, user_module
+from tfconvert.importers.temporary_model import SIGNATURE, Original, OwnRun, PreparedModel, user_module
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.sources import MemorySource
 from tfconvert.schema.dialects.tensor_data import Constant, TensorData
 from tfconvert.schema.ir.types import TensorType
@@ -31,9 +32,10 @@ class KerasOnJax(PreparedModel):
         function: Its inference.
     """
 
-    def __init__(self, name: str, kind: str, function: NamedExport) -> None:
+    def __init__(self, name: str, kind: str, function: NamedExport, original: Original) -> None:
         super().__init__(name, kind)
         self.function = function
+        self.original = original
 
 
 def export_keras(model: Any, signature: Sequence[Any]) -> NamedExport:
@@ -65,6 +67,37 @@ def export_keras(model: Any, signature: Sequence[Any]) -> NamedExport:
     exported = export_function(stateless_fn, [kinds, *_Examples(jax, batches).of(list(signature))])
     constants = list(map(_constant, arrays))
     return NamedExport(exported, _names_of_inputs(jax, signature), names, constants, states, KEYS)
+
+
+def original_of_keras(model: Any, signature: Sequence[Any], name: str) -> Original:
+    """Returns what runs a model itself; it leaves variables, such as states, as they are.
+
+    Args:
+        model: As for `export_keras`.
+        signature: As there.
+        name: What computes the results, for the report.
+    """
+    jax, keras = user_module("jax"), user_module("keras")
+    names = _names_of_inputs(jax, signature)
+    tree = jax.tree.structure(list(signature))
+
+    def bind(key: str, inputs: Sequence[str], outputs: Sequence[str]) -> OwnRun | None:
+        if key not in KEYS or set(inputs) != set(names):
+            return None
+
+        def once(values: Sequence[Array]) -> list[Array]:
+            by_name = dict(zip(inputs, values, strict=True))
+            result = model(*tree.unflatten([by_name[name] for name in names]), training=False)
+            found = dict(zip(_names_of_results(jax, result), jax.tree.leaves(result), strict=True))
+            return [np.asarray(found[name]) for name in outputs]
+
+        def run(calls: Sequence[Sequence[Array]]) -> list[list[Array]]:
+            with keras.StatelessScope():
+                return list(map(once, calls))
+
+        return run
+
+    return Original(name, bind)
 
 
 def _recurrent_states(keras: Any, model: Any) -> Iterable[Any]:

@@ -19,7 +19,7 @@ from tfconvert.settings.selection import Selection
 from tfconvert.settings.setting import check_fields
 
 if TYPE_CHECKING:
-    from tfconvert.importers.temporary_model import PreparedModel
+    from tfconvert.importers.temporary_model import Original, PreparedModel
     from tfconvert.schema.ir.builtin import ModuleOp
 
 _KERAS = {"keras", "tf_keras"}
@@ -99,6 +99,15 @@ def is_of_jax(model: object) -> bool:
 def _is_class_of(model: object, module: str) -> bool:
     """Returns whether a model is of a class in one of this package's modules, which need not be loaded to find out."""
     return type(model).__module__ == f"tfconvert.importers.{module}"
+
+
+def original_of_jax(model: object) -> Original | None:
+    """Returns what runs a function of JAX in memory itself; `None` for other models."""
+    if not is_of_jax(model):
+        return None
+    from tfconvert.importers.jax_functions import original_of
+
+    return original_of(model)
 
 
 def name_of_jax(model: object) -> str:

@@ -14,7 +14,7 @@ from tfconvert.schema.files import is_file
 from tfconvert.settings.selection import Selection
 
 if TYPE_CHECKING:
-    from tfconvert.importers.temporary_model import PreparedModel
+    from tfconvert.importers.temporary_model import Original, PreparedModel
     from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -128,6 +128,12 @@ class Source(Selection):
                     f"won't write {place} over {file}, which is read",
                     hint="choose another name for the output",
                 )
+
+    def original(self) -> Original | None:
+        """Returns the model in memory that runs itself; `None` for a part of it, and for models in files."""
+        if self.inputs is not None or self.outputs is not None:
+            return None
+        return open_model.original_of_jax(self.model) if self.prepared is None else self.prepared.original
 
     def discard(self) -> None:
         """Removes the files that `importable` wrote."""

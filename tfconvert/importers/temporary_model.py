@@ -7,12 +7,13 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects.boxes import Array
 
 SIGNATURE = "serving_default"
 """Key of a model's only signature, as in the official converter."""
@@ -32,6 +33,24 @@ _TROUBLE: tuple[type[Exception], ...] = (
 )
 
 
+OwnRun = Callable[[Sequence[Sequence[Array]]], Sequence[Sequence[Array]]]
+"""Calls a function of a model in memory several times in turn, first in the state that the model is in, and leaves that
+as it is; takes the inputs of each call, and returns the outputs of each."""
+
+
+class Original(NamedTuple):
+    """A model in memory that computes its results itself, in its own framework.
+
+    Attributes:
+        name: What computes them, for the report.
+        bind: Returns what runs a function by the key of its signature and the names of its inputs and outputs; `None`
+            if the model has no such function.
+    """
+
+    name: str
+    bind: Callable[[str, Sequence[str], Sequence[str]], OwnRun | None]
+
+
 class PreparedModel:
     """A model in memory in a form that can be imported.
 
@@ -43,6 +62,7 @@ class PreparedModel:
         signatures: The signatures to convert, every one by default.
         tensors: The names of outputs in a function's own graph, by signature and name, in the graph's order.
         saved_for: Why it had to be saved to a temporary directory; empty if it was not.
+        original: The model itself, which can run; `None` if it can't.
     """
 
     def __init__(self, name: str, kind: str, saved_for: str = "") -> None:
@@ -52,6 +72,7 @@ class PreparedModel:
         self.results: dict[str, list[str]] = {}
         self.signatures: list[str] | None = None
         self.tensors: dict[str, dict[str, str]] = {}
+        self.original: Original | None = None
 
     def add_results(self, functions: Mapping[str, Any]) -> None:
         """Adds the names of the results of concrete functions, by the keys of their signatures."""

@@ -16,6 +16,7 @@ from tfconvert.importers.temporary_model import (
     temporary_model,
     user_module,
 )
+from tfconvert.importers.tf_originals import original_of
 from tfconvert.importers.traced_model import TracedModel, can_be_traced
 from tfconvert.schema.diagnostics import ConversionError, error
 
@@ -52,11 +53,13 @@ def prepare_functions(model: Any) -> PreparedModel:
             )
         name, kind = f"{name} in memory", "TF_CONCRETE_FUNCTIONS"
         if can_be_traced(list(functions.values())):
-            return TracedModel(name, kind, functions)
-        with temporary_model(name, kind, TABLES) as folder:
-            _save(tf, _owner(tf, model, list(functions.values())), functions, folder)
-            folder.add_results(functions)
-            return folder
+            made: PreparedModel = TracedModel(name, kind, functions)
+        else:
+            with temporary_model(name, kind, TABLES) as made:
+                _save(tf, _owner(tf, model, list(functions.values())), functions, made)
+                made.add_results(functions)
+        made.original = original_of(functions)
+        return made
 
 
 def has_flat_results(tf: Any, function: Any) -> bool:

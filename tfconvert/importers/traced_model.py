@@ -16,6 +16,7 @@ import numpy as np
 from tfconvert.importers.graph.debug_info import SourceOf, Sources, no_source
 from tfconvert.importers.saved_model import Files, import_message
 from tfconvert.importers.temporary_model import PreparedModel, result_keys, user_module
+from tfconvert.importers.tf_originals import argument_names, unique_name
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.sources import MemorySource
 from tfconvert.schema.dialects.tensor_data import Constant, TensorData
@@ -27,7 +28,6 @@ from tfconvert.settings.selection import Selection
 
 _CALL = "StatefulPartitionedCall"
 _HANDLE = "VarHandleOp"
-_NAME = "_user_specified_name"
 
 # Characters that names of nodes can't have.
 _OTHER = re.compile(r"[^A-Za-z0-9_./>-]")
@@ -112,8 +112,8 @@ class _MainGraph:
 
     def call(self, key: str, function: Any) -> None:
         """Adds a signature: placeholders, the call of its wrapper, and the names of both."""
-        signature, taken = self._meta_graph.signature_def[key], set[str]()
-        arguments = [(_unique(each.op.get_attr(_NAME).decode(), taken), each) for each in _arguments(function)]
+        signature = self._meta_graph.signature_def[key]
+        arguments = list(zip(argument_names(function), _arguments(function), strict=True))
         order = sorted(range(len(arguments)), key=lambda index: arguments[index][0])
         nodes = []
         for name, tensor in (arguments[index] for index in order):
@@ -123,7 +123,7 @@ class _MainGraph:
             nodes.append(node.name)
         captures = [self._capture(*each) for each in _captures(function)]
         wrapper = self._wrapper(key, function, [*order, *range(len(arguments), len(function.inputs))])
-        call = self._meta_graph.graph_def.node.add(name=_unique(_call_op(wrapper), self._names))
+        call = self._meta_graph.graph_def.node.add(name=unique_name(_call_op(wrapper), self._names))
         _fill_call(call, wrapper, [*nodes, *captures])
         results = dict(zip(result_keys(function), function.outputs, strict=True))
         for position, (name, tensor) in enumerate(sorted(results.items())):
@@ -175,20 +175,10 @@ class _MainGraph:
         return node
 
     def _add(self, op: str, name: str, *, dtype: Any = None) -> pb.NodeDef:
-        node = self._meta_graph.graph_def.node.add(op=op, name=_unique(_OTHER.sub("_", name), self._names))
+        node = self._meta_graph.graph_def.node.add(op=op, name=unique_name(_OTHER.sub("_", name), self._names))
         if dtype is not None:
             node.attr["dtype"].type = dtype.as_datatype_enum
         return node
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    """Returns a name that is not taken, with a number at its end as TensorFlow writes it."""
-    found, number = name, 0
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    taken.add(found)
-    return found
 
 
 def _call_op(callee: pb.OpDef) -> str:

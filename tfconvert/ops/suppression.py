@@ -120,6 +120,20 @@ def _choose(call: Call, boxes: Array, scores: Array, limit: int, terms: _Terms) 
     return chosen, chosen_scores
 
 
+def kernel_differs(boxes: Array, scores: Array, lowest: float) -> str:
+    """Returns why LiteRT's kernel may choose other boxes than TensorFlow does, as a clause; empty if it doesn't.
+
+    Args:
+        boxes: The corners of each box.
+        scores: The scores.
+        lowest: Only boxes with better scores are chosen.
+    """
+    order = scores[scores > lowest]
+    if np.any(boxes[..., :2] >= boxes[..., 2:]) or np.any(boxes.max(axis=-1) <= 0):
+        return "a box has no area, swapped corners or no positive coordinate"
+    return "two boxes have the same score" if len(np.unique(order)) < order.size else ""
+
+
 def _suppress(call: Call) -> Results:
     boxes, scores, most, overlap, *rest = call.inputs
     numbers = [np.float32(value.reshape(-1)[0]) for value in (overlap, *rest)] + [np.float32(0)]

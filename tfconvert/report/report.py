@@ -250,7 +250,7 @@ class Report(NamedTuple):
     def _verified_text(self, error: OutputError) -> str:
         return (
             f"verified {error.signature}/{error.output}: largest error {error.max_absolute:.2e} "
-            f"({error.max_relative:.1e} of the largest value)"
+            f"({error.max_relative:.1e} of the largest value), compared with {error.witness}"
         )
 
     def _arena_text(self, arena: int) -> str:

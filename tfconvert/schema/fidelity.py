@@ -142,6 +142,7 @@ class Fidelity(NamedTuple):
         exclusions: The result of a search for layers to exclude, or `None`.
         limits: The minimum fidelity.
         is_random: Whether the samples were random numbers, since the user gave none.
+        witness: What the model is compared with.
     """
 
     samples: int
@@ -151,6 +152,7 @@ class Fidelity(NamedTuple):
     exclusions: Exclusions | None = None
     limits: Limits = Limits()
     is_random: bool = False
+    witness: str = "the model's own results"
 
     @property
     def snr(self) -> float:
@@ -216,6 +218,7 @@ class Fidelity(NamedTuple):
             "agreement": _number(self.agreement),
             "limits": {"snr": self.limits.snr, "agreement": self.limits.agreement},
             "is_random": self.is_random,
+            "witness": self.witness,
             "outputs": [_output(each) for each in self.outputs],
             "worst": dict(self.worst),
         }
@@ -244,7 +247,7 @@ class Fidelity(NamedTuple):
             most: The maximum number of entries of a list, `None` for all.
         """
         kind = "random samples" if self.is_random else "samples"
-        lines = [f"  compared with the model's own results on {self.samples} {kind}:"]
+        lines = [f"  compared with {self.witness} on {self.samples} {kind}:"]
         lines += [f"    {each}" for each in self.outputs]
         if self.layers:
             lines.append("  layers, those where most is lost first:")
@@ -341,16 +344,18 @@ def _counted(count: int, word: str) -> str:
 
 
 class OutputError(NamedTuple):
-    """How far LiteRT's result is from the reference.
+    """How far LiteRT's result is from that of the witness.
 
     Attributes:
         signature: The signature, or `main`.
         output: The output's name.
         max_absolute: Largest absolute difference.
-        max_relative: The same, relative to the reference's largest magnitude.
+        max_relative: The same, relative to the witness's largest magnitude.
+        witness: What computed the right result.
     """
 
     signature: str
     output: str
     max_absolute: float
     max_relative: float
+    witness: str = "the reference executor"

@@ -11,6 +11,12 @@ from tfconvert.settings.setting import check_fields, documented, is_flag, is_pat
 
 Runtime = Literal["compiled", "gpu", "micro"]
 
+WITNESS = "tensorflow"
+"""The witness that users may ask for."""
+
+VERIFY_SECONDS = 120.0
+"""The default of `seconds`."""
+
 
 def _are_samples(value: Any) -> bool:
     return is_path(value) or callable(value) or (isinstance(value, Iterable) and not isinstance(value, bytes))
@@ -68,6 +74,27 @@ class Verify:
         schema={"type": "number", "minimum": 0},
     )
 
+    witness: Literal["tensorflow"] | None = setting(
+        None,
+        "What computes the right results: TensorFlow in a process of its own (tensorflow), for SavedModels and "
+        "GraphDefs; by default the most independent witness at hand: a model in memory itself, LiteRT on a .tflite "
+        "file, else the reference executor. On the command line `--verify tensorflow` is short for it.",
+        flag="--verify-witness",
+    )
+    seconds: float = setting(
+        VERIFY_SECONDS,
+        "Seconds to verify: when they are over, no further inputs are compared, and a note says so.",
+        flag="--verify-seconds",
+        metavar="N",
+        schema={"type": "number", "minimum": 1},
+    )
+
+    def __post_init__(self) -> None:
+        """Takes the only word that names a witness for one, as the command line does: `Verify("tensorflow")`."""
+        if self.data == WITNESS and isinstance(self.data, str):
+            object.__setattr__(self, "data", None)
+            object.__setattr__(self, "witness", WITNESS)
+
     @property
     def judges(self) -> bool:
         """Whether limits are required that only quantized models have."""
@@ -95,5 +122,7 @@ def to_verify(verify: object) -> Verify | None:
         return verify
     if verify is None or is_flag(verify):
         return Verify() if verify else None
+    if isinstance(verify, str) and verify == WITNESS:
+        return Verify(WITNESS)
     hint = 'use True, False or a Verify, as in tfconvert.Verify(on=["gpu"])'
     raise error("wrong-option", f"verify can't be {shown(verify)}", hint=hint)

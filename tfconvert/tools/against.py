@@ -11,7 +11,8 @@ from tfconvert.converter.ir.interface import Interface
 from tfconvert.converter.ir.interface import Tensor as Port
 from tfconvert.converter.targets.litert.quantize.figures import stored_range
 from tfconvert.converter.validation import result_check
-from tfconvert.converter.validation.result_check import Quantized, Verification, Wires
+from tfconvert.converter.validation.result_check import Quantized, Verification
+from tfconvert.converter.validation.wires import Wires
 from tfconvert.importers.source import Source
 from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -148,7 +149,7 @@ def _checked(source: Source, path: str | os.PathLike[str], wanted: Verify) -> Ve
                 f"{os.fspath(path)} is not quantized: it has to agree but for rounding",
                 hint="leave min_snr and min_agreement (--min-snr, --min-agreement) out",
             )
-        found = result_check.compared(source, content, wanted.data, wiring)
+        found = result_check.compared(source, content, wanted.data, wiring, wanted=wanted)
         if not wanted.compare_layers:
             return found
         return found.with_layers(first_difference(source, content, wanted.data, wiring))
@@ -157,7 +158,7 @@ def _checked(source: Source, path: str | os.PathLike[str], wanted: Verify) -> Ve
         return ranges_of(file, wiring, interface)
 
     quantized = Quantized(Limits.of(wanted.min_snr, wanted.min_agreement, required=True), ranges)
-    found = result_check.compared(source, content, wanted.data, wiring, quantized)
+    found = result_check.compared(source, content, wanted.data, wiring, quantized, wanted)
     if not wanted.compare_layers or found.fidelity is None:
         return found
     fidelity = found.fidelity._replace(layers=layer_table(source, content, wanted.data, wiring, ranges))

@@ -24,7 +24,8 @@ from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.converter.targets.litert.stored_values import to_floats
 from tfconvert.converter.validation.comparison import Difference, compare
 from tfconvert.converter.validation.inputs import Refused
-from tfconvert.converter.validation.result_check import Ranges, Wires, Wiring, exported, own_wiring, reference_runs
+from tfconvert.converter.validation.result_check import Ranges, exported, reference_runs
+from tfconvert.converter.validation.wires import Wires, Wiring, own_wiring
 from tfconvert.importers.source import Source
 from tfconvert.importers.tflite.outline import Operator, Outline, Tensor, outline
 from tfconvert.ops.call import Array, Results

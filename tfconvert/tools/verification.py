@@ -104,7 +104,7 @@ def verified(
         assert isinstance(file, TFLiteFile), "only LiteRT's files are quantized"
         report = _quantized(source, options, options.quantize, wanted, file, report, on_stage)
         return _elsewhere(wanted, file, report)
-    found = file_check.compared(source, file, wanted.data)
+    found = file_check.compared(source, file, wanted)
     if wanted.compare_layers:
         assert isinstance(file, TFLiteFile), "only LiteRT's files have layers to compare"
         found = found.with_layers(first_difference(source, file.to_bytes(), wanted.data))
@@ -146,7 +146,11 @@ def _quantized(
 ) -> Report:
     """Returns the report with how a quantized file compares with the same model unquantized."""
     known = report.quantization or QuantizationReport(())
-    fidelity = quantization_check.check(source, options, quantize, wanted, file, known.layers, on_stage)
+    outcome = quantization_check.check(source, options, quantize, wanted, file, known.layers, on_stage)
+    report = report._replace(notes=(*report.notes, *outcome.notes))
+    fidelity = outcome.fidelity
+    if fidelity is None:
+        return report
     problem = fidelity.problem()
     if problem is not None and fidelity.is_refused:
         raise ConversionError((problem, *fidelity.worst_layers()))

@@ -20,7 +20,7 @@ from tfconvert.ops import recurrent, registry
 from tfconvert.ops.call import Array, Call, Function, Kernel, Results, boxed, highest, lowest, scalar, typed
 from tfconvert.ops.recurrent import ACTIVATIONS
 from tfconvert.ops.special_functions import erfc
-from tfconvert.ops.suppression import overlaps_of
+from tfconvert.ops.suppression import kernel_differs, overlaps_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import UniformType
@@ -389,10 +389,8 @@ def _suppression(call: Call) -> Results:
     boxes, scores, limit = call.inputs[0], call.inputs[1], scalar(call.inputs[2])
     overlap, minimum = (value.reshape(-1)[0] for value in call.inputs[3:])
     order = [box for box in np.argsort(-scores, kind="stable").tolist() if scores[box] > minimum]
-    if np.any(boxes[:, :2] >= boxes[:, 2:]) or np.any(boxes.max(axis=1) <= 0):
-        raise error(OUTSIDE, "a box has no area, swapped corners or no positive coordinate", op=call.op)
-    if len(set(scores[order].tolist())) < len(order):
-        raise error(OUTSIDE, "two boxes have the same score", op=call.op)
+    if reason := kernel_differs(boxes, scores, minimum):
+        raise error(OUTSIDE, reason, op=call.op)
     if overlap > 1 or limit < 0:
         raise error(OUTSIDE, "the overlap threshold is over 1, or the number of boxes is negative", op=call.op)
     areas, chosen = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1), list[int]()

@@ -14,10 +14,11 @@ _PR_SET_PDEATHSIG = 1
 def python_command(module: str, function: str) -> list[str]:
     """Returns a command that calls a function in another process, whose first argument is the ID of this one.
 
-    The process finds modules where this one does, and never in a working directory that holds files of others.
+    The process finds modules where this one does, and never in a working directory that holds files of others. Nobody
+    reads its warnings, and none of them ends it, whatever the user's PYTHONWARNINGS say.
     """
     code = f"import sys; sys.path[:] = sys.argv[2:]; from {module} import {function}; {function}()"
-    return [sys.executable, "-P", "-c", code, str(os.getpid()), *sys.path]
+    return [sys.executable, "-P", "-W", "ignore", "-c", code, str(os.getpid()), *sys.path]
 
 
 def die_with(parent: int) -> None:

@@ -22,9 +22,11 @@ SPLITS = "splits"
 PERMUTATION = "permutation"
 SHAPE = "shape"
 KEYS = "keys"
+BOXES = "boxes"
+SCORES = "scores"
 
 # Kinds, the most restrictive first: it is the one that counts if a value is used in several ways.
-_STRICTEST = (SPLITS, KEYS, PERMUTATION, SHAPE, SORTED, INDEX)
+_STRICTEST = (SPLITS, KEYS, PERMUTATION, SHAPE, SORTED, INDEX, BOXES, SCORES)
 
 # Sizes, counts and depths are smaller.
 _SIZES = 5
@@ -36,7 +38,8 @@ class Domain(NamedTuple):
     Attributes:
         kind: `index`: from `low` to `high`, which is excluded; `sorted`: the same, in order; `splits`: in order from 0
             to `high` itself; `permutation`: different numbers below `high`; `shape`: sizes whose product is `high`;
-            `numerals`: texts that are numbers; `keys`: some of `keys`.
+            `numerals`: texts that are numbers; `keys`: some of `keys`; `boxes`: corners of boxes that are not empty, in
+            rows of four, or other numbers without equal ones; `scores`: shares without equal ones.
         high: The limit.
         low: The minimum value.
         keys: The values to choose from.
@@ -50,7 +53,8 @@ class Domain(NamedTuple):
     def draw(self, shape: Sequence[int], dtype: np.dtype[Any], random: np.random.Generator) -> Array:
         """Returns a value."""
         count = math.prod(shape)
-        return _DRAWS[self.kind](self, count, random).reshape(shape).astype(dtype)
+        kind = SCORES if self.kind == BOXES and tuple(shape)[-1:] != (4,) else self.kind
+        return _DRAWS[kind](self, count, random).reshape(shape).astype(dtype)
 
 
 def narrower(one: Domain | None, other: Domain) -> Domain:
@@ -58,6 +62,8 @@ def narrower(one: Domain | None, other: Domain) -> Domain:
     if one is None:
         return other
     first, second = sorted((one, other), key=lambda each: _STRICTEST.index(each.kind))
+    if {first.kind, second.kind} == {BOXES, SCORES}:
+        return second  # Each part of such an input is a box or a score: shares suit both.
     if first.kind in (SORTED, INDEX):
         return first._replace(high=min(one.high, other.high), low=max(one.low, other.low))
     return first._replace(low=max(one.low, other.low)) if first.kind == second.kind else first
@@ -89,6 +95,18 @@ def _keys(domain: Domain, count: int, random: np.random.Generator) -> Array:
     return found
 
 
+def _scores(domain: Domain, count: int, random: np.random.Generator) -> Array:
+    return (random.permutation(count) + 0.5) / max(count, 1)
+
+
+def _boxes(domain: Domain, count: int, random: np.random.Generator) -> Array:
+    """Returns boxes that overlap in part: two corners each, below and above."""
+    if count % 4:
+        return _scores(domain, count, random)
+    low = random.uniform(0, 0.7, (count // 4, 2))
+    return np.concatenate([low, low + random.uniform(0.1, 0.3, low.shape)], axis=1).reshape(-1)
+
+
 _DRAWS: Mapping[str, Callable[[Domain, int, np.random.Generator], Array]] = {
     INDEX: _index,
     SORTED: lambda domain, count, random: np.sort(_index(domain, count, random)),
@@ -96,6 +114,8 @@ _DRAWS: Mapping[str, Callable[[Domain, int, np.random.Generator], Array]] = {
     PERMUTATION: _permutation,
     SHAPE: _shape,
     KEYS: _keys,
+    BOXES: _boxes,
+    SCORES: _scores,
 }
 
 Rule = Callable[[Call, int], Domain | None]
@@ -190,6 +210,15 @@ def _known_keys(call: Call, index: int) -> Domain | None:
     return Domain(KEYS, keys=tuple(entries)) if entries else None
 
 
+def _of_kind(kind: str, call: Call, index: int) -> Domain | None:
+    return Domain(kind) if call.inputs[index].dtype.kind == "f" else None
+
+
+SUPPRESSIONS = frozenset(
+    (*(f"NonMaxSuppression{version}" for version in ("", "V2", "V3", "V4", "V5")), "CombinedNonMaxSuppression")
+)
+"""Ops that choose boxes by their scores."""
+
 _SEGMENTS = ("Max", "Mean", "Min", "Prod", "Sum")
 _DIVISIONS = (
     *("Div", "FloorDiv", "FloorMod", "Mod", "RealDiv", "TruncateDiv", "TruncateMod"),
@@ -239,6 +268,7 @@ RULES: Mapping[str, Mapping[int, Rule]] = {
         f"SparseSegment{name}": {1: partial(_along, 0, 0), 2: _rows}
         for name in ("Mean", "MeanWithNumSegments", "SqrtN", "SqrtNWithNumSegments", "Sum", "SumWithNumSegments")
     },
+    **{name: {0: partial(_of_kind, BOXES), 1: partial(_of_kind, SCORES)} for name in SUPPRESSIONS},
     **{name: {1: _nonzero} for name in _DIVISIONS},
     **{name: {1: partial(_axes, 0)} for name in _REDUCTIONS},
 }

@@ -6,8 +6,9 @@ which values they accept.
 
 from __future__ import annotations
 
+import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,10 +18,10 @@ from tfconvert.converter.executor import control_flow
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.litert_ops import OUTSIDE
 from tfconvert.converter.executor.resources import value_behind
-from tfconvert.converter.validation.domains import RULES, Domain, fits, narrower
+from tfconvert.converter.validation.domains import RULES, SUPPRESSIONS, Domain, fits, narrower
 from tfconvert.ops.call import Array, Results, call_of
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -56,22 +57,23 @@ REFUSED_INPUT = frozenset(
 """Error codes for functions that can run, but not on these random inputs."""
 
 
-def draws(kinds: Sequence[Attribute], names: Sequence[str], seed: int = 0) -> Iterator[list[Array]]:
+def draws(kinds: Sequence[Attribute], names: Sequence[str], seed: int = 0, scale: int = 1) -> Iterator[list[Array]]:
     """Yields values for a function's arguments, several times; once without arguments, never if there is a handle.
 
     Args:
         kinds: The arguments' types.
         names: Names that distinguish arguments of the same type.
         seed: The seed of the run.
+        scale: What dynamic sizes other than the batch are multiplied with.
     """
     for draw in range(DRAWS if kinds else 1):
-        values = [value_of(kind, name, draw, seed) for kind, name in zip(kinds, names, strict=True)]
+        values = [value_of(kind, name, draw, seed, scale) for kind, name in zip(kinds, names, strict=True)]
         made = [value for value in values if value is not None]
         if len(made) == len(values):
             yield made
 
 
-def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0) -> Array | None:
+def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0, scale: int = 1) -> Array | None:
     """Returns a random value, the same for the same arguments.
 
     Args:
@@ -79,15 +81,21 @@ def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0) -> Arr
         name: A name that distinguishes values of the same type.
         draw: 0 draws small numbers, as networks expect; 1 larger ones; 2 includes zeros and equal values.
         seed: The seed of the run.
+        scale: What dynamic sizes other than the batch are multiplied with.
 
     Returns:
         The value, or `None` for a handle of a resource or a variant.
     """
     element = types.element_of(tensor_type)
+    if isinstance(element, quant.UniformType):
+        low, high = element.data.range
+        drawn = np.random.default_rng([zlib.crc32(name.encode()), draw, seed])
+        shape = sizes_of(types.shape_of(tensor_type) or (), draw, scale)
+        return np.asarray(drawn.integers(low, high + 1, shape), types.numpy_dtype(element.storage))
     entry = types.from_mlir(element)
     if entry is None or entry.name in ("resource", "variant"):
         return None
-    shape = sizes_of(types.shape_of(tensor_type) or (), draw)
+    shape = sizes_of(types.shape_of(tensor_type) or (), draw, scale)
     random = np.random.default_rng([zlib.crc32(name.encode()), draw, seed])
     if entry.dtype.kind == "O":
         value = np.empty(shape, object)
@@ -105,17 +113,31 @@ def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0) -> Arr
     return np.asarray(numbers, entry.dtype)
 
 
-def sizes_of(shape: Sequence[int], draw: int = 0) -> tuple[int, ...]:
-    """Returns the shape of a random value: unknown dimensions (below 0) get a size that depends on their position."""
-    return tuple((_OTHER if axis else _LEADING)[draw % DRAWS] if dim < 0 else dim for axis, dim in enumerate(shape))
+def sizes_of(shape: Sequence[int], draw: int = 0, scale: int = 1) -> tuple[int, ...]:
+    """Returns the shape of a random value: unknown dimensions (below 0) get a size that depends on their position.
+
+    Args:
+        shape: The shape.
+        draw: The kind of values.
+        scale: What these sizes are multiplied with, except for the first where it is a batch: where others are unknown.
+    """
+    unknown = [axis for axis, dim in enumerate(shape) if dim < 0]
+    scaled = unknown[1:] if unknown[:1] == [0] and len(unknown) > 1 else unknown
+    return tuple(
+        (_OTHER if axis else _LEADING)[draw % DRAWS] * (scale if axis in scaled else 1) if dim < 0 else dim
+        for axis, dim in enumerate(shape)
+    )
 
 
 _PASS_FIRST = (
     "BroadcastTo",
     "Cast",
     "CheckNumerics",
+    "ClipByValue",
     "EnsureShape",
     "ExpandDims",
+    "Gather",
+    "GatherNd",
     "GatherV2",
     "Identity",
     "Pad",
@@ -139,6 +161,7 @@ _PASS_FIRST = (
 _THROUGH: Mapping[str, Sequence[int] | None] = {
     **dict.fromkeys(_PASS_FIRST, (0,)),
     "ConcatV2": None,
+    **dict.fromkeys(("Maximum", "Minimum"), (0, 1)),
     "Pack": None,
     "Select": (1, 2),
     "SelectV2": (1, 2),
@@ -268,6 +291,11 @@ class Probe(Executor):
 _TRIES = 6
 
 
+# Maximum scale of dynamic sizes, and maximum number of elements of an input of such sizes.
+_MAX_SCALE = 1 << 14
+_MAX_ELEMENTS = 1 << 20
+
+
 class Run(NamedTuple):
     """Inputs, and the reference's outputs for them."""
 
@@ -281,53 +309,107 @@ class Refused(NamedTuple):
     problem: ConversionError
 
 
-def drawn_runs(module: ModuleOp, function: FuncOp, names: Sequence[str]) -> Iterator[Run | Refused]:
-    """Yields the reference's runs on random inputs that suit a function; none if one of them is a handle.
+Answer = Callable[[Sequence[Sequence[Array]]], Sequence[Run] | Refused]
+"""Calls a function in turn, first in the model's initial state; returns the run of each call."""
+
+
+class Drawing:
+    """Draws random inputs that suit a function, with the results that they have.
+
+    Dynamic sizes are doubled until some inputs are accepted: a window may need many samples.
 
     Args:
         module: The imported model.
         function: The function.
         names: The names of its inputs.
+        answer: Computes the results; `None` for the reference executor.
+        accepted: Returns whether inputs were accepted; by default, if the results could be computed.
     """
-    kinds = [each.type for each in function.body.block.args]
-    watched = _watched(module, function)
-    for draw, values in enumerate(draws(kinds, names)):
-        yield _run(module, function, values, names, watched, draw)
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        function: FuncOp,
+        names: Sequence[str],
+        answer: Answer | None = None,
+        accepted: Callable[[], bool] | None = None,
+    ) -> None:
+        self._module, self._function, self._names = module, function, names
+        self._answer, self._accepted = answer, accepted
+        self._kinds = [each.type for each in function.body.block.args]
+        can_run = not Executor(module).problems(function.sym_name)
+        self._watched = _watched(module, function) if can_run else {}
+        self._is_smooth = any(op.name.removeprefix("tf.") in SUPPRESSIONS for op in module.walk())
+
+    def runs(self) -> Iterator[Run | Refused]:
+        """Yields runs, and inputs that were refused; none if an input is a handle."""
+        scale, done = 1, False
+        while True:
+            for found in self._scaled(scale):
+                yield found
+                done = done or isinstance(found, Run)
+            scale *= 2
+            if (done if self._accepted is None else self._accepted()) or not self._can_grow(scale):
+                return
+
+    def values(self) -> Iterator[Sequence[Array]]:
+        """Yields inputs; computes results only where these decide which inputs suit."""
+        if self._watched or self._answer is not None or self._can_grow(2):
+            yield from (found.inputs for found in self.runs() if isinstance(found, Run))
+        else:
+            yield from self._draws(1)
+
+    def _can_grow(self, scale: int) -> bool:
+        shapes = [types.shape_of(each) or () for each in self._kinds]
+        sizes = [math.prod(sizes_of(shape, 0, scale)) for shape in shapes]
+        is_dynamic = any(dim < 0 for shape in shapes for dim in shape)
+        return is_dynamic and scale <= _MAX_SCALE and max(sizes) <= _MAX_ELEMENTS
+
+    def _draws(self, scale: int) -> Iterator[list[Array]]:
+        for values in draws(self._kinds, self._names, scale=scale):
+            yield list(map(_spread, values, self._names)) if self._is_smooth else values
+
+    def _scaled(self, scale: int) -> Iterator[Run | Refused]:
+        for draw, values in enumerate(self._draws(scale)):
+            found: Run | Refused = Run(values, ())
+            if self._watched or self._answer is None:
+                found = _run(self._module, self._function, values, self._names, self._watched, draw)
+            if self._answer is not None and isinstance(found, Run):
+                answers = self._answer([found.inputs])
+                found = answers if isinstance(answers, Refused) else answers[0]
+            yield found
 
 
-def drawn(module: ModuleOp, function: FuncOp, names: Sequence[str]) -> Iterator[Sequence[Array]]:
-    """Yields random inputs that suit a function, like `drawn_runs`, but runs the reference only if necessary.
-
-    Args:
-        module: The imported model.
-        function: The function.
-        names: The names of its inputs.
-    """
-    if _watched(module, function) and not Executor(module).problems(function.sym_name):
-        yield from (found.inputs for found in drawn_runs(module, function, names) if isinstance(found, Run))
-    else:
-        yield from draws([each.type for each in function.body.block.args], names)
+def _spread(value: Array, name: str) -> Array:
+    """Returns floats without equal ones: the order of equal scores would decide what is chosen by them."""
+    if value.dtype.kind != "f":
+        return value
+    random = np.random.default_rng([zlib.crc32(name.encode()), value.size])
+    return np.asarray(value + random.uniform(-0.25, 0.25, value.shape), value.dtype)
 
 
 def runs_in_ranges(
-    module: ModuleOp, function: FuncOp, names: Sequence[str], ranges: Mapping[int, tuple[float, float]]
+    drawing: Drawing,
+    run: Callable[[Sequence[Array]], Run | Refused],
+    names: Sequence[str],
+    ranges: Mapping[int, tuple[float, float]],
 ) -> Iterator[Run | Refused]:
-    """Yields the reference's runs on random inputs that suit a function, with floats within ranges.
+    """Yields runs on random inputs that suit a function, with floats within ranges.
 
     Args:
-        module: The imported model.
-        function: The function.
-        names: The names of its inputs.
+        drawing: Draws inputs.
+        run: Computes the results.
+        names: The names of the function's inputs.
         ranges: The ranges, by input number.
     """
-    for draw, values in enumerate(drawn(module, function, names)):
+    for draw, values in enumerate(drawing.values()):
         fitting = list(values)
         for place, (low, high) in ranges.items():
             if fitting[place].dtype.kind == "f":
                 random = np.random.default_rng([zlib.crc32(names[place].encode()), draw])
                 numbers = np.asarray(random.uniform(low, high, fitting[place].shape))
                 fitting[place] = numbers.astype(fitting[place].dtype)
-        yield run(module, function, fitting)
+        yield run(fitting)
 
 
 def run(module: ModuleOp, function: FuncOp, values: Sequence[Array]) -> Run | Refused:

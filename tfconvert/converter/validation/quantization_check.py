@@ -19,16 +19,21 @@ from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.pipeline.pass_result import FLOAT, LayerReport
 from tfconvert.converter.pipeline.runner import opened, run_stages
 from tfconvert.converter.pipeline.stages import before
+from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.quantize import comparison
 from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample, entries_of
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.targets.litert.stages import STAGES
 from tfconvert.converter.targets.litert.tflite_file import export_file
 from tfconvert.converter.validation import inputs, result_check
+from tfconvert.converter.validation.result_check import Verification
+from tfconvert.converter.validation.wires import own_wiring
+from tfconvert.converter.validation.witness import in_litert, witness_of
 from tfconvert.exporters.tflite.model import Place, TFLiteFile, export
 from tfconvert.importers.source import Source
-from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of
@@ -295,8 +300,8 @@ def check(
     file: TFLiteFile,
     layers: Sequence[LayerReport],
     on_stage: Callable[[str], None] = lambda name: None,
-) -> Fidelity:
-    """Compares a quantized file with the float model, and optionally their layers.
+) -> Outcome:
+    """Compares a quantized file with the float model, which has to agree with its witness, and optionally their layers.
 
     Args:
         source: The model.
@@ -309,18 +314,31 @@ def check(
     """
     forms = Forms(source, options, quantize)
     floats = forms.floats()
-    module = opened(source)
-    functions, entries = entries_of(module)
-    samples, is_random = _samples(module, functions, entries, quantize.samples if wanted.data is None else wanted.data)
-    if wanted.compare_layers:
-        samples = list(samples)
+    data = quantize.samples if wanted.data is None else wanted.data
+    runtime.require()
+    with Runtime(as_floats=True) as litert:
+        declined = result_check.not_loaded(litert, file.to_bytes())
+        if declined is not None:
+            return Outcome(None, (declined,))
+        agreement = _agreement(source, floats.file, data, wanted)
+        module = opened(source)
+        functions, entries = entries_of(module)
+        own = _given(entries, data() if callable(data) else data)
+        head = list(islice(own, 1))
+        samples: Iterable[Sample] = chain(head, own)
+        if not head:
+            samples = list(_random(module, functions, litert, floats.file.to_bytes()))
+        elif wanted.compare_layers:
+            samples = list(samples)
+    if samples == []:
+        return Outcome(None, (*agreement.notes, _NO_INPUTS))
     limits = Limits.of(wanted.min_snr, wanted.min_agreement)
 
     listed = floats.nodes if wanted.compare_layers else None
     found = comparison.compare(floats.file, file, samples, entries, listed)
-    found = found._replace(limits=limits, is_random=is_random)
+    found = found._replace(limits=limits, is_random=not head, witness=_name_of(agreement))
     if not (wanted.compare_layers and wanted.search_seconds and found.is_low):
-        return found
+        return Outcome(found, agreement.notes)
     few = list(islice(samples, _FEW))
 
     def trial(exclude: Sequence[str]) -> Trial:
@@ -335,16 +353,47 @@ def check(
     on_stage("search-exclusions")
     search = Search(trial, floats.readers, wanted.search_seconds)
     first = Trial(found, forms.nodes(layers), lambda: found.layers)
-    return found._replace(exclusions=search.run(first))
+    return Outcome(found._replace(exclusions=search.run(first)), agreement.notes)
 
 
-def _samples(
-    module: ModuleOp, functions: Sequence[FuncOp], entries: Sequence[Entry], given: Any
-) -> tuple[Iterable[Sample], bool]:
-    """Returns inputs for the signatures, and whether they are random because the user gave none."""
-    own = _given(entries, given() if callable(given) else given)
-    first = next(own, None)
-    return (_random(module, functions), True) if first is None else (chain([first], own), False)
+class Outcome(NamedTuple):
+    """The outcome of a check.
+
+    Attributes:
+        fidelity: How close the file is to the float model; `None` if it could not be run.
+        notes: What could not be compared.
+    """
+
+    fidelity: Fidelity | None
+    notes: tuple[Diagnostic, ...] = ()
+
+
+_NO_INPUTS = Diagnostic(
+    "not-verified",
+    "the result was not verified: no random inputs suit it",
+    hint="pass inputs of your own (--verify-data)",
+    severity=NOTE,
+)
+
+
+def _agreement(source: Source, floats: TFLiteFile, data: Any, wanted: Verify) -> Verification:
+    """Returns how the float model agrees with its witness; nothing if only the reference executor, which is slow, is.
+
+    Raises:
+        ConversionError: It does not agree (`verification-failed`).
+    """
+    with witness_of(source, wanted.witness) as witness:
+        if witness is None:
+            return Verification()
+    found = result_check.compared(source, floats.to_bytes(), data, wanted=wanted)
+    if found.problems:
+        raise ConversionError((*found.problems, *found.notes))
+    return found
+
+
+def _name_of(agreement: Verification) -> str:
+    names = " and ".join(dict.fromkeys(each.witness for each in agreement.errors))
+    return f"the float model in LiteRT, which agrees with {names}," if names else "the float model in LiteRT"
 
 
 def _given(entries: Sequence[Entry], given: Any) -> Iterator[Sample]:
@@ -353,8 +402,11 @@ def _given(entries: Sequence[Entry], given: Any) -> Iterator[Sample]:
             yield Sample(number, list(values))
 
 
-def _random(module: ModuleOp, functions: Sequence[FuncOp]) -> Iterator[Sample]:
+def _random(module: ModuleOp, functions: Sequence[FuncOp], litert: Runtime, content: bytes) -> Iterator[Sample]:
+    """Yields inputs that the float file accepts."""
     for number, function in enumerate(functions):
-        names = [tensor.name for tensor in interface_of(function).inputs]
-        for values in inputs.drawn(module, function, names):
+        interface = interface_of(function)
+        names = [tensor.name for tensor in interface.inputs]
+        answer = in_litert(own_wiring(interface), litert, content)
+        for values in inputs.Drawing(module, function, names, answer).values():
             yield Sample(number, list(values))

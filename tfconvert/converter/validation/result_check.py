@@ -1,9 +1,10 @@
-"""Checks a converted model: LiteRT and the reference executor on the same inputs must agree.
+"""Checks a converted model: LiteRT and a witness of the model's results on the same inputs must agree.
 
-The reference runs the imported model before any pass, so that a bug in any pass is found; only StableHLO's ops are
-raised to TensorFlow's before. Inputs are the user's, or random ones that suit the model. Results that also change in
-the reference if it rounds differently, such as the larger of two equal numbers, don't count as errors. Functions that
-can't be compared are reported in a note.
+The witness is the most independent one at hand (`witness.py`). The reference executor runs the imported model before
+any pass, so that a bug in any pass is found; only StableHLO's ops are raised to TensorFlow's before. Inputs are the
+user's, or random ones that suit the model. Differences as large as those that the executor shows if it rounds
+differently, such as the larger of two equal numbers, don't count as errors. Functions that can't be compared are
+reported in a note.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
@@ -21,89 +20,37 @@ from tfconvert.converter.passes.merge_functions import MergeFunctions
 from tfconvert.converter.pipeline.runner import opened, run_stages
 from tfconvert.converter.pipeline.stages import STANDARD, TO_FUNCTIONS, before
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.quantize.figures import OutputFigures
 from tfconvert.converter.targets.litert.quantize.samples import Entry, entries_of, read
 from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation import inputs
-from tfconvert.converter.validation.comparison import Difference, compare, tolerance
-from tfconvert.converter.validation.inputs import Refused, Run
-from tfconvert.converter.validation.stability import unexplained
+from tfconvert.converter.validation.function_check import (
+    CUSTOM,
+    LAYERS_HINT,
+    NOT_VERIFIED,
+    REPORT_IT,
+    AnswerSource,
+    Clock,
+    Engine,
+    FidelityCheck,
+    FunctionCheck,
+)
+from tfconvert.converter.validation.inputs import Answer, Refused, Run
+from tfconvert.converter.validation.wires import FileEngine, StatefulEngine, Wiring, own_wiring
+from tfconvert.converter.validation.witness import Witness, witness_of
 from tfconvert.importers.source import Source
+from tfconvert.importers.temporary_model import OwnRun
 from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, error, printable
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
-from tfconvert.schema.fidelity import Fidelity, Limits, OutputError, OutputFidelity
+from tfconvert.schema.fidelity import Fidelity, Limits, OutputError
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.options import Options
 from tfconvert.settings.targets import StableHLO
-
-
-class FileEngine(Protocol):
-    """A runtime of converted models."""
-
-    name: str
-    """Its name in diagnostics."""
-
-    def run_file(self, content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
-        """Runs one of a file's signatures; as that of `litert.runtime_process.Runtime`."""
-
-
-class Wires(NamedTuple):
-    """The mapping of a model function's inputs and outputs to those of a file.
-
-    Attributes:
-        key: The signature; empty for the first subgraph.
-        inputs: The signature's names of the model's inputs, in the model's order.
-        outputs: The signature's names of the model's outputs, in the model's order.
-        order: The first subgraph only: the model's input for each of its inputs.
-        picked: The first subgraph only: its output for each of the model's outputs.
-    """
-
-    key: str
-    inputs: Sequence[str]
-    outputs: Sequence[str]
-    order: Sequence[int] = ()
-    picked: Sequence[int] = ()
-
-    def run(self, engine: FileEngine, content: bytes, values: Sequence[Array]) -> list[Array]:
-        """Runs the file; returns the outputs in the model's order.
-
-        Args:
-            engine: The runtime.
-            content: The file's bytes.
-            values: The inputs in the model's order.
-        """
-        if self.key:
-            return engine.run_file(content, self.key, dict(zip(self.inputs, values, strict=True)), self.outputs)
-        fed = {str(place): values[number] for place, number in enumerate(self.order)}
-        results = engine.run_file(content, "", fed, self.outputs)
-        return [results[place] for place in self.picked]
-
-
-Wiring = Callable[[Interface], Wires]
-"""Returns the mapping of a model function's inputs and outputs to those of a file."""
-
-
-def own_wiring(interface: Interface) -> Wires:
-    """Returns the mapping for a file that was converted from the model: the same names, in the same order."""
-    inputs, outputs = ([tensor.name for tensor in side] for side in (interface.inputs, interface.outputs))
-    key = interface.keys[0] if interface.keys else ""
-    return Wires(key, inputs, outputs, range(len(inputs)), range(len(outputs)))
-
+from tfconvert.settings.verify_options import VERIFY_SECONDS, Verify
 
 MOST = 32
 """Maximum number of the user's samples per signature that are compared; the reference is slow."""
-
-# The rounding error of numbers near one; a small result may be the difference of such numbers.
-_ROUNDING = float(np.finfo(np.float32).eps)
-
-_DECLINED = "not-verified"
-
-Engine = Callable[[Sequence[Array]], Sequence[Array]]
-"""Runs a converted function on inputs in the model's order; raises `runtime-error` if it can't."""
-
 
 Ranges = Callable[[Interface], Mapping[int, tuple[float, float]]]
 """Returns the ranges of a function's float inputs, by input number."""
@@ -131,14 +78,14 @@ class Verification(NamedTuple):
 
     def with_layers(self, notes: Iterable[Diagnostic]) -> Verification:
         """Returns the outcome with the notes of a layer comparison, instead of hints to compare layers."""
-        problems = tuple(each._replace(hint=_REPORT_IT) if each.hint == _HINT else each for each in self.problems)
+        problems = tuple(each._replace(hint=REPORT_IT) if each.hint == LAYERS_HINT else each for each in self.problems)
         return self._replace(notes=(*self.notes, *notes), problems=problems)
 
     def to_text(self) -> str:
         """Returns the comparison of each output, and of layers if they were compared."""
         lines = [
             f"{each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
-            f"({each.max_relative:.1e} of the largest value)"
+            f"({each.max_relative:.1e} of the largest value), compared with {each.witness}"
             for each in self.errors
         ]
         lines += [line.removeprefix("  ") for line in self.fidelity.lines(None)] if self.fidelity is not None else []
@@ -166,7 +113,7 @@ class Verification(NamedTuple):
 
 
 def verify(source: Source, content: bytes, data: Any = None) -> Verification:
-    """Compares LiteRT's outputs with the reference's, for every exported function.
+    """Compares LiteRT's outputs with those of the witness, for every exported function.
 
     Args:
         source: The model that was converted.
@@ -197,7 +144,12 @@ class Quantized(NamedTuple):
 
 
 def compared(
-    source: Source, content: bytes, data: Any = None, wiring: Wiring | None = None, quantized: Quantized | None = None
+    source: Source,
+    content: bytes,
+    data: Any = None,
+    wiring: Wiring | None = None,
+    quantized: Quantized | None = None,
+    wanted: Verify | None = None,
 ) -> Verification:
     """Compares a file with a model, like `verify`, but returns differences instead of raising an error.
 
@@ -208,10 +160,36 @@ def compared(
         wiring: Returns the mapping of inputs and outputs; by default, by name.
         quantized: The criteria if the file is quantized; integers that represent floats are then fed and read as
             floats.
+        wanted: The witness, and the time limit.
+
+    Raises:
+        ConversionError: LiteRT can't load the file (`runtime-error`).
     """
     runtime.require()
-    with Runtime(as_floats=quantized is not None) as litert:
-        return compared_in(litert, source, content, data, wiring or own_wiring, quantized)
+    how = wanted or Verify()
+    with witness_of(source, how.witness) as witness:
+        as_floats = quantized is not None or (witness is not None and witness.as_floats)
+        with Runtime(as_floats=as_floats) as litert:
+            if (declined := not_loaded(litert, content)) is not None:
+                return Verification(notes=(declined,))
+            return compared_in(litert, source, content, data, wiring or own_wiring, quantized, witness, how.seconds)
+
+
+def not_loaded(litert: Runtime, content: bytes) -> Diagnostic | None:
+    """Returns a note if LiteRT's Python package lacks operators of a file, which apps may have; else `None`.
+
+    Raises:
+        ConversionError: LiteRT can't load the file for another reason (`runtime-error`), or hangs (`litert-timeout`).
+    """
+    try:
+        litert.load_file(content)
+    except ConversionError as problem:
+        if CUSTOM not in problem.diagnostics[0].message:
+            raise
+        hint = "run it where they are registered"
+        message = "the result was not verified: it has custom ops, which plain LiteRT doesn't know"
+        return Diagnostic(NOT_VERIFIED, message, hint=hint, severity=WARNING)
+    return None
 
 
 def compared_in(
@@ -221,6 +199,8 @@ def compared_in(
     data: Any = None,
     wiring: Wiring = own_wiring,
     quantized: Quantized | None = None,
+    witness: Witness | None = None,
+    seconds: float = VERIFY_SECONDS,
 ) -> Verification:
     """Compares a file with a model in any runtime; see `compared`.
 
@@ -231,6 +211,8 @@ def compared_in(
         data: The user's inputs; `None` for random ones.
         wiring: Returns the mapping of inputs and outputs.
         quantized: The criteria if the file is quantized.
+        witness: Computes the right results; `None` for the reference executor.
+        seconds: The time limit.
     """
     module, functions = exported(source)
     if not functions:
@@ -239,7 +221,13 @@ def compared_in(
     def runs(interface: Interface) -> Engine:
         return partial(wiring(interface).run, engine, content)
 
-    return checked(module, functions, data, runs, engine.name, quantized)
+    in_turn = None
+    if isinstance(engine, StatefulEngine) and quantized is None:
+
+        def in_turn(interface: Interface) -> OwnRun:
+            return partial(wiring(interface).run_in_turn, engine, content)
+
+    return checked(module, functions, data, runs, engine.name, quantized, witness, seconds, in_turn)
 
 
 def checked(
@@ -249,6 +237,9 @@ def checked(
     engine: Callable[[Interface], Engine],
     name: str = "the executor",
     quantized: Quantized | None = None,
+    witness: Witness | None = None,
+    seconds: float = VERIFY_SECONDS,
+    in_turn: Callable[[Interface], OwnRun] | None = None,
 ) -> Verification:
     """Compares the results of an engine with a model.
 
@@ -259,13 +250,20 @@ def checked(
         engine: Returns the engine for a function of an interface.
         name: The engine's name in diagnostics.
         quantized: The criteria if it computes a quantized file.
+        witness: Computes the right results; `None` for the reference executor.
+        seconds: The time limit, after which no further inputs are compared.
+        in_turn: Returns what calls a function in turn, to compare what becomes of its state; `None` if nothing can.
     """
-    make = _Check if quantized is None else _FidelityCheck
+    make = FunctionCheck if quantized is None else FidelityCheck
     ranges = None if quantized is None else quantized.ranges
-    checks = [make(module, function, engine, name) for function in functions]
+    clock = Clock(seconds)
+    checks = [make(module, function, engine, name, witness, clock) for function in functions]
     notes: list[Diagnostic] = []
-    for check, runs in zip(checks, reference_runs(module, functions, data, ranges, notes), strict=True):
+    sources = [check.source for check in checks]
+    for check, runs in zip(checks, reference_runs(module, functions, data, ranges, notes, sources), strict=True):
         check.run(runs, given=data is not None)
+        if in_turn is not None and check.first is not None and changes_state(module):
+            check.run_in_turn(in_turn(check.interface), check.first)
     found = Verification(
         tuple(error for check in checks for error in check.errors.values()),
         tuple(dict.fromkeys([*notes, *(note for check in checks for note in check.notes)])),
@@ -276,7 +274,13 @@ def checked(
         return found
     fidelity = Fidelity(sum(check.done for check in checks), outputs, limits=quantized.limits, is_random=data is None)
     problem = fidelity.problem()
+    fidelity = fidelity._replace(witness=" and ".join(dict.fromkeys(check.witness for check in checks)))
     return found._replace(fidelity=fidelity, problems=(*found.problems, *([problem] if problem is not None else ())))
+
+
+def changes_state(module: ModuleOp) -> bool:
+    """Returns whether a model assigns to variables."""
+    return any("assign" in op.name.lower() or op.name.startswith("tf.Resource") for op in module.walk())
 
 
 NAMELESS = Verification(
@@ -326,8 +330,9 @@ def reference_runs(
     data: Any,
     ranges: Ranges | None = None,
     notes: list[Diagnostic] | None = None,
+    sources: Sequence[AnswerSource] = (),
 ) -> Iterator[Iterator[Run | Refused]]:
-    """Yields each function's runs in the reference.
+    """Yields each function's runs in its witness.
 
     Args:
         module: The model.
@@ -335,21 +340,37 @@ def reference_runs(
         data: The user's inputs; `None` for random ones.
         ranges: Returns the ranges of random float inputs, by input number; `None` for any.
         notes: Where notes on the user's inputs are added.
+        sources: Where the results of each function come from; by default the reference executor.
     """
+    sources = sources or [AnswerSource()] * len(functions)
     if data is None:
-        for function in functions:
+        for function, source in zip(functions, sources, strict=True):
             interface = interface_of(function)
             known = {} if ranges is None else ranges(interface)
             names = [tensor.name for tensor in interface.inputs]
+            drawing = inputs.Drawing(module, function, names, *source)
             if known:
-                yield inputs.runs_in_ranges(module, function, names, known)
+                yield inputs.runs_in_ranges(drawing, _answering(module, function, source.answer), names, known)
             else:
-                yield inputs.drawn_runs(module, function, names)
+                yield drawing.runs()
         return
     _, entries = entries_of(module)
     data = data() if callable(data) else data
-    for number, function in enumerate(functions):
-        yield _given_runs(module, function, samples_of(data, entries, number, notes))
+    for number, (function, source) in enumerate(zip(functions, sources, strict=True)):
+        run = _answering(module, function, source.answer)
+        yield _given_runs(run, samples_of(data, entries, number, notes))
+
+
+def _answering(module: ModuleOp, function: FuncOp, answer: Answer | None) -> Callable[[Sequence[Array]], Run | Refused]:
+    """Returns what runs a function once in its initial state."""
+
+    def run(values: Sequence[Array]) -> Run | Refused:
+        if answer is None:
+            return inputs.run(module, function, values)
+        found = answer([values])
+        return found if isinstance(found, Refused) else found[0]
+
+    return run
 
 
 def samples_of(
@@ -378,191 +399,16 @@ def samples_of(
         )
 
 
-def _given_runs(module: ModuleOp, function: FuncOp, samples: Iterable[Sequence[Array]]) -> Iterator[Run | Refused]:
-    """Yields the reference's runs on the user's inputs.
+def _given_runs(
+    run: Callable[[Sequence[Array]], Run | Refused], samples: Iterable[Sequence[Array]]
+) -> Iterator[Run | Refused]:
+    """Yields the runs on the user's inputs.
 
     Raises:
         ConversionError: The model can't be run on one of them (`wrong-sample`).
     """
     for number, values in enumerate(samples):
-        found = inputs.run(module, function, values)
+        found = run(values)
         if isinstance(found, Refused):
             raise error("wrong-sample", f"the model can't be run on sample {number}: {found.problem.diagnostics[0]}")
         yield found
-
-
-class _Check:
-    """The comparison of one function.
-
-    Attributes:
-        errors: The maximum difference of each output from the reference's.
-        problems: The differences of outputs.
-        notes: Notes about outputs that were not compared.
-        done: The number of compared runs.
-    """
-
-    def __init__(self, module: ModuleOp, function: FuncOp, engine: Callable[[Interface], Engine], name: str) -> None:
-        self._module, self._function, self._name = module, function, name
-        self._interface = interface_of(function)
-        self._engine = engine(self._interface)
-        self._roughness = _roughness(module)
-        self._label = self._interface.keys[0] if self._interface.keys else self._interface.function
-        self.errors: dict[str, OutputError] = {}
-        self.problems: dict[str, Diagnostic] = {}
-        self.notes: list[Diagnostic] = []
-        self.done = 0
-
-    def run(self, runs: Iterator[Run | Refused], *, given: bool) -> None:
-        """Compares the reference's runs with LiteRT's.
-
-        Args:
-            runs: The reference's.
-            given: Whether the inputs are the user's; the engine then has to run all of them.
-        """
-        obstacles = Executor(self._module).problems(self._function.sym_name)
-        if obstacles:
-            names = ", ".join(dict.fromkeys(each.op for each in obstacles))
-            self._decline(f"the reference can't compute {names}", "run it on the device, with inputs of your own")
-            return
-        refused, failed = list[ConversionError](), list[ConversionError]()
-        for each in runs:
-            if isinstance(each, Refused):
-                refused.append(each.problem)
-            elif (failure := self._compare(each)) is not None:
-                failed.append(failure)
-            else:
-                self.done += 1
-        done = self.done
-        if failed and (given or not done):
-            self._fail(failed[0])
-        elif failed:
-            self.notes.append(
-                Diagnostic(
-                    "refused-inputs",
-                    f"{self._name} refuses some inputs of {self._label!r} that the reference "
-                    f"takes, perhaps of other sizes: {failed[0].diagnostics[0].message}",
-                    severity=NOTE,
-                )
-            )
-        elif given and not done:
-            self._decline("the data has no inputs for it", "")
-        elif refused and not done:
-            self._decline(f"no random inputs suit it ({refused[0].diagnostics[0]})", "pass inputs of your own")
-        elif not done:
-            self._decline("there are no inputs for it; a handle has no random values", "pass inputs of your own")
-
-    def _compare(self, run: Run) -> ConversionError | None:
-        """Compares one run; returns the error of LiteRT if it refuses the inputs."""
-        try:
-            got = self._engine(run.inputs)
-        except ConversionError as problem:
-            if problem.code not in ("runtime-error", "empty-tensor"):
-                raise
-            return problem
-        self._take(run, got)
-        return None
-
-    def _take(self, run: Run, got: Sequence[Array]) -> None:
-        """Compares the results of one run."""
-        wrong: dict[int, Difference] = {}
-        for number, (want, have) in enumerate(zip(run.outputs, got, strict=True)):
-            found = compare(want, have, max(_ROUNDING, self._roughness * _largest(want)))
-            if found.what:
-                wrong[number] = found
-            else:
-                self._record(number, found)
-        if wrong:
-            self._judge(run, got, wrong)
-
-    def fidelity(self) -> list[OutputFidelity]:
-        """Returns the fidelity of a quantized file's outputs; empty for others."""
-        return []
-
-    def _judge(self, run: Run, got: Sequence[Array], wrong: dict[int, Difference]) -> None:
-        """Separates differences that rounding explains from all others."""
-        left = unexplained(self._module, self._function.sym_name, run, got, list(wrong))
-        for number, difference in wrong.items():
-            name = self._interface.outputs[number].name
-            if number in left:
-                self._record(number, difference)
-                self.problems.setdefault(name, _failed(self._label, name, difference.what))
-            else:
-                self.notes.append(
-                    Diagnostic(
-                        "decided-by-rounding",
-                        f"output {name!r} of {self._label!r} differs from the reference only where rounding decides: "
-                        "between numbers that are equal or nearly so",
-                        severity=NOTE,
-                    )
-                )
-
-    def _record(self, number: int, found: Difference) -> None:
-        name = self._interface.outputs[number].name
-        known = self.errors.get(name) or OutputError(self._label, name, 0.0, 0.0)
-        self.errors[name] = OutputError(
-            self._label, name, max(known.max_absolute, found.absolute), max(known.max_relative, found.relative)
-        )
-
-    def _fail(self, failure: ConversionError) -> None:
-        message = failure.diagnostics[0].message
-        if failure.code == "empty-tensor":
-            self._decline(message, "")
-        elif "custom op" in message:
-            self._decline("it has custom ops, which plain LiteRT doesn't know", "run it where they are registered")
-        else:
-            raise failure
-
-    def _decline(self, reason: str, hint: str) -> None:
-        self.notes.append(
-            Diagnostic(_DECLINED, f"{self._label!r} was not verified: {reason}", hint=hint, severity=NOTE)
-        )
-
-
-def _roughness(module: ModuleOp) -> float:
-    """Returns the largest relative difference of results that the halves explain which a model computes in between.
-
-    LiteRT computes them as `f32` without rounding, the reference rounds each of them.
-    """
-    elements = {types.element_of(each.type) for op in module.walk() for each in op.results}
-    dtypes = [np.dtype(types.numpy_dtype(each)) for each in (types.F16, types.BF16) if each in elements]
-    return max(map(tolerance, dtypes), default=0.0)
-
-
-def _largest(value: Array) -> float:
-    """Returns the largest magnitude of floats; zero for others."""
-    if value.dtype.kind != "f":
-        return 0.0
-    sizes = np.abs(value)
-    return float(np.max(sizes, where=np.isfinite(sizes), initial=0))
-
-
-class _FidelityCheck(_Check):
-    """The comparison of one function of a quantized file, by its fidelity over all runs."""
-
-    def __init__(self, module: ModuleOp, function: FuncOp, engine: Callable[[Interface], Engine], name: str) -> None:
-        super().__init__(module, function, engine, name)
-        self._outputs = [OutputFigures() for _ in self._interface.outputs]
-
-    def _take(self, run: Run, got: Sequence[Array]) -> None:
-        for output, figures, want, have in zip(self._interface.outputs, self._outputs, run.outputs, got, strict=True):
-            if want.shape == have.shape:
-                figures.add(want, have)
-            else:
-                self.problems[output.name] = _failed(self._label, output.name, compare(want, have).what)
-
-    def fidelity(self) -> list[OutputFidelity]:
-        found = [
-            figures.fidelity(output.name, self._label)
-            for output, figures in zip(self._interface.outputs, self._outputs, strict=True)
-        ]
-        return [each for each in found if each is not None]
-
-
-_REPORT_IT = "if tfconvert made the file from this model, this is a bug: please report it"
-_HINT = f"`compare_layers` (--compare-layers) finds the layer; {_REPORT_IT}"
-
-
-def _failed(signature: str, output: str, what: str) -> Diagnostic:
-    return Diagnostic(
-        "verification-failed", f"output {output!r} of {signature!r} {what}, compared with the reference", hint=_HINT
-    )

@@ -43,11 +43,17 @@ def unexplained(
     Args:
         module: The model.
         function: The function that ran.
-        run: The reference's run.
+        run: The run of the witness, which may be another than the executor.
         got: The other outputs.
         suspects: The outputs that differ.
     """
-    known = {number: _Suspect(run.outputs[number], got[number]) for number in suspects}
+    if Executor(module).problems(function):
+        return frozenset(suspects)
+    try:
+        exact = Executor(module).run(function, run.inputs)
+    except ConversionError:
+        return frozenset(suspects)
+    known = {number: _Suspect(run.outputs[number], got[number], exact[number]) for number in suspects}
     left, since = sum(each.left for each in known.values()), 0
     for outputs in _disturbed(module, function, run.inputs):
         for number, suspect in known.items():
@@ -74,34 +80,40 @@ class _Suspect:
 
     Attributes:
         left: The number of elements that differ without an explanation.
+
+    Args:
+        want: What the witness returns.
+        have: The other output.
+        exact: What the executor returns if it is not disturbed, which the errors are measured from.
     """
 
-    def __init__(self, want: Array, have: Array) -> None:
-        self._want, self._have = want, have
+    def __init__(self, want: Array, have: Array, exact: Array) -> None:
+        self._want, self._have, self._exact = want, have, exact
         self._is_float = want.dtype.kind in "fc" or want.dtype.name == "bfloat16"
         self._spread: Array = np.zeros(want.shape)
-        self._seen: Array = np.zeros(want.shape, np.bool_)
+        is_alike = want.shape == have.shape == exact.shape
+        self._seen = [np.asarray(each == exact) if is_alike else np.False_ for each in (want, have)]
         self.left = max(want.size, 1)
 
     def see(self, other: Array) -> None:
         """Adds the output of a disturbed run."""
-        want, have = self._want, self._have
-        if want.dtype != have.dtype or not self.left:
+        want, have, exact = self._want, self._have, self._exact
+        if want.dtype != have.dtype or not self.left or want.shape != exact.shape:
             return
         if other.shape != want.shape:  # Rounding determines the shape.
             self.left = 0
         elif have.shape == want.shape:
             if self._is_float:
-                self._spread = np.maximum(self._spread, _distance(want, other))
+                self._spread = np.maximum(self._spread, _distance(exact, other))
             else:
-                self._seen |= other == have
+                self._seen = [seen | (other == each) for seen, each in zip(self._seen, (want, have), strict=True)]
             self.left = int(np.count_nonzero(~self._is_near()))
 
     def _is_near(self) -> Array:
         """Returns the elements that are as expected, or as far from it as disturbed runs can be."""
         want, have = self._want, self._have
         if not self._is_float:
-            return np.asarray((have == want) | self._seen)
+            return np.asarray((have == want) | (self._seen[0] & self._seen[1]))
         sizes = np.abs(_wide(want))
         scale = float(np.max(sizes, where=np.isfinite(sizes), initial=0))
         return np.asarray(_distance(want, have) <= np.maximum(tolerance(want.dtype) * scale, _MARGIN * self._spread))

@@ -14,7 +14,9 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.interface import Interface
 from tfconvert.converter.targets.stablehlo.shape_functions import SUFFIX
 from tfconvert.converter.validation import result_check
-from tfconvert.converter.validation.result_check import Engine, Verification
+from tfconvert.converter.validation.function_check import Engine
+from tfconvert.converter.validation.result_check import Verification
+from tfconvert.converter.validation.witness import Witness
 from tfconvert.importers.source import Source
 from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -24,10 +26,16 @@ from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.verify_options import VERIFY_SECONDS
 
 
 def compared(
-    source: Source, content: bytes, data: Any = None, beside: Mapping[str, TensorData] = MappingProxyType({})
+    source: Source,
+    content: bytes,
+    data: Any = None,
+    beside: Mapping[str, TensorData] = MappingProxyType({}),
+    witness: Witness | None = None,
+    seconds: float = VERIFY_SECONDS,
 ) -> Verification:
     """Compares StableHLO text with a model.
 
@@ -36,12 +44,16 @@ def compared(
         content: The text.
         data: The user's inputs, as `Quantize.samples`; `None` for random ones.
         beside: The values of arguments that are weights, and the initial values of state.
+        witness: Computes the model's results; `None` for the reference executor.
+        seconds: The time limit.
     """
     module, functions = result_check.exported(source)
     if not functions:
         return result_check.NAMELESS
     text = IRParser(content.decode()).parse_module()
-    return result_check.checked(module, functions, data, lambda interface: _engine(text, interface, beside))
+    return result_check.checked(
+        module, functions, data, lambda interface: _engine(text, interface, beside), witness=witness, seconds=seconds
+    )
 
 
 def _engine(text: ModuleOp, interface: Interface, beside: Mapping[str, TensorData]) -> Engine:

@@ -61,6 +61,10 @@ def failure(problem: ChildError, code: str, what: str, hint: str = "") -> Conver
     return error(code, f"{what}: LiteRT has crashed (status {problem.status})")
 
 
+DEFECT = "this is a defect of the converter; please report it"
+"""The hint about a converted file that LiteRT refuses."""
+
+
 def run_file(
     content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str], *, as_floats: bool = False
 ) -> list[Array]:
@@ -78,9 +82,23 @@ def run_file(
             binding can't set an empty input or read an empty result (`empty-tensor`); or, with `as_floats`, an input
             has another type (`unlike-interface`).
     """
+    (found,) = run_in_turn(content, key, [inputs], outputs, as_floats=as_floats)
+    return found
+
+
+def run_in_turn(
+    content: bytes, key: str, calls: Sequence[Mapping[str, Array]], outputs: Sequence[str], *, as_floats: bool = False
+) -> list[list[Array]]:
+    """Calls one of a file's signatures several times, first in the file's initial state; as `run_file`."""
     require()
-    with refusals("the converted model", "this is a defect of the converter; please report it"):
-        return run(Interpreter(model_content=content), key, inputs, outputs, as_floats=as_floats)
+    with refusals("the converted model", DEFECT):
+        interpreter = Interpreter(model_content=content)
+        found = []
+        for inputs in calls:
+            results = run(interpreter, key, inputs, outputs, as_floats=as_floats)
+            # LiteRT writes its memory again in the next call; a result without dimensions may be a numpy scalar.
+            found.append([np.array(each) for each in results])
+        return found
 
 
 @contextmanager

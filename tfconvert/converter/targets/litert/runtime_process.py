@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 
-import numpy as np
-
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.runtime import failure
@@ -42,17 +40,41 @@ class Runtime:
 
     def run_file(self, content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
         """Runs a file like `runtime.run_file`; a crash is also a `runtime-error`."""
+        (results,) = self.run_in_turn(content, key, [inputs], outputs)
+        return results
+
+    def run_in_turn(
+        self, content: bytes, key: str, calls: Sequence[Mapping[str, Array]], outputs: Sequence[str]
+    ) -> list[list[Array]]:
+        """Calls a file's signature in turn, first in the file's initial state; errors are those of `run_file`."""
         runtime.require()
         new = None if content is self._sent else content
         try:
             if self._runner is None:
                 self._runner = self._child.call(_Runner, self._as_floats)
-            results = self._child.call(_Runner.run, self._runner, new, key, dict(inputs), list(outputs))
+            results = self._child.call(_Runner.run, self._runner, new, key, list(map(dict, calls)), list(outputs))
         except ChildError as problem:
             self._sent = self._runner = None
             raise failure(problem, "runtime-error", "the model can't be run") from problem
         self._sent = content
         return results
+
+    def load_file(self, content: bytes) -> None:
+        """Loads a file, as far as it can be without inputs; an operator without a kernel is a `runtime-error`."""
+        runtime.require()
+        try:
+            self._child.call(_load, content)
+        except ChildError as problem:
+            self._sent = self._runner = None
+            raise failure(problem, "runtime-error", "the model can't be loaded") from problem
+
+
+def _load(content: bytes) -> None:
+    """Loads a file in the child process; inputs with dynamic sizes may not fit it before they are given."""
+    with runtime.refusals("the converted model", runtime.DEFECT):
+        interpreter = runtime.interpreter_of(None, model_content=content)
+        if all(min(detail["shape_signature"], default=1) > 0 for detail in interpreter.get_input_details()):
+            interpreter.allocate_tensors()
 
 
 class _Runner:
@@ -62,9 +84,10 @@ class _Runner:
         self._as_floats = as_floats
         self._content = b""
 
-    def run(self, content: bytes | None, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
-        """Runs a file; `None` is the previous one."""
+    def run(
+        self, content: bytes | None, key: str, calls: Sequence[Mapping[str, Array]], outputs: Sequence[str]
+    ) -> list[list[Array]]:
+        """Calls a file in turn; `None` is the previous one."""
         if content is not None:
             self._content = content
-        results = runtime.run_file(self._content, key, inputs, outputs, as_floats=self._as_floats)
-        return [np.asarray(each) for each in results]  # A result without dimensions may be a numpy scalar.
+        return runtime.run_in_turn(self._content, key, calls, outputs, as_floats=self._as_floats)
