@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.composites.marks import IMPLEMENTS
 from tfconvert.converter.executor.resources import LookupTable
 from tfconvert.ops.call import Array, Call
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.attributes import StringAttr
 
 INDEX = "index"
 SORTED = "sorted"
@@ -217,7 +220,14 @@ def _of_kind(kind: str, call: Call, index: int) -> Domain | None:
 SUPPRESSIONS = frozenset(
     (*(f"NonMaxSuppression{version}" for version in ("", "V2", "V3", "V4", "V5")), "CombinedNonMaxSuppression")
 )
-"""Ops that choose boxes by their scores."""
+"""Ops that choose boxes by their scores; these are their first operands."""
+
+
+def suppresses(function: FuncOp) -> bool:
+    """Returns whether a function declares that it chooses boxes by their scores, its first arguments."""
+    name = function.attributes.get(IMPLEMENTS)
+    return isinstance(name, StringAttr) and name.data.startswith("non_max_suppression")
+
 
 _SEGMENTS = ("Max", "Mean", "Min", "Prod", "Sum")
 _DIVISIONS = (

@@ -18,7 +18,7 @@ from tfconvert.converter.executor import control_flow
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.litert_ops import OUTSIDE
 from tfconvert.converter.executor.resources import value_behind
-from tfconvert.converter.validation.domains import RULES, SUPPRESSIONS, Domain, fits, narrower
+from tfconvert.converter.validation.domains import BOXES, RULES, SCORES, SUPPRESSIONS, Domain, fits, narrower, suppresses
 from tfconvert.ops.call import Array, Results, call_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import quant, types
@@ -339,7 +339,11 @@ class Drawing:
         self._kinds = [each.type for each in function.body.block.args]
         can_run = not Executor(module).problems(function.sym_name)
         self._watched = _watched(module, function) if can_run else {}
-        self._is_smooth = any(op.name.removeprefix("tf.") in SUPPRESSIONS for op in module.walk())
+        self._declared = _declared(module, function)
+        self._is_smooth = any(
+            op.name.removeprefix("tf.") in SUPPRESSIONS or (isinstance(op, FuncOp) and suppresses(op))
+            for op in module.walk()
+        )
 
     def runs(self) -> Iterator[Run | Refused]:
         """Yields runs, and inputs that were refused; none if an input is a handle."""
@@ -366,8 +370,12 @@ class Drawing:
         return is_dynamic and scale <= _MAX_SCALE and max(sizes) <= _MAX_ELEMENTS
 
     def _draws(self, scale: int) -> Iterator[list[Array]]:
-        for values in draws(self._kinds, self._names, scale=scale):
-            yield list(map(_spread, values, self._names)) if self._is_smooth else values
+        for draw, values in enumerate(draws(self._kinds, self._names, scale=scale)):
+            known = list(map(_spread, values, self._names)) if self._is_smooth else values
+            yield [
+                _redrawn(each, name, self._declared.get(number), draw)
+                for number, (each, name) in enumerate(zip(known, self._names, strict=True))
+            ]
 
     def _scaled(self, scale: int) -> Iterator[Run | Refused]:
         for draw, values in enumerate(self._draws(scale)):
@@ -459,6 +467,22 @@ def _redrawn(value: Array, name: str, domain: Domain | None, draw: int) -> Array
     if domain is None:
         return value
     return domain.draw(value.shape, value.dtype, np.random.default_rng([zlib.crc32(name.encode()), draw]))
+
+
+def _declared(module: ModuleOp, function: FuncOp) -> dict[int, Domain]:
+    """Returns what suits the inputs that reach functions which declare that they choose boxes by their scores."""
+    functions = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks and suppresses(op)}
+    found: dict[int, Domain] = {}
+    flow = Flow(module) if functions else None
+    for number, argument in enumerate(function.body.block.args if flow is not None else ()):
+        if not fits(argument.type) or types.numpy_dtype(types.element_of(argument.type)).kind != "f":
+            continue
+        assert flow is not None
+        for use in flow.uses(argument):
+            for name in control_flow.callees(use.operation):
+                if name in functions and use.index < 2:
+                    found[number] = narrower(found.get(number), Domain(SCORES if use.index else BOXES))
+    return found
 
 
 def _watched(module: ModuleOp, function: FuncOp) -> dict[Operation, dict[int, tuple[int, ...]]]:

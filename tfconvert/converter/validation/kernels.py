@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.validation.domains import SUPPRESSIONS
+from tfconvert.converter.executor.tasks import Task
+from tfconvert.converter.validation.domains import SUPPRESSIONS, suppresses
 from tfconvert.ops.call import Array, Results
 from tfconvert.ops.suppression import kernel_differs
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
@@ -35,7 +37,7 @@ def differing_kernel(module: ModuleOp, function: str, inputs: Sequence[Array]) -
 
 
 def _is_suppression(op: Operation) -> bool:
-    return op.name.removeprefix("tf.") in SUPPRESSIONS
+    return op.name.removeprefix("tf.") in SUPPRESSIONS or (isinstance(op, FuncOp) and suppresses(op))
 
 
 @dataclass(slots=True)
@@ -48,9 +50,17 @@ class _Watching(Executor):
 
     found: str = field(default="")
 
+    def call(self, name: str, inputs: Results) -> Task:
+        if suppresses(self._function(name)):
+            self._look(inputs)
+        return Executor.call(self, name, inputs)
+
+    def _look(self, inputs: Results) -> None:
+        lowest = float(inputs[4].reshape(-1)[0]) if len(inputs) > 4 else -np.inf
+        reason = "" if self.found else kernel_differs(inputs[0], inputs[1], lowest)
+        self.found = f"{reason} in NON_MAX_SUPPRESSION" if reason else self.found
+
     def execute(self, op: Operation, inputs: Results) -> Results:
-        if _is_suppression(op) and not self.found:
-            lowest = float(inputs[4].reshape(-1)[0]) if len(inputs) > 4 else -np.inf
-            reason = kernel_differs(inputs[0], inputs[1], lowest)
-            self.found = f"{reason} in NON_MAX_SUPPRESSION" if reason else ""
+        if _is_suppression(op):
+            self._look(inputs)
         return Executor.execute(self, op, inputs)
