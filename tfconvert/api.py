@@ -361,7 +361,7 @@ def verify(
     min_agreement: float | None = None,
     compare_layers: bool = False,
 ) -> Verification:
-    """Compares a `.tflite` file of any converter with its model, in LiteRT and in the reference executor.
+    """Compares a `.tflite` file of any converter with its model, or what computes its results most independently.
 
     Args:
         file: Its path, or a converted model.

@@ -255,9 +255,11 @@ function verificationSection() {
   const found = report.verification || [];
   if (!found.length) return null;
   const number = (value) => (typeof value === "number" ? value.toExponential(2) : String(value));
-  const rows = found.map((each) => [each.signature, el("b", {}, each.output), number(each.max_absolute), number(each.max_relative)]);
-  return section("verification", "Verification", "LiteRT's results compared with those of the reference executor.",
-    table("Verification", ["Signature", "Output", "Largest error", "Of the largest value"], rows));
+  const witness = (each) => each.witness || "the reference executor";
+  const rows = found.map((each) => [each.signature, el("b", {}, each.output), number(each.max_absolute), number(each.max_relative), witness(each)]);
+  const names = [...new Set(found.map(witness))].join(" and ");
+  return section("verification", "Verification", `What the file computes, compared with ${names}.`,
+    table("Verification", ["Signature", "Output", "Largest error", "Of the largest value", "Compared with"], rows));
 }
 
 const OUTCOMES = { refused: "not supported", wrong: "computed wrongly", crashes: "crashes", "load-fails": "does not load", unknown: "never tried" };

@@ -36,9 +36,9 @@ class Options:
     )
     verify: Verify | None = setting(
         None,
-        "Run the result and compare it with the reference executor; a Verify says how.",
-        help="Run the result and compare it with the reference executor. --verify gpu (or micro, compiled) runs it "
-        "there, too.",
+        "Run the result and compare it with the most independent witness at hand; a Verify says how.",
+        help="Run the result and compare it with the most independent witness at hand. --verify gpu (or micro, "
+        "compiled) runs it there, too; --verify tensorflow compares it with TensorFlow.",
         expected="True, False or a Verify",
         accepts=lambda value: isinstance(value, Verify),
         is_common=True,

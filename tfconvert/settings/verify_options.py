@@ -80,6 +80,7 @@ class Verify:
         "GraphDefs; by default the most independent witness at hand: a model in memory itself, LiteRT on a .tflite "
         "file, else the reference executor. On the command line `--verify tensorflow` is short for it.",
         flag="--verify-witness",
+        is_path=True,  # TensorFlow may read any file that an untrusted model names.
     )
     seconds: float = setting(
         VERIFY_SECONDS,
