@@ -18,8 +18,9 @@ from tests.converter.validation.test_valid_inputs import save
 from tfconvert.cli.main import main
 from tfconvert.converter.validation import function_check, tensorflow_process
 from tfconvert.importers import keras as keras_importer
+from tfconvert.importers.tflite.outline import outline
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.settings.data import from_data
+from tfconvert.settings.data import check_data, from_data
 from tfconvert.tools.against import check
 
 Report = Any
@@ -40,6 +41,7 @@ def _network(keras: Any) -> Any:
     return model
 
 
+@pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")  # Keras' own.
 def test_a_keras_model_is_its_own_witness(keras: ModuleType, tmp_path: Path) -> None:
     model = _network(keras)
     report = tfconvert.convert(model, verify=True).report
@@ -136,11 +138,12 @@ def test_a_quantized_file_is_compared_with_itself_in_litert(integers: Path) -> N
 
 def test_another_scale_is_found(integers: Path, tmp_path: Path) -> None:
     """The integers are the same: what they stand for is not."""
-    scale = np.float32(1 / 256).tobytes()
+    tensor = outline(integers.read_bytes()).signatures[0].inputs[0]
+    scale = np.float32(tensor.scale).tobytes()
     content = integers.read_bytes()
-    assert scale in content
+    assert content.count(scale) == 1
     wrong = tmp_path / "wrong.tflite"
-    wrong.write_bytes(content.replace(scale, np.float32(1 / 128).tobytes()))
+    wrong.write_bytes(content.replace(scale, np.float32(2 * tensor.scale).tobytes()))
     assert not tfconvert.verify(wrong, integers).agrees
 
 
@@ -227,7 +230,7 @@ def test_clients_do_not_choose_tensorflow() -> None:
     assert verify is not None
     assert verify.witness == "tensorflow"
     with pytest.raises(ConversionError, match="not allowed here"):
-        from_data(settings, allow_paths=False)
+        check_data(settings, "the request", allow_paths=False)
 
 
 def test_a_part_of_a_model_is_compared_with_the_executor(tf: Any, tmp_path: Path) -> None:

@@ -89,7 +89,6 @@ class FunctionCheck:
         problems: The differences of outputs.
         notes: Notes about outputs that were not compared.
         done: The number of compared runs.
-        first: The first inputs that were compared.
     """
 
     def __init__(
@@ -113,7 +112,7 @@ class FunctionCheck:
         self.problems: dict[str, Diagnostic] = {}
         self.notes: list[Diagnostic] = []
         self.done = 0
-        self.first: Sequence[Array] | None = None
+        self._first: Sequence[Array] | None = None
 
     def run(self, runs: Iterator[Run | Refused], *, given: bool) -> None:
         """Compares the witness's runs with LiteRT's.
@@ -187,14 +186,19 @@ class FunctionCheck:
         else:
             self._decline("there are no inputs for it; a handle has no random values", "pass inputs of your own")
 
-    def run_in_turn(self, engine: OwnRun, values: Sequence[Array]) -> None:
+    @property
+    def can_be_called_again(self) -> bool:
+        """Whether several calls in turn can be compared: one could, and the results aren't random."""
+        return self._first is not None and not any(each.code == NOT_VERIFIED for each in self.notes)
+
+    def run_in_turn(self, engine: OwnRun) -> None:
         """Compares several calls in turn, which see what becomes of the model's state.
 
         Args:
             engine: Calls the converted function.
-            values: The inputs of each call.
         """
-        calls = [values] * _TURNS
+        assert self._first is not None, "one call was compared"
+        calls = [self._first] * _TURNS
         try:
             found = self._in_turn(calls)
             if isinstance(found, Refused):
@@ -208,7 +212,7 @@ class FunctionCheck:
             for number, (want, have) in enumerate(zip(run.outputs, got, strict=True)):
                 difference = self._difference(number, want, have)
                 self._record(number, difference)
-                if difference.what and not self._is_random(run):
+                if difference.what:
                     name = self.interface.outputs[number].name
                     what = f"{difference.what} in call {turn + 1} of several in turn"
                     self.problems.setdefault(name, _failed(self._label, name, what, self.witness))
@@ -244,7 +248,7 @@ class FunctionCheck:
     def _take(self, run: Run, got: Sequence[Array]) -> None:
         """Compares the results of one run."""
         wrong: dict[int, Difference] = {}
-        self.first = run.inputs if self.first is None else self.first
+        self._first = run.inputs if self._first is None else self._first
         for number, (want, have) in enumerate(zip(run.outputs, got, strict=True)):
             found = self._difference(number, want, have)
             if found.what:

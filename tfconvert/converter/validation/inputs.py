@@ -18,7 +18,16 @@ from tfconvert.converter.executor import control_flow
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.litert_ops import OUTSIDE
 from tfconvert.converter.executor.resources import value_behind
-from tfconvert.converter.validation.domains import BOXES, RULES, SCORES, SUPPRESSIONS, Domain, fits, narrower, suppresses
+from tfconvert.converter.validation.domains import (
+    BOXES,
+    RULES,
+    SCORES,
+    SUPPRESSIONS,
+    Domain,
+    fits,
+    narrower,
+    suppresses,
+)
 from tfconvert.ops.call import Array, Results, call_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import quant, types

@@ -262,8 +262,8 @@ def checked(
     sources = [check.source for check in checks]
     for check, runs in zip(checks, reference_runs(module, functions, data, ranges, notes, sources), strict=True):
         check.run(runs, given=data is not None)
-        if in_turn is not None and check.first is not None and changes_state(module):
-            check.run_in_turn(in_turn(check.interface), check.first)
+        if in_turn is not None and check.can_be_called_again and changes_state(module):
+            check.run_in_turn(in_turn(check.interface))
     found = Verification(
         tuple(error for check in checks for error in check.errors.values()),
         tuple(dict.fromkeys([*notes, *(note for check in checks for note in check.notes)])),

@@ -7,6 +7,7 @@ for it. For all others it is the reference executor, which runs the imported mod
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -93,7 +94,8 @@ def _answer(compute: OwnRun) -> Answer:
 
     def run(calls: Sequence[Sequence[Array]]) -> Sequence[Run] | Refused:
         try:
-            with explained("runtime-error", "the model itself can't be run", ""):
+            with warnings.catch_warnings(), explained("runtime-error", "the model itself can't be run", ""):
+                warnings.simplefilter("ignore")  # They are about the model, which the user has run before.
                 found = compute(calls)
                 return [Run(*each) for each in zip(calls, found, strict=True)]
         except ConversionError as problem:
