@@ -29,9 +29,9 @@ types, attributes and dynamic sizes may become other ops, and neighbouring ops m
 
 A dynamic size is at least 1 in modules of JAX, which requires this: those with the attributes
 `jax.uses_shape_polymorphism = true` and `mhlo.num_partitions`, and those in SavedModels. In modules of other producers
-it may be 0, so a comparison such as `batch > 0` stays. Ops of Shardy (`sdy.mesh`, `sdy.sharding_constraint`, `sdy.manual_computation`
-and others) and collectives are for one device: there they are their operands, and modules for several devices are
-refused.
+it may be 0, so a comparison such as `batch > 0` stays. Ops of Shardy (`sdy.mesh`, `sdy.sharding_constraint`,
+`sdy.manual_computation` and others) and collectives are for one device: there they are their operands, and modules for
+several devices are refused.
 
 """
 
