@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import ModuleType
+from typing import Any
 
 from tests.converter.targets.stablehlo.group import Case, Group, Input, Tensor
 
@@ -283,6 +284,65 @@ def _narrow_images(tf: ModuleType) -> Group:
     )
 
 
+def _training_gradients(tf: ModuleType) -> Group:
+    raw, nn = tf.raw_ops, tf.nn
+    pooled = {"ksize": [1, 3, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+
+    def filtered(name: str, x: Tensor, depth: int, channels: int, **how: object) -> Tensor:
+        sizes = [3, 2, 4, depth]
+        gradient = tf.tile(tf.sin(x[:, ::2, ::2, :1]), [1, 1, 1, channels])
+        return getattr(raw, name)(
+            input=x, filter_sizes=sizes, out_backprop=gradient, strides=[1, 2, 2, 1], padding="SAME", **how
+        )
+
+    def back_from_slice(x: Tensor, *index: Any) -> Tensor:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(tf.sin(x[index]))
+        return tape.gradient(loss, x)
+
+    return Group(
+        [Input("float32", ("n", 6, 8, 4))],
+        {
+            # Its convolution has the batch as channels, whose number has to be known.
+            "Conv2DBackpropFilter": lambda x: filtered("Conv2DBackpropFilter", x[0][None], 3, 3),
+            "DepthwiseConv2dNativeBackpropFilter": lambda x: filtered("DepthwiseConv2dNativeBackpropFilter", x, 2, 8),
+            "DepthwiseConv2dNativeBackpropInput": lambda x: raw.DepthwiseConv2dNativeBackpropInput(
+                input_sizes=tf.stack([tf.shape(x)[0], 12, 16, 4]),
+                filter=kernel(tf, 3, 3, 4, 1),
+                out_backprop=x,
+                strides=[1, 2, 2, 1],
+                padding="SAME",
+            ),
+            "MaxPoolGrad": lambda x: raw.MaxPoolGrad(
+                orig_input=x, orig_output=nn.max_pool2d(x, (3, 2), 2, "SAME"), grad=x[:, ::2, ::2] + 1, **pooled
+            ),
+            "AvgPoolGrad": lambda x: raw.AvgPoolGrad(orig_input_shape=tf.shape(x), grad=x[:, ::2, ::2], **pooled),
+            "StridedSliceGrad": lambda x: back_from_slice(x, slice(None), slice(1, -1), slice(None, None, 3), -1),
+            "StridedSliceGrad_batch": lambda x: back_from_slice(x, -1, slice(None), None),
+            "MirrorPadGrad": lambda x: raw.MirrorPadGrad(
+                input=x, paddings=[[0, 0], [1, 2], [0, 1], [0, 0]], mode="REFLECT"
+            ),
+            "ResizeBilinearGrad": lambda x: raw.ResizeBilinearGrad(
+                grads=x, original_image=x[:, :4, :5], half_pixel_centers=True
+            ),
+            "LRNGrad": lambda x: raw.LRNGrad(
+                input_grads=x, input_image=x, output_image=nn.local_response_normalization(x, 1), depth_radius=1
+            ),
+            "FusedBatchNormGradV3": lambda x: (
+                raw.FusedBatchNormGradV3(
+                    y_backprop=tf.sin(x),
+                    x=x,
+                    scale=[1.0, 2.0, 3.0, 4.0],
+                    reserve_space_1=tf.reduce_mean(x, [0, 1, 2]),
+                    reserve_space_2=tf.math.reduce_variance(x, [0, 1, 2]),
+                    reserve_space_3=[],
+                ).x_backprop
+            ),
+        },
+    )
+
+
 def kernel(tf: ModuleType, *shape: int) -> Tensor:
     """Returns a constant of different numbers."""
     count = 1
@@ -350,6 +410,7 @@ GROUPS: Mapping[str, Callable[[ModuleType], Group]] = {
     "channels first": _channels_first,
     "volumes": _volumes,
     "gradients of windows": _gradients_of_windows,
+    "training gradients": _training_gradients,
     "blocks": _blocks,
     "resized images": _resized_images,
     "colours": _colours,
