@@ -275,6 +275,21 @@ def test_tables_of_models_that_were_loaded(tf: ModuleType, run_tflite: RunTFLite
                 np.testing.assert_array_equal(got, expected[key].numpy())
 
 
+def test_the_official_class_is_given_the_owner_of_a_table(
+    tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path
+) -> None:
+    module = _vocabulary_table(tf, tmp_path)
+    tf.saved_model.save(module, str(tmp_path / "saved"), signatures=module.serve)
+    loaded = tf.saved_model.load(str(tmp_path / "saved"))
+    for function, owner in (
+        (module.serve.get_concrete_function(), module),
+        (loaded.signatures["serving_default"], loaded),
+    ):
+        converter = tfconvert.TFLiteConverter.from_concrete_functions([function], owner)
+        (found,) = run_tflite(converter.convert(), {"x": WORDS}, signature="serving_default")
+        np.testing.assert_array_equal(found, module.serve(tf.constant(WORDS))["y"].numpy())
+
+
 @pytest.mark.parametrize(
     ("content", "code"),
     [(b"a\nb\na\n", "ambiguous-key"), (b"", "bad-vocabulary"), (b"a\n\n", "bad-vocabulary"), (None, "unreadable-file")],

@@ -13,7 +13,8 @@ from tfconvert.compat.converter import Converter
 from tfconvert.compat.errors import as_of_the_class
 from tfconvert.compat.row import set_plainly
 from tfconvert.importers.jax_functions import export_named
-from tfconvert.importers.tf_functions import has_flat_results, is_function
+from tfconvert.importers.tf_functions import OwnedFunctions, has_flat_results, is_function
+from tfconvert.importers.traced_model import can_be_traced
 from tfconvert.schema.diagnostics import error
 
 
@@ -37,7 +38,7 @@ class TFLiteConverter(Converter):
         set_plainly(self, "_owner", trackable_obj)
         is_plain = len(funcs) == 1 and not _owns(trackable_obj, funcs[0])
         arguments = {"order": "flattened"} if is_plain else {}
-        super().__init__(ROWS, funcs[0] if len(funcs) == 1 else list(funcs), arguments)
+        super().__init__(ROWS, _with_owner(funcs, trackable_obj), arguments)
         if len(funcs) == 1:
             # Samples without names are in the order of the function's arguments, whatever the signature's is.
             set_plainly(self, "_order", _arguments_of(funcs[0]))
@@ -113,6 +114,17 @@ class TFLiteConverter(Converter):
                 hint='give one function, [f], and its inputs, [[("x", example)]]',
             )
         return cls._of(export_named(serving_funcs[0], inputs[0]), {})
+
+
+def _with_owner(functions: Sequence[Any], owner: Any) -> Any:
+    """Returns functions as a model, with the owner of their tables if they use some."""
+    if hasattr(owner, "_trackable_children") and not all(map(_is_traceable, functions)):
+        return OwnedFunctions(functions, owner)
+    return functions[0] if len(functions) == 1 else list(functions)
+
+
+def _is_traceable(function: Any) -> bool:
+    return not hasattr(function, "captured_inputs") or can_be_traced([function])
 
 
 def _owns(owner: Any, function: Any) -> bool:

@@ -25,6 +25,18 @@ _SAVE = "save it with tf.saved_model.save(module, folder, signatures=...), and c
 _PLAIN_NAME = re.compile(r"(?:__inference_)?(.+?)(?:_\d+)?")
 
 
+class OwnedFunctions(list[Any]):
+    """Concrete functions, and the object that owns the tables that they use.
+
+    Attributes:
+        owner: The object.
+    """
+
+    def __init__(self, functions: Sequence[Any], owner: Any) -> None:
+        super().__init__(functions)
+        self.owner = owner
+
+
 def prepare_functions(model: Any) -> PreparedModel:
     """Returns functions of TensorFlow, a signature each, for the importer; a single one is `serving_default`.
 
@@ -190,6 +202,8 @@ def _no_signature(function: Any) -> ConversionError:
 
 def _owner(tf: Any, model: Any, functions: Sequence[Any]) -> Any:
     """Returns an object that owns the functions' variables; the owners of their tables are unknown."""
+    if isinstance(model, OwnedFunctions):
+        return model.owner
     if not isinstance(model, list | tuple) and not is_function(tf, model):
         return model
     owner = tf.Module()
