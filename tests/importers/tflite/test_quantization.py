@@ -176,3 +176,28 @@ def test_quantizers_that_state_ranges(
     assert any(each is not None and each["min"] is not None and each["scale"] is not None for each in parameters)
     x = RANDOM.normal(size=(1, 4, 4, 2)).astype(np.float32)
     _same(run_tflite, content, tmp_path / "model.tflite", x)
+
+
+def test_an_operator_that_litert_miscomputes_is_told(file: File, run_tflite: RunTFLite, tmp_path: Path) -> None:
+    """LiteRT answers the zero point if the constant of a product has a scale for each column."""
+    scales, path = tuple(np.linspace(0.01, 0.02, 5).tolist()), tmp_path / "model.tflite"
+    for by_column in (False, True):
+        parameters = (
+            {"scale": scales, "zero_point": (0,) * 5, "quantized_dimension": 2}
+            if by_column
+            else {"scale": (0.01,), "zero_point": (0,)}
+        )
+        tensors = [
+            tensor("INT8", (2, 3, 6), scale=(0.05,), zero_point=(1,)),
+            {**tensor("INT8", (2, 6, 5), **parameters), "buffer": 1},
+            tensor("INT8", (2, 3, 5), scale=(0.05,), zero_point=(-2,)),
+        ]
+        call = {"opcode_index": 0, "inputs": (0, 1), "outputs": (2,), "builtin_options": ("BatchMatMulOptions", {})}
+        code = {"builtin_code": "BATCH_MATMUL", "deprecated_builtin_code": 126, "version": 4}
+        constant = RANDOM.integers(-127, 128, (2, 6, 5), np.int8).tobytes()
+        path.write_bytes(file(tensors, [call], [code], outputs=(2,), buffers=[constant]))
+        model = tfconvert.convert(path)
+        (got,) = run_tflite(bytes(model), [RANDOM.integers(-128, 128, (2, 3, 6), np.int8)])
+        assert (got == -2).all() == by_column
+        found = [(note.severity, note.op) for note in model.report.notes if note.code == "quantized-kernel"]
+        assert found == ([("warning", "tfl.batch_matmul")] if by_column else [])

@@ -216,7 +216,12 @@ STAGES: Sequence[Stage] = (
         only_with="accelerator",
     ),
     Stage("separate-outputs", "any pass before would remove copies, and quantizing would round them"),
-    Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
+    Stage(
+        "verify-quantized",
+        "the runtime doesn't check what its kernels support",
+        (("options.quantize", "tfl.pseudo_qconst"),),
+        ("quantize",),
+    ),
     Stage("sparse-weights", "weights are final, and checked while they are whole", only_with="sparse_weights"),
     Stage(
         "outline-composites",

@@ -2,7 +2,8 @@
 
 The runtime does not check types, scales and zero points: many wrong files load and compute wrong results. The outcome
 of each form was measured for each kernel (`tfconvert/schema/tflite/kernels.py`); unmeasured forms are accepted. All
-problems of a module are one error, `quantized-kernel`.
+problems of a module are one error, `quantized-kernel`. In a file that was quantized by others, and is not quantized
+again, what the runtime computes incorrectly is a warning.
 
 Refused:
 
@@ -28,12 +29,13 @@ Refused:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
+from tfconvert.schema.dialects import tfl, tfl_file, types
 from tfconvert.schema.dialects.locations import found_at, node_of
 from tfconvert.schema.dialects.quant import BlockedType, UniformType
 from tfconvert.schema.dialects.tfl import call_of
@@ -41,11 +43,14 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tflite import kernels
 from tfconvert.schema.tflite.kernels import CRASHES, OK, REFUSED, WRONG, Outcome
 from tfconvert.schema.tflite.versions import Call
+from tfconvert.settings.quantization import Quantize
 
 CODE = "quantized-kernel"
 
 _DOES: Mapping[str, str] = {OK: "takes", WRONG: "computes nonsense from", REFUSED: "refuses", CRASHES: "crashes on"}
 _DO: Mapping[str, str] = {OK: "take", WRONG: "compute nonsense from", REFUSED: "refuse", CRASHES: "crash on"}
+
+_OF_FILE = "it is so in the file that was read: quantize the float model again, or leave the operator float there"
 
 _FORM = re.compile(r"([a-z]+\d+)(?:(w)|c(\d+)|b(\d+))?")
 
@@ -68,9 +73,16 @@ _HAS: Mapping[str, str] = {
 
 
 class VerifyQuantized:
-    """Checks that LiteRT's kernels compute the quantized ops correctly."""
+    """Checks that LiteRT's kernels compute the quantized ops correctly.
 
-    __slots__ = ()
+    Args:
+        quantize: How the module was quantized; `None` if it was not.
+    """
+
+    __slots__ = ("_quantize",)
+
+    def __init__(self, quantize: Quantize | None = None) -> None:
+        self._quantize = quantize
 
     name: ClassVar[str] = "verify-quantized"
 
@@ -80,12 +92,15 @@ class VerifyQuantized:
         Raises:
             ConversionError: The runtime would reject an op or compute it incorrectly (`quantized-kernel`).
         """
+        is_of_file = self._quantize is None and tfl_file.is_image(module)
         problems = []
         for op in module.walk():
             if isinstance(op, tfl.TFLOp) and op.op_name not in tfl.BESIDE and _is_concerned(op):
-                problem = _problem(op)
+                problem = _problem(op, is_of_file)
                 if problem is not None:
                     problems.append(problem)
+        if is_of_file:
+            return PassResult(Counter(), problems)
         if problems:
             raise ConversionError(problems)
         return NOTHING_DONE
@@ -99,13 +114,16 @@ def _is_concerned(op: tfl.TFLOp) -> bool:
     )
 
 
-def _problem(op: tfl.TFLOp) -> Diagnostic | None:
+def _problem(op: tfl.TFLOp, is_of_file: bool) -> Diagnostic | None:
     operator, call = op.op_name.upper(), call_of(op)
     outcome = kernels.outcome(operator, call)
-    if outcome is None or outcome.is_ok:
+    if outcome is None or outcome.is_ok or (is_of_file and outcome.builtin != WRONG):
         return None
     message, reason = _does(outcome, _forms(kernels.signature(operator, call))), _reason(operator, call, outcome)
-    return found_at(op, CODE, f"{message}: {reason}" if reason else message, _hint(op))
+    message = f"{message}: {reason}" if reason else message
+    if is_of_file:
+        return found_at(op, CODE, message, _OF_FILE)._replace(severity=WARNING)
+    return found_at(op, CODE, message, _hint(op))
 
 
 def _forms(signature: str) -> str:
