@@ -201,3 +201,13 @@ def test_an_operator_that_litert_miscomputes_is_told(file: File, run_tflite: Run
         assert (got == -2).all() == by_column
         found = [(note.severity, note.op) for note in model.report.notes if note.code == "quantized-kernel"]
         assert found == ([("warning", "tfl.batch_matmul")] if by_column else [])
+
+
+def test_floats_with_statistics_get_scales(file: File, tmp_path: Path) -> None:
+    """Files of the first converters have ranges of floats, too."""
+    fields, path = tensor("FLOAT32", (2, 2), min=(-1.0,), max=(1.0,)), tmp_path / "model.tflite"
+    path.write_bytes(file([fields, fields], [CALL], ["ABS"]))
+    samples = RANDOM.normal(size=(8, 2, 2)).astype(np.float32)
+    model = tfconvert.convert(path, quantize=tfconvert.Quantize("int8", samples=list(samples), io="int8"))
+    parameters = [each["quantization"] for each in read_model(bytes(model))["subgraphs"][0]["tensors"]]
+    assert all(each["scale"] is not None and each["zero_point"] is not None for each in parameters)
