@@ -191,7 +191,7 @@ def convert(
     *,
     quantize: Quantize | Mode | None = None,
     samples: Samples | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
-    verify: bool | Verify = False,
+    verify: bool | Verify | Literal["tensorflow"] = False,
     batch: int | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     signatures: str | Sequence[str] | None = None,
@@ -218,7 +218,7 @@ def convert(
         samples: Typical inputs for `"int8"` and `"int16"`: an array, arrays by input name, a data set, a list, a
             function that returns one, or files (docs/quantization.md).
         verify: Whether to run the result and compare it with the model, on the samples or on random inputs; a
-            `tfconvert.Verify` says how.
+            `tfconvert.Verify` says how, and `"tensorflow"` that TensorFlow is to compute the model's results.
         batch: The size that replaces the unknown first dimension of every input.
         input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
         signatures: SavedModels: the signatures to convert; by default all.

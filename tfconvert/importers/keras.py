@@ -132,7 +132,7 @@ _DAMAGED = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, Value
 _KIND = "KERAS_MODEL"
 
 PREDICT = "model.predict"
-"""What computes the results of a Keras model, for the report."""
+"""The name in reports of a Keras model that computes its results itself."""
 
 _PIP = "pip install 'tfconvert[tensorflow]'"
 _LOAD = (

@@ -92,7 +92,7 @@ class Verify:
 
     def __post_init__(self) -> None:
         """Takes the only word that names a witness for one, as the command line does: `Verify("tensorflow")`."""
-        if self.data == WITNESS and isinstance(self.data, str):
+        if isinstance(self.data, str) and self.data == WITNESS:
             object.__setattr__(self, "data", None)
             object.__setattr__(self, "witness", WITNESS)
 

@@ -28,7 +28,8 @@ Report = Any
 
 @pytest.fixture(scope="module")
 def keras(tf: ModuleType) -> ModuleType:
-    return pytest.importorskip("keras")
+    module: ModuleType = pytest.importorskip("keras")
+    return module
 
 
 def _witnesses(report: Report) -> set[str]:
