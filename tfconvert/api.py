@@ -300,6 +300,8 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
                 problem.report = report._replace(failure=problem) if options.keep_graphs else None
                 raise
         undo.pop_all()
+    if original.prepared is None and source.prepared is not None:
+        source.prepared.original = None  # The user decides how long the model itself stays in memory.
     if source is not original:
         stage, notes = source.preparation
         report = report._replace(stages=(StageTime(stage, preparation), *report.stages), notes=(*notes, *report.notes))
