@@ -288,7 +288,7 @@ results = [interpreter.get_tensor(interpreter.get_output_details()[0]["index"])]
         atol=4 / 255 * 1.01,
     ),
     "custom operator": Script("""
-@tf.function(input_signature=[tf.TensorSpec([2, 3, 3], tf.float32)])
+@tf.function(input_signature=[tf.TensorSpec([2, 40, 40], tf.float32)])
 def f(x):
     return tf.linalg.det(x)
 converter = lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()])

@@ -130,7 +130,7 @@ def test_functions_that_are_not_traced(tf: ModuleType) -> None:
 
 
 def test_advice_names_attributes(tf: ModuleType) -> None:
-    function = tf.function(tf.linalg.det, input_signature=[tf.TensorSpec([3, 3])])
+    function = tf.function(tf.linalg.det, input_signature=[tf.TensorSpec([40, 40])])
     converter = tfconvert.TFLiteConverter.from_concrete_functions([function])
     with pytest.raises(ConversionError) as caught:
         converter.convert()
