@@ -25,7 +25,7 @@ class Function(NamedTuple):
 
 _ROW = {"x": ([None, 4], "float32")}
 _WORDS = {"words": ([None], "string")}
-_SQUARE = {"x": ([2, 3, 3], "float32")}
+_SQUARE = {"x": ([2, 40, 40], "float32")}
 
 
 def _hashing(tf: Any, words: Any) -> Any:
@@ -96,7 +96,7 @@ def _wav(tf: Any, sound: Any) -> Any:
 
 
 def _stateless(tf: Any, x: Any) -> Any:
-    return x + tf.random.stateless_normal([4], seed=[1, 2])
+    return x + tf.random.stateless_gamma([4], [1, 2], alpha=1.0)
 
 
 def _algebra(tf: Any, x: Any) -> Any:
@@ -109,8 +109,8 @@ def _special(tf: Any, x: Any) -> Any:
     return tf.math.igamma(x, 2.0), tf.math.digamma(x), tf.math.lbeta(x), tf.math.ndtri(x)
 
 
-def _fft2d(tf: Any, x: Any) -> Any:
-    return tf.abs(tf.signal.fft3d(tf.cast(x, tf.complex64)))
+def _fft(tf: Any, x: Any) -> Any:
+    return tf.abs(tf.signal.fft(tf.cast(x, tf.complex64)))
 
 
 def _sets(tf: Any, x: Any) -> Any:
@@ -164,7 +164,7 @@ def _generator(tf: Any) -> Any:
 
 
 def _drawn(tf: Any, generator: Any, x: Any) -> Any:
-    return x + generator.normal([4])
+    return x + tf.cast(generator.binomial([4], 5.0, 0.5), tf.float32)
 
 
 def _weights(*shape: int, dtype: str = "float32") -> Callable[[ModuleType], Any]:
@@ -192,7 +192,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "random-generator": Function(_ROW, _drawn, _generator),
     "linear-algebra": Function(_SQUARE, _algebra),
     "special-functions": Function(_ROW, _special),
-    "fft": Function(_SQUARE, _fft2d),
+    "fft": Function({"x": ([2, 2063], "float32")}, _fft),
     "sets": Function({"x": ([1, 3], "float32")}, _sets),
     "sparse": Function(_ROW, _sparse),
     "morphology": Function({"image": ([1, 8, 8, 3], "float32")}, _morphology),

@@ -117,9 +117,9 @@ _BY_OP: Sequence[_Row] = (
         _SOLVE,
     ),
     _Row(
-        "I?FFT.*|I?RFFT[23]D|BatchI?FFT.*",
-        "LiteRT transforms real signals in one or two dimensions: use "
-        "tf.signal.rfft or rfft2d, or transform before the model",
+        "I?R?FFT.*|BatchI?FFT.*",
+        "fix the length of the signal, or pad it to one that is a product of two numbers up to 1024, such as "
+        "tf.signal.rfft(x, [length])",
     ),
     _Row("Complex|Imag|Real|Conj|Angle|ComplexAbs", "compute with the real and imaginary parts as two real tensors"),
     _Row(
