@@ -147,6 +147,7 @@ EVERYTHING = [
     "prepare-control-flow",
     "lower-tables",
     "initialize-state",
+    "complex-to-parts",
     "default-sizes",
     "separate-activations",
     "legalize",
