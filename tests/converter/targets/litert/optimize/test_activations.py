@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -180,6 +181,50 @@ def test_prelu(shape: tuple[int, ...], run_tflite: RunTFLite) -> None:
     negative = graph.op("mul", graph.op("relu", graph.op("neg", x)), random(*shape))
     graph.returns(graph.op("add", graph.op("relu", x), negative))
     check(graph, ["prelu"], run_tflite)
+
+
+def _minus_relu(graph: Graph, x: Value) -> Value:
+    return graph.op("neg", graph.op("relu", graph.op("neg", x)))
+
+
+# Spellings of min(x, 0).
+_CUT: dict[str, Callable[[Graph, Value], Value]] = {
+    "minus relu": _minus_relu,
+    "relu of product": lambda graph, x: graph.op("mul", graph.op("relu", graph.op("mul", x, -1.0)), -1.0),
+    "minimum": lambda graph, x: graph.op("minimum", x, 0.0),
+    "magnitude": lambda graph, x: graph.op("mul", graph.op("sub", x, graph.op("abs", x)), 0.5),
+    "other magnitude": lambda graph, x: graph.op("div", graph.op("sub", graph.op("abs", x), x), -2.0),
+}
+
+
+@pytest.mark.parametrize("scalar", [False, True])
+@pytest.mark.parametrize("form", ["add", "commuted", "sub", "slope inside", "half of a sum"])
+@pytest.mark.parametrize("cut", _CUT)
+def test_spellings_of_prelu(cut: str, form: str, scalar: bool, run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    x = graph.inputs[0]
+    slope = 0.3 if scalar else random(2)
+    positive, negative = graph.op("relu", x), _CUT[cut](graph, x)
+    if form == "half of a sum":
+        positive = graph.op("mul", graph.op("add", graph.op("abs", x), x), 0.5)
+    if form == "slope inside":
+        negative = graph.op("neg", graph.op("mul", graph.op("neg", negative), slope))
+    else:
+        negative = graph.op("mul", negative, slope)
+    if form == "sub":
+        result = graph.op("sub", positive, graph.op("neg", negative))
+    else:
+        result = graph.op("add", *((negative, positive) if form == "commuted" else (positive, negative)))
+    graph.returns(result)
+    check(graph, ["leaky_relu" if scalar else "prelu"], run_tflite)
+
+
+def test_parts_of_other_values_are_no_prelu(run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE, SHAPE)
+    x, y = graph.inputs
+    negative = graph.op("mul", graph.op("sub", x, graph.op("abs", y)), random(2))
+    graph.returns(graph.op("add", graph.op("relu", x), negative))
+    check(graph, ["abs", "sub", "mul", "relu", "add"], run_tflite)
 
 
 def test_prelu_with_a_slope_a_sample_stays(run_tflite: RunTFLite) -> None:

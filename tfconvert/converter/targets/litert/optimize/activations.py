@@ -6,6 +6,7 @@
     minimum(maximum(x, -1), 1)                     ->  relu_n1_to_1(x)
     maximum(x, x * a), 0 < a < 1                   ->  leaky_relu{a}(x)
     relu(x) + a * relu(-x)                         ->  prelu(x, -a)
+    (x + abs(x)) * 0.5 + a * (x - abs(x)) * 0.5    ->  prelu(x, a), leaky_relu{a}(x) for a number
 
 Ops in between must have no other users, otherwise they would remain.
 
@@ -19,13 +20,13 @@ The kernels of concatenation and L2 normalization reject activations; those of t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.rewrite.declarative import own_rule
-from tfconvert.converter.rewrite.dsl import Op, check, computed, constant, number, tfl, value
+from tfconvert.converter.rewrite.dsl import check, computed, number, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import matching
@@ -173,15 +174,137 @@ def _rewrite_clamp(op: Operation, match: tuple[str, Value], rewriter: Rewriter) 
     rewriter.replace(rewriter.insert(dialect.build(name, [value], [op.results[0].type])))
 
 
-def _slope(slope: Constant, x: Value) -> Constant | Failure:
-    """Returns the negative of a constant without a batch dimension, which the kernel requires."""
-    dims, rank = matching.dims_of(slope), len(matching.shape(x) or ())
+class _Scaled(NamedTuple):
+    """A part of a value, times numbers and constants."""
+
+    value: Value
+    number: float
+    constants: tuple[Constant, ...] = ()
+
+
+# The operators that scale a part of a PReLU, and those that cut it off.
+_SCALING = frozenset({"tfl.mul", "tfl.neg", "tfl.div"})
+_CUTTING = frozenset({"tfl.relu", "tfl.minimum", "tfl.mul", "tfl.add", "tfl.sub"})
+
+
+def _unscaled(value: Value, depth: int = _MAX_DEPTH) -> _Scaled:
+    """Returns what a value is a multiple of; operators in between have no other users."""
+    number, constants = 1.0, []
+    for _ in range(depth):
+        op = matching.sole_producer(value, _SCALING)
+        if op is None or not matching.is_plain(op):
+            break
+        if op.name == "tfl.neg":
+            value, number = op.operands[0], -number
+            continue
+        split = matching.with_constant(op)
+        if split is None or (op.name == "tfl.div" and split[0] is not op.operands[0]):
+            break
+        known = constant_number(next(each for each in op.operands if each is not split[0]))
+        if known is not None:
+            if op.name == "tfl.div" and not known:
+                break
+            number = number / known if op.name == "tfl.div" else number * known
+        elif op.name == "tfl.mul":
+            constants.append(split[1])
+        else:
+            break
+        value = split[0]
+    return _Scaled(value, number, tuple(constants))
+
+
+def _positive(value: Value) -> Value | None:
+    """Returns the `x` of a value that is `relu(x)`, or `(x + |x|) / 2`."""
+    part = _unscaled(value)
+    op = matching.sole_producer(part.value, _CUTTING)
+    if op is None or part.constants:
+        return None
+    if op.name == "tfl.relu":
+        return op.operands[0] if part.number == 1 else None
+    is_half = part.number == 0.5 and op.name == "tfl.add" and matching.is_plain(op)
+    return _beside_magnitude(*op.operands) if is_half else None
+
+
+def _negative(value: Value) -> _Scaled | None:
+    """Returns the `x` of a value that is a multiple of `min(x, 0)`, however it is written, and the multiple."""
+    part = _unscaled(value)
+    op = matching.sole_producer(part.value, _CUTTING)
+    if op is None or op.name == "tfl.add":
+        return None
+    if op.name == "tfl.relu":
+        inner = _unscaled(op.operands[0])
+        is_minus = inner.number == -1 and not inner.constants
+        return part._replace(value=inner.value, number=-part.number) if is_minus else None
+    if op.name == "tfl.mul":
+        # A relu is part of it by now.
+        split = matching.with_constant(op) if matching.activation(op) == "RELU" else None
+        is_minus = split is not None and -1 in map(constant_number, op.operands)
+        return part._replace(value=split[0], number=-part.number) if split is not None and is_minus else None
+    if op.name == "tfl.minimum":
+        limited = _limited(op)
+        return part._replace(value=limited[0]) if limited is not None and limited[1] == 0 else None
+    if not matching.is_plain(op):
+        return None
+    first, second = op.operands
+    x = _beside_magnitude(first, second)
+    sign = 2 if x is first else -2
+    return None if x is None else part._replace(value=x, number=part.number * sign)
+
+
+def _beside_magnitude(first: Value, second: Value) -> Value | None:
+    """Returns the one of two values of which the other is the magnitude."""
+    for x, other in ((first, second), (second, first)):
+        magnitude = matching.producer(other, "tfl.abs")
+        if magnitude is not None and magnitude.operands[0] is x:
+            return x
+    return None
+
+
+def _match_prelu(op: Operation) -> tuple[Value, Constant | float] | Failure:
+    if not matching.is_plain(op) or not matching.is_float(op.results[0]):
+        return Failure("an activation follows, or the elements aren't 32-bit floats")
+    first, second = op.operands
+    orders = ((first, second), (second, first)) if op.name == "tfl.add" else ((first, second),)
+    for one, other in orders:
+        x, negative = _positive(one), _negative(other)
+        if x is None or negative is None or negative.value is not x:
+            continue
+        if matching.shape(x) != matching.shape(op.results[0]):
+            return Failure("the slope widens the value")
+        number = negative.number if op.name == "tfl.add" else -negative.number
+        slope = _slope(negative._replace(number=number), x)
+        return slope if isinstance(slope, Failure) else (x, slope)
+    return Failure("it isn't the sum of the positive part of a value and a multiple of its negative part")
+
+
+def _slope(part: _Scaled, x: Value) -> Constant | float | Failure:
+    """Returns the slope without a batch dimension, which the kernel requires; a number if it is one."""
+    if not part.constants:
+        return part.number
+    rank = len(matching.shape(x) or ())
+    slope, *others = part.constants
+    for other in others:
+        dims = matching.broadcast(matching.dims_of(slope), matching.dims_of(other))
+        if dims is None:
+            return Failure("the slopes don't broadcast")
+        slope = tensor_data.defer("mul", (slope, other), dims)
+    dims = matching.dims_of(slope)
     if len(dims) == rank and dims[:1] == (1,):
         dims = dims[1:]
     if rank < 2 or len(dims) >= rank:
         return Failure("the slope has as many dimensions as the value")
-    minus = tensor_data.of_array(np.array(-1, np.float32))
-    return tensor_data.defer("mul", (tensor_data.defer("reshape", (slope,), dims, dims), minus), dims)
+    number = tensor_data.of_array(np.array(part.number, np.float32))
+    return tensor_data.defer("mul", (tensor_data.defer("reshape", (slope,), dims, dims), number), dims)
+
+
+def _rewrite_prelu(op: Operation, match: tuple[Value, Constant | float], rewriter: Rewriter) -> None:
+    x, slope = match
+    kind = [op.results[0].type]
+    if isinstance(slope, float):
+        rewriter.replace(rewriter.insert(dialect.build("leaky_relu", [x], kind, {"alpha": attributes.float32(slope)})))
+        return
+    alpha = rewriter.insert(dialect.constant(slope)).results[0]
+    rewriter.replace(rewriter.insert(dialect.build("prelu", [x, alpha], kind)))
 
 
 X = value("x").element(np.float32)
@@ -195,21 +318,14 @@ _LEAKY_RELU = own_rule(
 )
 
 
-def _prelu(name: str, negative: Op) -> Pattern[Any]:
-    scaled = tfl.mul(constant("slope"), tfl.relu(negative.once()).once(), **matching.PLAIN).commutative().once()
-    alpha = computed(_slope, "alpha")
-    positive = tfl.relu(X).once()
-    return own_rule(
-        name, tfl.add(positive, scaled, **matching.PLAIN).commutative(), tfl.prelu(X, alpha), where=[alpha], benefit=5
-    )
-
-
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(Pattern(f"fuse-{root[4:]}", root, _match_clamping, _fuse, producers={0: _CLAMPING}) for root in ACTIVATIONS),
     Pattern("hard-swish", "tfl.mul", _match_hard_swish, _rewrite_hard_swish, benefit=15, depth=5),
     Pattern("clamp-maximum", "tfl.maximum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),
     Pattern("clamp-minimum", "tfl.minimum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),
     _LEAKY_RELU,
-    _prelu("prelu", tfl.neg(X)),
-    _prelu("prelu-of-product", tfl.mul(X, -1, **matching.PLAIN).commutative()),
+    *(
+        Pattern(f"prelu-of-{root}", f"tfl.{root}", _match_prelu, _rewrite_prelu, benefit=5, depth=6)
+        for root in ("add", "sub")
+    ),
 )
