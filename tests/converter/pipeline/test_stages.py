@@ -152,6 +152,7 @@ EVERYTHING = [
     "separate-activations",
     "legalize",
     "fold-dequantize",
+    "sink-constants",
     "cse",
     "optimize",
     "fast-forms",

@@ -131,6 +131,12 @@ STAGES: Sequence[Stage] = (
         ("quantize",),
         "quantize",
     ),
+    Stage(
+        "sink-constants",
+        "weights are constants, and are quantized where they are read",
+        (("tfl.if", "tfl.while"),),
+        only_with="quantize",
+    ),
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
     Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns", "allow_custom_ops")),
     Stage(
