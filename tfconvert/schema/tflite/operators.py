@@ -27,17 +27,21 @@ UNBOUNDED = 1 << 30
 FLEX = "Flex"
 """The prefix of the names of custom operators that the Flex delegate runs."""
 
-# Custom operators that the runtime's builtin resolver also has.
+TRANSPOSE_CONV_BIAS = "Convolution2DTransposeBias"
+"""The custom operator of a transposed convolution with a bias, which the GPU has under this name."""
+
+# Custom operators that the runtime's builtin resolver also has, and those that only XNNPACK has.
 _REGISTERED = frozenset(("AudioSpectrogram", "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess"))
+_OF_XNNPACK = frozenset((TRANSPOSE_CONV_BIAS, "MaxPoolingWithArgmax2D", "MaxUnpooling2D"))
 
 
 def needs_registration(custom: str) -> bool:
-    """Returns whether the app must register a custom operator: neither the runtime nor the Flex delegate has it.
+    """Returns whether the app must register a custom operator: neither the runtime nor one of its delegates has it.
 
     Args:
         custom: Its name.
     """
-    return custom not in _REGISTERED and not custom.startswith(FLEX)
+    return custom not in _REGISTERED | _OF_XNNPACK and not custom.startswith(FLEX)
 
 
 class Value(NamedTuple):

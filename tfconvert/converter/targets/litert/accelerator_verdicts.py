@@ -8,6 +8,7 @@ from tfconvert.schema.dialects import quant, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, OK, REFUSED, UNKNOWN, WRONG, Verdict, verdict
+from tfconvert.schema.tflite.operators import TRANSPOSE_CONV_BIAS
 from tfconvert.schema.tflite.versions import Call
 
 COMPOSITE = "tfl.stablehlo_composite"
@@ -36,7 +37,8 @@ def verdict_of(op: Operation, accelerator: str, *, as_integers: bool = False) ->
     """
     assert isinstance(op, tfl.TFLOp)
     if op.op_name == "custom":
-        return Verdict(REFUSED, "it is a custom operator")
+        is_known = accelerator == "gpu" and tfl.attribute(op, tfl.CUSTOM_CODE) == TRANSPOSE_CONV_BIAS
+        return Verdict(OK) if is_known else Verdict(REFUSED, "it is a custom operator")
     if op.name == COMPOSITE and accelerator in COMPILED:
         from tfconvert.converter.targets.litert.composite_verdicts import composite_verdict
 
