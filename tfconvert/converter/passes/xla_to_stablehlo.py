@@ -1,5 +1,7 @@
 """Pass `xla-to-stablehlo`: replaces TensorFlow's ops of XLA, which JAX wrote before `XlaCallModule`, by StableHLO.
 
+So does it with operators of StableHLO in `.tflite` files for which LiteRT has no kernel.
+
 Operands that are attributes in StableHLO, such as strides, must be constants. Functions that reduce or compare become
 regions.
 
@@ -32,7 +34,7 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -44,11 +46,12 @@ from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt, need
-from tfconvert.schema.dialects import stablehlo, tensor_data, tf, types
+from tfconvert.schema.dialects import stablehlo, tensor_data, tf, tfl, types
 from tfconvert.schema.dialects.attributes import Value as Property
 from tfconvert.schema.dialects.attributes import int32
 from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.stablehlo import ConvAttr, DotAttr, EnumeratorAttr, GatherAttr, ScatterAttr
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
 from tfconvert.schema.ir.attributes import BytesAttr, StringAttr
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builder import OpBuilder
@@ -62,7 +65,7 @@ Properties = Mapping[str, Property]
 
 
 class XlaToStablehlo:
-    """Turns TensorFlow's ops of XLA into StableHLO."""
+    """Turns TensorFlow's ops of XLA, and LiteRT's of StableHLO, into StableHLO."""
 
     __slots__ = ()
 
@@ -77,7 +80,10 @@ class XlaToStablehlo:
         functions = functions_of(module)
         applied: Counter[str] = Counter()
         left: dict[Operation, str] = {}
+        subgraphs: set[str] = set()
         for op in [op for op in module.walk() if op.name in _REWRITES]:
+            if isinstance(op, tfl.TFLOp):
+                subgraphs.update(symbol_table.names(op))
             made = attempt(_REWRITES[op.name], _Xla(op, functions))
             if isinstance(made, Failure):
                 left[op] = made.reason
@@ -87,7 +93,18 @@ class XlaToStablehlo:
         if left:
             raise unsupported(left)
         symbol_table.erase_unreferenced(functions, symbol_table.names_outside(module))
+        _erase_unused(module, subgraphs)
         return PassResult(applied)
+
+
+def _erase_unused(module: ModuleOp, names: Set[str]) -> None:
+    """Erases those of a file's subgraphs that are regions now; their functions aren't private."""
+    used = {name for op in module.walk() for name in symbol_table.names(op)} if names else set()
+    for name, function in functions_of(module).items():
+        if name in names - used and not (
+            ENTRY_FUNCTION in function.attributes or EXPORTED_NAMES in function.attributes
+        ):
+            function.erase()
 
 
 class _Xla:
@@ -178,19 +195,38 @@ def _scalar_block(source: Block) -> Block:
 
 
 def _scalar_op(op: Operation, operands: Sequence[Value]) -> Operation:
+    own = _without_prefix(op)
+    if own:
+        properties = _direction(_Xla(op, {})) if own == "compare" else {}
+        kinds = [types.tensor(types.element_of(result.type), ()) for result in op.results]
+        return stablehlo.build(f"stablehlo.{own}", operands, kinds, properties, location=op.location)
     if op.name == "func.return":
         return stablehlo.build(stablehlo.RETURN, operands, location=op.location)
-    if op.name == "tf.Const":
+    if op.name in ("tf.Const", f"{tfl.PREFIX}{tfl.PSEUDO_CONST}"):
         value = op.properties["value"]
         assert tensor_data.is_constant(value)
         return stablehlo.constant(value, op.location)
     kind = [types.tensor(types.element_of(result.type), ()) for result in op.results]
-    if op.name in _COMPARISONS:
-        direction = EnumeratorAttr.get("comparison_direction", _COMPARISONS[op.name])
+    name = _name_in_tensorflow(op)
+    if name in _COMPARISONS:
+        direction = EnumeratorAttr.get("comparison_direction", _COMPARISONS[name])
         properties = {"comparison_direction": direction}
         return stablehlo.build("stablehlo.compare", operands, kind, properties, location=op.location)
-    need(op.name in _SCALAR, f"the function that it runs contains {op.name}")
-    return stablehlo.build(f"stablehlo.{_SCALAR[op.name]}", operands, kind, location=op.location)
+    need(name in _SCALAR, f"the function that it runs contains {op.name}")
+    return stablehlo.build(f"stablehlo.{_SCALAR[name]}", operands, kind, location=op.location)
+
+
+def _name_in_tensorflow(op: Operation) -> str:
+    """Returns the name of the op of TensorFlow that computes the same on scalars."""
+    if not isinstance(op, tfl.TFLOp):
+        return op.name
+    return "tf." + "".join(part.capitalize() for part in op.op_name.split("_"))
+
+
+def _without_prefix(op: Operation) -> str:
+    """Returns the name in StableHLO of one of LiteRT's operators, empty for others."""
+    name = op.op_name if isinstance(op, tfl.TFLOp) else ""
+    return name.removeprefix(_OF_STABLEHLO) if name.startswith(_OF_STABLEHLO) else ""
 
 
 def _dot(xla: _Xla) -> Operation:
@@ -319,6 +355,52 @@ def _reduce_precision(xla: _Xla) -> Operation:
     return xla.build("reduce_precision", xla.op.operands[:], bits)
 
 
+_OF_STABLEHLO = "stablehlo_"
+
+
+def _operator(
+    properties: Callable[[_Xla], Properties] = lambda xla: {}, region: str = ""
+) -> Callable[[_Xla], Operation]:
+    """Returns the function that gives one of LiteRT's operators the form that it has in StableHLO."""
+
+    def build(xla: _Xla) -> Operation:
+        regions = [xla.region(region)] if region else []
+        return xla.build(_without_prefix(xla.op), xla.op.operands[:], properties(xla), regions)
+
+    return build
+
+
+def _options(*names: str) -> Callable[[_Xla], Properties]:
+    def read(xla: _Xla) -> Properties:
+        values = {name: tfl.attribute(xla.op, name) for name in names}
+        return {name: tuple(value) if isinstance(value, Sequence) else value for name, value in values.items()}
+
+    return read
+
+
+def _direction(xla: _Xla) -> Properties:
+    direction = str(tfl.attribute(xla.op, "comparison_direction")).rpartition("_")[2]
+    return {"comparison_direction": EnumeratorAttr.get("comparison_direction", direction)}
+
+
+# The operators of StableHLO without a kernel in LiteRT 2.3.0, those without options first.
+_PLAIN = """
+abs cbrt clamp convert cosine divide dynamic_update_slice exponential floor log logistic negate power remainder reshape
+rsqrt select subtract tanh
+"""
+_OPERATORS: Mapping[str, Callable[[_Xla], Operation]] = {
+    **dict.fromkeys(_PLAIN.split(), _operator()),
+    "broadcast_in_dim": _operator(_options("broadcast_dimensions")),
+    "compare": _operator(_direction),
+    "concatenate": _operator(_options("dimension")),
+    "dynamic_slice": _operator(_options("slice_sizes")),
+    "iota": _operator(_options("iota_dimension")),
+    "reduce": _operator(_options("dimensions"), "body"),
+    "slice": _operator(_options("start_indices", "limit_indices", "strides")),
+    "sort": _operator(_options("dimension", "is_stable"), "comparator"),
+    "transpose": _operator(_options("permutation")),
+}
+
 _REWRITES: Mapping[str, Callable[[_Xla], Operation]] = {
     "tf.XlaConv": _conv,
     "tf.XlaConvV2": _conv,
@@ -337,4 +419,5 @@ _REWRITES: Mapping[str, Callable[[_Xla], Operation]] = {
     "tf.XlaVariadicReduce": _reduce,
     "tf.XlaVariadicReduceV2": _reduce,
     "tf.XlaVariadicSort": _variadic_sort,
+    **{f"{tfl.PREFIX}{_OF_STABLEHLO}{name}": rewrite for name, rewrite in _OPERATORS.items()},
 }

@@ -107,7 +107,7 @@ STANDARD: Sequence[Stage] = (
     Stage("canonicalize", "no identity is between a constant and its use"),
     Stage("mark-stateless", "without asserts, most control flow has no effects", (FUNCTIONAL,)),
     Stage("shape-inference", "legalization requires shapes and constant operands"),
-    Stage("xla-to-stablehlo", "they are raised by the same rows", (_XLA,)),
+    Stage("xla-to-stablehlo", "they are raised by the same rows", ((*_XLA, "tfl.stablehlo_"),)),
     Stage(
         "stablehlo-to-tf",
         "calls are inlined, weights are constants, and sizes are those of the ops before it",
