@@ -58,6 +58,10 @@ _CASES = [
         "COMPARE", [_X, _Y], _X >= _Y,
         ("StablehloCompareOptions", {"comparison_direction": "STABLEHLO_COMPARISON_DIRECTION_GE"}),
     ),
+    _case(
+        "DOT_GENERAL", [_X, _Y], _X @ _Y.T,
+        ("StablehloDotGeneralOptions", {"lhs_contracting_dimensions": (1,), "rhs_contracting_dimensions": (1,)}),
+    ),
     _case("SORT", [_X], np.sort(_X, 1), ("StablehloSortOptions", {"dimension": 1}), "LESS"),
     _case("SORT", [_X], -np.sort(-_X, 0), ("StablehloSortOptions", {"dimension": 0}), "GREATER"),
     _case("REDUCE", [_X, np.float32(0)], _X.sum(1), ("StablehloReduceOptions", {"dimensions": (1,)}), "ADD"),

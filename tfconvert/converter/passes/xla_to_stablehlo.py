@@ -383,6 +383,12 @@ def _direction(xla: _Xla) -> Properties:
     return {"comparison_direction": EnumeratorAttr.get("comparison_direction", direction)}
 
 
+def _dot_numbers(xla: _Xla) -> Properties:
+    sides = ((side, part) for part in ("batching", "contracting") for side in ("lhs", "rhs"))
+    names = [f"{side}_{part}_dimensions" for side, part in sides]
+    return {"dot_dimension_numbers": DotAttr.get(**{name: tfl.attribute(xla.op, name) or () for name in names})}
+
+
 # The operators of StableHLO without a kernel in LiteRT 2.3.0, those without options first.
 _PLAIN = """
 abs cbrt clamp convert cosine divide dynamic_update_slice exponential floor log logistic negate power remainder reshape
@@ -393,6 +399,7 @@ _OPERATORS: Mapping[str, Callable[[_Xla], Operation]] = {
     "broadcast_in_dim": _operator(_options("broadcast_dimensions")),
     "compare": _operator(_direction),
     "concatenate": _operator(_options("dimension")),
+    "dot_general": _operator(_dot_numbers),
     "dynamic_slice": _operator(_options("slice_sizes")),
     "iota": _operator(_options("iota_dimension")),
     "reduce": _operator(_options("dimensions"), "body"),
