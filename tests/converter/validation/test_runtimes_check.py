@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.importers.tflite.written_files import build_file
+from tests.importers.tflite.written_files import Tree, build_file
 from tfconvert.converter.process.child_process import ChildError
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.validation import runtimes_check
@@ -124,7 +124,7 @@ def test_a_file_that_is_not_one_does_not_run() -> None:
 @pytest.mark.skipif(not runtime.is_installed(), reason="LiteRT is not installed")
 @pytest.mark.parametrize("kind", ["compiled", "micro"])
 def test_a_file_without_signatures_runs(kind: str) -> None:
-    operators = [{"inputs": (1, 0), "outputs": (2,), "builtin_options": ("SubOptions", {})}]
+    operators: list[Tree] = [{"inputs": (1, 0), "outputs": (2,), "builtin_options": ("SubOptions", {})}]
     content = build_file([{}, {}, {}], operators, ["SUB"], (0, 1), (2,))
     (found,) = outcomes(content, [kind])
     assert not found.problem

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 import numpy as np
 import pytest
 
-from tests.importers.tflite.written_files import build_file
+from tests.importers.tflite.written_files import Tree, build_file
 from tfconvert.converter.targets.litert.accelerator_check import Acceptance, check
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.dialects import tensor_data, tfl, types
@@ -120,7 +120,7 @@ def test_an_output_that_is_an_input_is_wrong() -> None:
 
 
 def test_a_scalar_without_a_stated_rank_has_a_known_size() -> None:
-    tensors = [
+    tensors: list[Tree] = [
         {"shape": (1, 8, 8, 4)},
         {"shape": (1, 8, 8, 4)},
         {"shape": (), "type": "FLOAT16", "buffer": 1},
