@@ -208,7 +208,7 @@ def test_ops_that_move_numbers_share_a_scale(filecheck: FileCheck) -> None:
     )
 
 
-def test_constants_widen_the_scale_they_share(filecheck: FileCheck) -> None:
+def test_constants_that_only_bound_leave_the_scale(filecheck: FileCheck) -> None:
     filecheck(
         INT8,
         _main(f"""
@@ -217,9 +217,9 @@ def test_constants_widen_the_scale_they_share(filecheck: FileCheck) -> None:
       %0 = "tfl.minimum"(%1, %c) {{tfl.ranges = array<f32: 0.0, 1.0>}} : ({X}, tensor<f32>) -> {X}
     """)
         + """
-    // CHECK: <{value = dense<127> : tensor<i8>, qtype = tensor<!quant.uniform<i8:f32, 0.02:-128>>}>
-    // CHECK: "tfl.relu"{{.*}} -> tensor<1x4x!quant.uniform<i8:f32, 0.02:-128>>
-    // CHECK: "tfl.minimum"{{.*}} -> tensor<1x4x!quant.uniform<i8:f32, 0.02:-128>>
+    // CHECK: <{value = dense<127> : tensor<i8>, qtype = tensor<!quant.uniform<i8:f32, 0.003921569:-128>>}>
+    // CHECK: "tfl.relu"{{.*}} -> tensor<1x4x!quant.uniform<i8:f32, 0.003921569:-128>>
+    // CHECK: "tfl.minimum"{{.*}} -> tensor<1x4x!quant.uniform<i8:f32, 0.003921569:-128>>
     """,
     )
 
@@ -428,7 +428,7 @@ def test_constants_that_are_not_finite_keep_an_op_float(filecheck: FileCheck) ->
     filecheck(
         INT8,
         _main(f"""
-      %c = "tfl.pseudo_const"() <{{value = dense<0xFF800000> : tensor<f32>}}> : () -> tensor<f32>
+      %c = "tfl.pseudo_const"() <{{value = dense<0x7FC00000> : tensor<f32>}}> : () -> tensor<f32>
       %0 = "tfl.add"(%x, %c) {SEEN} : ({X}, tensor<f32>) -> {X}
     """)
         + '// CHECK: "tfl.add"{{.*}} -> tensor<1x4xf32>',

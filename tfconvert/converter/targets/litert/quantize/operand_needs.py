@@ -100,6 +100,8 @@ def hard_swish(view: View) -> Range:
 
 def softmax(view: View) -> Range:
     """All that is further below the largest of a row adds less than half a step together."""
+    if view.beta <= 0:
+        return EVERYTHING
     return Range(view.unmasked.low - math.log(2 * view.row / view.step) / view.beta, math.inf)
 
 
