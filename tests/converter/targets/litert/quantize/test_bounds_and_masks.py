@@ -36,7 +36,7 @@ KEPT = (np.arange(ROWS) < RANDOM.integers(4, ROWS + 1, (40, 1, 1))).astype(np.fl
 
 
 class Case(NamedTuple):
-    """What is between two products.
+    """The computation between two products.
 
     Attributes:
         compute: From TensorFlow, activations or scores, and a mask of zeros and ones, to a result.

@@ -147,7 +147,7 @@ class Calibrate:
 def _constant_inputs(
     functions: Sequence[FuncOp], entries: Sequence[Entry], found: dict[Value, Range], samples: int | None
 ) -> list[Diagnostic]:
-    """Returns warnings about inputs that had the same number in all samples, such as states that always began anew.
+    """Returns warnings about inputs that had the same number in all samples, such as states that always began with zeros.
 
     An input whose name says that an output feeds it back gets the range of both.
     """

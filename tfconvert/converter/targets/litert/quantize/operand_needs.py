@@ -16,7 +16,7 @@ EVERYTHING = Range(-math.inf, math.inf)
 
 
 class View(NamedTuple):
-    """What is known about an operand.
+    """Facts about an operand.
 
     Attributes:
         position: The operand's index.
@@ -49,7 +49,7 @@ Need = Callable[[View], Range]
 
 
 def picked(view: View) -> Range:
-    """What picks or moves numbers needs those that its result needs."""
+    """An operator that picks or moves numbers needs those that its result needs."""
     return view.result
 
 
@@ -90,7 +90,7 @@ def compared(view: View) -> Range:
 
 
 def rectified(low: float, high: float = math.inf) -> Need:
-    """What limits its operand needs numbers within the limits."""
+    """Returns the formula of an operator that limits its operand."""
     return lambda view: Range(max(low, view.result.low), min(high, view.result.high))
 
 
@@ -129,7 +129,7 @@ def elu(view: View) -> Range:
 
 
 def arg_max(view: View) -> Range:
-    """What is below the largest of a row must remain so."""
+    """Numbers below the largest of a row must remain so."""
     low, high = view.unmasked
     return Range(low - 2 * (high - low) / view.levels, math.inf)
 
