@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tfconvert.converter.ir.interface import ENTRY_FUNCTION, interface_of
+from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.fake_quant import ops_of
@@ -45,6 +45,7 @@ from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.operators import FLEX
@@ -147,7 +148,7 @@ class Calibrate:
 def _constant_inputs(
     functions: Sequence[FuncOp], entries: Sequence[Entry], found: dict[Value, Range], samples: int | None
 ) -> list[Diagnostic]:
-    """Returns warnings about inputs that had the same number in all samples, such as states that always began with zeros.
+    """Returns warnings about inputs that had the same number in all samples, such as states that began with zeros.
 
     An input whose name says that an output feeds it back gets the range of both.
     """
