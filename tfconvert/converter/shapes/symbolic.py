@@ -185,6 +185,8 @@ class Symbols:
         for result, partial in zip(op.results, infer_values(operands, shapes), strict=True):
             if partial is not None:
                 self.known.partials[result] = partial
+            else:
+                self.known.partials.pop(result, None)  # It may hold in a loop's first iteration only.
 
     def _settle(self, value: Value) -> None:
         """Updates a value's shape with the dimensions that are known to be equal."""

@@ -111,6 +111,7 @@ LAYERS: Mapping[str, Layer] = {
     "local response": Layer("LRNGrad", lambda tf, x, w: tf.nn.local_response_normalization(x * w, 1, 1.0, 0.3, 0.7)),
     "repeat": Layer("", lambda tf, x, w: tf.repeat(tf.repeat(x * w, 2, 1), 3, 2)),
     "tile": Layer("", lambda tf, x, w: tf.tile(x * w, [1, 2, 1, 3])),
+    "map over the batch": Layer("", lambda tf, x, w: tf.map_fn(lambda row: tf.sin(row) * row * w, x), (3,), (3,)),
     "gather": Layer("", lambda tf, x, w: tf.gather(tf.transpose(w), tf.cast(tf.abs(x), tf.int32)), (3,), (5, 6)),
 }
 
