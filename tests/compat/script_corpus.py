@@ -290,10 +290,10 @@ results = [interpreter.get_tensor(interpreter.get_output_details()[0]["index"])]
     "custom operator": Script("""
 @tf.function(input_signature=[tf.TensorSpec([2, 40, 40], tf.float32)])
 def f(x):
-    return tf.linalg.det(x)
+    return tf.linalg.sqrtm(x)
 converter = lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()])
 converter.allow_custom_ops = True
-results = [b"MatrixDeterminant" in converter.convert()]
+results = [b"MatrixSquareRoot" in converter.convert()]
 """),
     "C array": Script(
         CONVERTER

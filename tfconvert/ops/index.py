@@ -57,10 +57,12 @@ MODULES: Mapping[str, str] = {
         "Bitcast BroadcastTo ConjugateTranspose DataFormatDimMap DataFormatVecPermute MirrorPad Pad PadV2 Reverse "
         "ReverseSequence ReverseV2 Roll Tile Transpose"
     ),
+    "linear_algebra": (
+        "Cholesky LogMatrixDeterminant Lu MatrixDeterminant MatrixExponential MatrixInverse MatrixLogarithm "
+        "MatrixSolve MatrixSquareRoot MatrixTriangularSolve Qr Svd"
+    ),
     "matmul": (
-        "BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddV1 Cholesky Cross Einsum MatMul MatrixDeterminant "
-        "MatrixExponential MatrixInverse MatrixLogarithm MatrixSolve MatrixSquareRoot MatrixTriangularSolve Qr "
-        "SparseMatMul Svd TridiagonalMatMul"
+        "BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddV1 Cross Einsum MatMul SparseMatMul TridiagonalMatMul"
     ),
     "normalization": (
         "BatchNormWithGlobalNormalization FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 LRN LogSoftmax Softmax "
@@ -129,15 +131,16 @@ MODULES: Mapping[str, str] = {
 DECOMPOSED = (
     "Acos Acosh AdjustContrastv2 AdjustHue AdjustSaturation ApproxTopK ApproximateEqual Asin Asinh Atan Atanh "
     "AvgPool3DGrad AvgPoolGrad BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag "
-    "BatchNormWithGlobalNormalization BatchToSpace BesselI0e BiasAddGrad BroadcastGradientArgs ClipByValue "
+    "BatchNormWithGlobalNormalization BatchToSpace BesselI0e BiasAddGrad BroadcastGradientArgs Cholesky ClipByValue "
     "ConcatOffset Conv2DBackpropFilter Conv2DBackpropInput Conv3DBackpropFilterV2 Conv3DBackpropInputV2 Cosh Cross "
     "Cumprod DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Diag DiagPart DivNoNan "
     "DynamicPartition DynamicStitch EluGrad Erf Erfc Erfinv EuclideanNorm Expm1 ExtractImagePatches FFT FFT2D FFT3D "
     "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 HSVToRGB IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D "
     "InTopK InTopKV2 Inv InvGrad InvertPermutation IsFinite IsInf IsNan L2Loss LRNGrad LeakyReluGrad LinSpace "
-    "ListDiff Log1p LowerBound MatrixBandPart MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MaxPool3DGrad "
-    "MaxPoolGrad MaxPoolGradV2 MaxPoolWithArgmax MirrorPadGrad Mod MulNoNan NthElement ParallelDynamicStitch RFFT "
-    "RFFT2D RFFT3D RGBToHSV RaggedTensorToSparse RaggedTensorToTensor RandomShuffle RandomUniformInt Reciprocal "
+    "ListDiff Log1p LogMatrixDeterminant LowerBound Lu MatrixBandPart MatrixDeterminant MatrixDiagPart "
+    "MatrixDiagPartV2 MatrixDiagPartV3 MatrixInverse MatrixSolve MatrixTriangularSolve MaxPool3DGrad MaxPoolGrad "
+    "MaxPoolGradV2 MaxPoolWithArgmax MirrorPadGrad Mod MulNoNan NthElement ParallelDynamicStitch Qr RFFT RFFT2D "
+    "RFFT3D RGBToHSV RaggedTensorToSparse RaggedTensorToTensor RandomShuffle RandomUniformInt Reciprocal "
     "ReciprocalGrad Relu6Grad ReluGrad ResizeBicubicGrad ResizeBilinearGrad ResizeNearestNeighborGrad Reverse Roll "
     "RsqrtGrad ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Selu SeluGrad ShapeN "
     "SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad Softsign SoftsignGrad SpaceToBatch "

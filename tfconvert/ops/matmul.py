@@ -1,4 +1,4 @@
-"""Products of matrices and tensors, adding a bias, and linear algebra."""
+"""Products of matrices and tensors, and adding a bias."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfconvert.ops.declaration import Decomposition, op, ops_like
 from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.requirements import rank_is_known
-from tfconvert.ops.shape_functions import Shapes, all_equal, same_with_rank_at_least
+from tfconvert.ops.shape_functions import Shapes, all_equal
 from tfconvert.schema.dialects.dims import (
     MismatchError,
     broadcast,
@@ -135,46 +135,6 @@ def einsum_labels(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     return labels, result.replace(_ELLIPSIS, _SPARE[:most])
 
 
-def _determinant_shape(operands: Operands) -> Shapes:
-    shape = with_rank_at_least(operands.shape(0), 2)
-    return (None if shape is None else shape[:-2],)
-
-
-def _solve_shape(operands: Operands) -> Shapes:
-    matrix, right = operands.shape(0), operands.shape(1)
-    with_rank_at_least(matrix, 2)
-    with_rank_at_least(right, 2)
-    if matrix is None or right is None:
-        return (None,)
-    batch = broadcast(matrix[:-2], right[:-2])
-    assert batch is not None
-    return ((*batch, merge_dim(matrix[-1], right[-2]), right[-1]),)
-
-
-def _qr_shape(operands: Operands) -> Shapes:
-    shape = with_rank_at_least(operands.shape(0), 2)
-    if shape is None:
-        return (None, None)
-    *batch, rows, columns = shape
-    less = min(rows, columns) if rows >= 0 and columns >= 0 else -1
-    if operands.attribute("full_matrices", False):
-        return ((*batch, rows, rows), (*batch, rows, columns))
-    return ((*batch, rows, less), (*batch, less, columns))
-
-
-def _svd_shape(operands: Operands) -> Shapes:
-    shape = with_rank_at_least(operands.shape(0), 2)
-    if shape is None:
-        return (None, None, None)
-    *batch, rows, columns = shape
-    less = min(rows, columns) if rows >= 0 and columns >= 0 else -1
-    if not operands.attribute("compute_uv", True):
-        return ((*batch, less), (0,), (0,))
-    if operands.attribute("full_matrices", False):
-        return ((*batch, less), (*batch, rows, rows), (*batch, columns, columns))
-    return ((*batch, less), (*batch, rows, less), (*batch, columns, less))
-
-
 def _tridiagonal_shape(operands: Operands) -> Shapes:
     shape = with_rank_at_least(operands.shape(3), 2)
     for index in range(3):
@@ -287,22 +247,15 @@ OPS = (
     op("BatchMatMulV3", shape=_batch_matmul_shape, compute=_batch_mat_mul),
     op("BiasAdd", shape=_bias_shape, compute=_bias_add, relations=(_bias,)),
     op("BiasAddV1", shape=_bias_shape, compute=_bias_add),
-    *ops_like(
-        "Cholesky MatrixExponential MatrixInverse MatrixLogarithm MatrixSquareRoot", shape=same_with_rank_at_least(2)
-    ),
     op("Cross", shape=all_equal, decompose=(Decomposition(cross, "number", rank_is_known),), verified=True),
     op("Einsum", shape=_einsum_shape, compute=_einsum, relations=(_two_at_most,)),
     op("MatMul", shape=_matmul_shape, compute=_mat_mul),
-    op("MatrixDeterminant", shape=_determinant_shape),
-    *ops_like("MatrixSolve MatrixTriangularSolve", shape=_solve_shape),
-    op("Qr", shape=_qr_shape, relations=(rank_at_least("input", 2),)),
     op(
         "SparseMatMul",
         shape=_matmul_shape,
         compute=_sparse_product,
         decompose=(Decomposition(sparse_mat_mul, "f32 bf16", example=((4, 4),) * 2),),
     ),
-    op("Svd", shape=_svd_shape),
     op(
         "TridiagonalMatMul",
         shape=_tridiagonal_shape,

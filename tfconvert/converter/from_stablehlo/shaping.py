@@ -151,6 +151,8 @@ def _concatenate(raised: RaisedOp) -> EmittedTensor:
     if found is not None:
         return found
     if parts[0].dtype.kind == "c":
+        reals: tuple[EmittedTensor, ...]
+        imaginaries: tuple[EmittedTensor, ...]
         reals, imaginaries = zip(*map(parts_of, parts), strict=True)
         return complex_of(reals[0].concat(reals[1:], axis), imaginaries[0].concat(imaginaries[1:], axis))
     scalars = [raised.scalars(part) for part in parts] if raised.dtype().kind in "iu" and parts[0].rank == 1 else [None]
