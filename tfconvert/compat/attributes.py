@@ -149,6 +149,9 @@ SHARED_ROWS: Sequence[Row] = (
     _ignored("_experimental_unsafe_fuse_dynamic_shaped_broadcast", False, _CHOICE),
     _ignored("_experimental_enable_dynamic_update_slice", False, _CHOICE),
     _ignored("_experimental_enable_composite_direct_lowering", True, _CHOICE),
+    _ignored("_experimental_fold_fp16_casts_into_fully_connected", False, _CHOICE),
+    _ignored("_experimental_fold_fp16_resource_casts", False, _CHOICE),
+    _ignored("_experimental_unsafe_single_batch_rank_reduction", False, _CHOICE),
     _ignored("_experimental_guarantee_all_funcs_one_use", False, "functions are inlined where they are called"),
     _ignored("canonicalizing_inf_as_min_max_float", True, "infinities stay as the model has them"),
     _ignored("legalize_custom_tensor_list_ops", False, "lists of tensors become tensors"),
@@ -187,6 +190,8 @@ SHARED_ROWS: Sequence[Row] = (
             "print_ir_after",
             "print_ir_module_scope",
             "elide_elementsattrs_if_larger",
+            "debug_dir",
+            "enable_debug",
         )
     ),
     _ignored("enable_timing", None, "the report has the time of every stage"),

@@ -24,8 +24,8 @@ _VARIANTS = ("VARIANT", TFLITE.enums["TensorType"]["VARIANT"])
 
 _HINT = "run it in the interpreter"
 _OF_LAYERS = (
-    "convert the TensorFlow model with recurrent='loop' (--recurrent loop), or with 'unrolled' for up to 64 steps; the "
-    "interpreter runs this file"
+    "convert the TensorFlow model with recurrent='unrolled' (--recurrent unrolled) for up to 64 steps, or with 'loop': "
+    "browsers and other compilers don't take these operators either; the interpreter runs this file"
 )
 
 Table = View | dict[str, Any]
@@ -58,8 +58,11 @@ def compiled_model_note(subgraphs: Iterable[Table], operators: Sequence[str]) ->
         return None
     users = list(dict.fromkeys(name for names in found.values() for name in names))
     where = f" ({', '.join(users)})" if users else ""
-    message = f"LiteRT's CompiledModel loads this file on no hardware: it has {' and '.join(sorted(found))}{where}"
     is_layer = any("_SEQUENCE_" in name for name in users)
+    unless = " without --recurrent unrolled" if is_layer else ""
+    message = (
+        f"LiteRT's CompiledModel loads this file on no hardware{unless}: it has {' and '.join(sorted(found))}{where}"
+    )
     return Diagnostic(NO_COMPILED_MODEL, message, hint=_OF_LAYERS if is_layer else _HINT, severity=NOTE)
 
 
