@@ -126,10 +126,6 @@ def _morphology(tf: Any, image: Any) -> Any:
     return tf.nn.fractional_max_pool(y, [1.0, 1.4, 1.4, 1.0])[0]
 
 
-def _complex_weights(tf: Any, weights: Any, x: Any) -> Any:
-    return tf.abs(tf.tanh(tf.matmul(x, weights) + 1.0) * 2.0)
-
-
 def _transpose(tf: Any, x: Any) -> Any:
     return tf.transpose(x, list(range(9))[::-1])
 
@@ -152,7 +148,7 @@ def _chain(tf: Any, words: Any) -> Any:
 
 
 def _complex(tf: Any, x: Any) -> Any:
-    return tf.math.real(tf.linalg.matmul(tf.complex(x, x), tf.complex(x, -x)))
+    return tf.math.real(tf.reduce_prod(tf.complex(x, -x), axis=1))
 
 
 def _serialize(tf: Any, x: Any) -> Any:
@@ -196,7 +192,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "sets": Function({"x": ([1, 3], "float32")}, _sets),
     "sparse": Function(_ROW, _sparse),
     "morphology": Function({"image": ([1, 8, 8, 3], "float32")}, _morphology),
-    "complex-weights": Function({"x": ([None, 4], "complex64")}, _complex_weights, _weights(4, 3, dtype="complex64")),
     "transpose-9d": Function({"x": ([2, 3, 2, 3, 2, 3, 2, 3, 2], "float32")}, _transpose),
     "determinant-with-source": Function(_SQUARE, _determinant, debug_info=True),
     "repeated": Function(_ROW, _repeated),
