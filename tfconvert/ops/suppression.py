@@ -78,6 +78,12 @@ class _Terms(NamedTuple):
     sigma: np.float32
 
 
+def ordered(boxes: Array) -> tuple[Array, Array]:
+    """Returns boxes with the lower corner first, and their areas; any two opposite corners make a box."""
+    near, far = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    return np.concatenate([near, far], axis=1), np.prod(far - near, axis=1)
+
+
 def overlaps_of(boxes: Array, areas: Array, box: int, others: list[int]) -> Array:
     """Returns how much of their union a box and each of some others have in common; 0 for boxes without an area."""
     near = np.maximum(boxes[box, :2], boxes[others, :2])
@@ -103,8 +109,7 @@ def _choose(call: Call, boxes: Array, scores: Array, limit: int, terms: _Terms) 
     """Returns the chosen boxes, best first, and the scores that they were chosen with."""
     if boxes.shape != (len(scores), 4) or scores.ndim != 1:
         raise call.bad(f"{len(scores)} scores don't fit boxes of the shape {boxes.shape}")
-    corners = np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1)
-    areas = np.prod(corners[:, 2:] - corners[:, :2], axis=1)
+    corners, areas = ordered(boxes)
     queue = [(-score, box, 0) for box, score in enumerate(scores) if score > terms.score]
     heapq.heapify(queue)
     chosen: list[int] = []
@@ -121,17 +126,23 @@ def _choose(call: Call, boxes: Array, scores: Array, limit: int, terms: _Terms) 
 
 
 def kernel_differs(boxes: Array, scores: Array, lowest: float) -> str:
-    """Returns why LiteRT's kernel may choose other boxes than TensorFlow does, as a clause; empty if it doesn't.
+    """Returns why LiteRT's kernel may choose other boxes than TensorFlow's ops, as a clause; empty if it doesn't.
 
     Args:
         boxes: The corners of each box.
         scores: The scores.
         lowest: Only boxes with better scores are chosen.
     """
+    if not np.isfinite(ordered(boxes)[1]).all():
+        return "the area of a box is infinite or no number"
     order = scores[scores > lowest]
-    if np.any(boxes[..., :2] >= boxes[..., 2:]) or np.any(boxes.max(axis=-1) <= 0):
-        return "a box has no area, swapped corners or no positive coordinate"
     return "two boxes have the same score" if len(np.unique(order)) < order.size else ""
+
+
+def composite_differs(boxes: Array) -> str:
+    """Returns why the body of TensorFlow's composite may choose other boxes than its ops do; empty if it doesn't."""
+    is_other = np.any(boxes[..., :2] > boxes[..., 2:]) or np.any(boxes.max(axis=-1) <= 0)
+    return "a box has swapped corners or no positive coordinate" if is_other else ""
 
 
 def _suppress(call: Call) -> Results:

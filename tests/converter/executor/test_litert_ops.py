@@ -184,9 +184,10 @@ SCORES = np.array([0.9, 0.8, 0.3, 0.2, 0.7, 0.95], np.float32)
 @pytest.mark.parametrize("most", [1, 6, 9])
 @pytest.mark.parametrize("overlap", [0.0, 0.25, 0.5, 1.0])
 @pytest.mark.parametrize("score", [-1.0, 0.3])
-def test_suppression(most: int, overlap: float, score: float, run_tflite: RunTFLite) -> None:
+@pytest.mark.parametrize("boxes", [BOXES, BOXES[:, [2, 3, 0, 1]], BOXES[:, [2, 1, 0, 3]], BOXES - 7])
+def test_suppression(boxes: Array, most: int, overlap: float, score: float, run_tflite: RunTFLite) -> None:
     module = parse(SUPPRESSION)
-    inputs = [BOXES, SCORES, np.array(most, np.int32), np.array(overlap, np.float32), np.array(score, np.float32)]
+    inputs = [boxes, SCORES, np.array(most, np.int32), np.array(overlap, np.float32), np.array(score, np.float32)]
     results = Executor(module).run("main", inputs)
     for got, wanted in zip(results, run_tflite(export(module).to_bytes(), inputs), strict=True):
         compare(got, wanted)
@@ -195,8 +196,8 @@ def test_suppression(most: int, overlap: float, score: float, run_tflite: RunTFL
 @pytest.mark.parametrize(
     ("boxes", "scores", "overlap"),
     [
-        (BOXES[:, [2, 3, 0, 1]], SCORES, 0.5),
-        (BOXES - 7, SCORES, 0.5),
+        (BOXES[:, [0, 1, 2, 1]], SCORES, 0.5),
+        (np.full_like(BOXES, np.nan), SCORES, 0.5),
         (BOXES, np.round(SCORES), 0.5),
         (BOXES, SCORES, 1.5),
     ],

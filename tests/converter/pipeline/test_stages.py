@@ -173,6 +173,7 @@ EVERYTHING = [
     "portable-forms",
     "fold-fake-quant",
     "quantize-weights",
+    "separate-boxes",
     "fit-accelerators",
     "separate-outputs",
     "verify-quantized",

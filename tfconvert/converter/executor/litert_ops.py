@@ -20,7 +20,7 @@ from tfconvert.ops import recurrent, registry
 from tfconvert.ops.call import Array, Call, Function, Kernel, Results, boxed, highest, lowest, scalar, typed
 from tfconvert.ops.recurrent import ACTIVATIONS
 from tfconvert.ops.special_functions import erfc
-from tfconvert.ops.suppression import kernel_differs, overlaps_of
+from tfconvert.ops.suppression import kernel_differs, ordered, overlaps_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import UniformType
@@ -385,17 +385,18 @@ def _embedding_lookup(call: Call) -> Results:
 
 
 def _suppression(call: Call) -> Results:
-    """Runs `tfl.non_max_suppression_v4`; refuses degenerate boxes and equal scores."""
+    """Runs `tfl.non_max_suppression_v4`; refuses boxes without area and equal scores."""
     boxes, scores, limit = call.inputs[0], call.inputs[1], scalar(call.inputs[2])
     overlap, minimum = (value.reshape(-1)[0] for value in call.inputs[3:])
     order = [box for box in np.argsort(-scores, kind="stable").tolist() if scores[box] > minimum]
-    if reason := kernel_differs(boxes, scores, minimum):
+    corners, areas = ordered(boxes)
+    if reason := kernel_differs(boxes, scores, minimum) or ("" if areas.all() else "a box has no area"):
         raise error(OUTSIDE, reason, op=call.op)
     if overlap > 1 or limit < 0:
         raise error(OUTSIDE, "the overlap threshold is over 1, or the number of boxes is negative", op=call.op)
-    areas, chosen = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1), list[int]()
+    chosen = list[int]()
     for box in order:
-        if len(chosen) < limit and (overlaps_of(boxes, areas, box, chosen) < overlap).all():
+        if len(chosen) < limit and (overlaps_of(corners, areas, box, chosen) < overlap).all():
             chosen.append(box)
     padding = [0] * (limit - len(chosen))
     return np.array([*chosen, *padding], np.int32), np.array(len(chosen), np.int32)

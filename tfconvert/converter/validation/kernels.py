@@ -11,7 +11,7 @@ from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.tasks import Task
 from tfconvert.converter.validation.domains import SUPPRESSIONS, suppresses
 from tfconvert.ops.call import Array, Results
-from tfconvert.ops.suppression import kernel_differs
+from tfconvert.ops.suppression import composite_differs, kernel_differs
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -52,12 +52,12 @@ class _Watching(Executor):
 
     def call(self, name: str, inputs: Results) -> Task:
         if suppresses(self._function(name)):
-            self._look(inputs)
+            self._look(inputs, composite_differs(inputs[0]))
         return Executor.call(self, name, inputs)
 
-    def _look(self, inputs: Results) -> None:
+    def _look(self, inputs: Results, known: str = "") -> None:
         lowest = float(inputs[4].reshape(-1)[0]) if len(inputs) > 4 else -np.inf
-        reason = "" if self.found else kernel_differs(inputs[0], inputs[1], lowest)
+        reason = "" if self.found else known or kernel_differs(inputs[0], inputs[1], lowest)
         self.found = f"{reason} in NON_MAX_SUPPRESSION" if reason else self.found
 
     def execute(self, op: Operation, inputs: Results) -> Results:

@@ -216,6 +216,11 @@ STAGES: Sequence[Stage] = (
         only_with="quantize",
     ),
     Stage(
+        "separate-boxes",
+        "quantizing would give these boxes and those of the image one scale",
+        left=("tfl.non_max_suppression_v",),
+    ),
+    Stage(
         "fit-accelerators",
         "operators and the types of their numbers are final; copies would hide what belongs together",
         takes=("accelerators=accelerator",),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_number
@@ -71,7 +69,7 @@ def _suppress(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     version = int(op.name[-1])
     operands = list(op.operands)
     if version == 2:
-        operands.append(emit.scalar(-math.inf, types.F32))
+        operands.append(emit.scalar(float(np.finfo(np.float32).min), types.F32))
     # With a sigma TensorFlow only lowers the scores of overlapping boxes; the kernel would drop them as well.
     soft = version == 5 and constant_number(op.operands[_SIGMA])
     operands[3] = emit.scalar(1, types.F32) if soft else _just_above(emit, operands[3])
