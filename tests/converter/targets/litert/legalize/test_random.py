@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -51,6 +53,20 @@ def _of_seeds() -> Iterator[Case]:
 @pytest.mark.parametrize("case", list(_of_seeds()), ids=str)
 def test_numbers_of_seeds(case: Case, check: Check) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_halves_that_a_model_computes_with_are_those_of_their_type(
+    name: str, tf: ModuleType, run_tflite: RunTFLite
+) -> None:
+    def draw(seed: Any) -> Any:
+        numbers = tf.random.stateless_uniform((3, 5), seed, dtype=name)
+        return {"y": tf.cast(numbers * 2, tf.float32)}
+
+    seed = np.array([3, -4], np.int32)
+    function = tf.function(draw, input_signature=[tf.TensorSpec((2,), tf.int32, name="seed")])
+    (result,) = run_tflite(bytes(tfconvert.convert(function)), [seed])
+    np.testing.assert_array_equal(result, function(seed)["y"].numpy())
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ LiteRT's kernels compute no halves on processors. If each op was widened by itse
 and none would be fused with its neighbours. So all values between a function's inputs and outputs become `f32`. Results
 are more exact, because they are not rounded in between, which XLA doesn't do either by default (excess precision).
 
-Models stay as they are if they only store and copy halves, as do tables whose rows are looked up, and bits that are
-read as integers.
+Models stay as they are if they only store and copy halves, as do tables whose rows are looked up, bits that are read
+as integers, and random numbers whose digits depend on the type.
 
 Before:
 
@@ -48,8 +48,8 @@ _HALVES = frozenset({types.F16, types.BF16})
 
 _CONST, _CAST, _RETURN = "tf.Const", "tf.Cast", "func.return"
 
-# Ops that read the bits of their operand.
-_OF_BITS = frozenset({"tf.Bitcast", "tf.NextAfter"})
+# Ops that read the bits of their operand, or make other numbers of the same random bits for each type.
+_OF_BITS = frozenset({"tf.Bitcast", "tf.NextAfter", "tf.StatelessRandomUniform", "tf.StatelessRandomUniformV2"})
 
 # Ops that LiteRT does for halves, too.
 _COPIES = frozenset(
