@@ -51,8 +51,9 @@ def _file(stored: dict[str, Any], data: bytes, *makers: str) -> bytes:
         kind = "FLOAT32" if maker == "DEQUANTIZE" else stored["type"]
         tensors.append({"shape": (32, 64), "type": kind})
         operators.append({"opcode_index": number, "inputs": (len(tensors) - 2,), "outputs": (len(tensors) - 1,)})
-    call = {"inputs": (0, len(tensors) - 1, -1), "outputs": (1,), "builtin_options": ("FullyConnectedOptions", {})}
-    return build_file(tensors, [*operators, call], codes, buffers=[data])
+    options: tuple[str, dict[str, Any]] = ("FullyConnectedOptions", {})
+    operators.append({"inputs": (0, len(tensors) - 1, -1), "outputs": (1,), "builtin_options": options})
+    return build_file(tensors, operators, codes, buffers=[data])
 
 
 def _half() -> bytes:

@@ -133,7 +133,7 @@ def test_scripts_of_the_official_converter_keep_it_too(tf: ModuleType, tmp_path:
 
 def _zero(function: Any, low: float) -> int:
     """Returns the integer of 0 at the only input of a model whose samples go from a number to 1."""
-    samples = [np.array([[low, 1.0]], np.float32)]
+    samples = [[np.array([[low, 1.0]], np.float32)]]
     model = convert(function, quantize=Quantize("int8", samples=samples, io="int8"))
     (given,) = Interpreter(model_content=bytes(model)).get_input_details()
     return int(given["quantization"][1])
