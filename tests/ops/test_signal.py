@@ -41,6 +41,19 @@ def test_inverse_transforms(agree: Agree, op: str, shape: str, length: list[int]
     agree(op, (f"{dtype}[{shape}]", length), attributes, tolerance=2e-5 if dtype == "c64" else 1e-10)
 
 
+@pytest.mark.parametrize(("op", "shape"), [("FFT", "2,5"), ("FFT2D", "2,4,3"), ("FFT3D", "2,3,4")])
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+def test_complex_transforms(agree: Agree, op: str, shape: str, dtype: str) -> None:
+    tolerance = 2e-5 if dtype == "c64" else 1e-10
+    agree(op, (f"{dtype}[{shape}]",), {}, tolerance=tolerance)
+    agree(f"I{op}", (f"{dtype}[{shape}]",), {}, tolerance=tolerance)
+
+
+def test_transforms_of_three_dimensions(agree: Agree) -> None:
+    agree("RFFT3D", ("f32[4,3,6]", [4, 3, 6]), {"Tcomplex": np.dtype(np.complex64)}, tolerance=2e-5)
+    agree("IRFFT3D", ("c64[4,3,4]", [4, 3, 6]), {"Treal": np.dtype(np.float32)}, tolerance=2e-5)
+
+
 @pytest.mark.parametrize(
     ("op", "length"),
     [("IRFFT", [0]), ("IRFFT", [9]), ("IRFFT2D", [4, 4]), ("RFFT", [0]), ("RFFT", [5]), ("RFFT2D", [4, 4])],

@@ -141,7 +141,7 @@ def test_machine_paths_are_found(line: str, expected: bool) -> None:
 
 def test_every_top_level_folder_has_its_place(root: Path) -> None:
     """Only these names belong in the repository's root."""
-    expected = {"tfconvert", "tests", "benchmarks", "deploy", "examples", "docs", ".ci"}
+    expected = {"tfconvert", "tests", "benchmarks", "deploy", "examples", "docs", "findings", ".ci"}
     folders = {path.relative_to(root).parts[0] for path in committed_files(root) if path.parent != root}
     assert folders <= expected
 
