@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -78,6 +78,15 @@ SCORES: Mapping[str, Case] = {
 }
 
 
+# Sums that decide between scores, and aren't masks: one row's largest sum may be another's lowest.
+WIDE: Mapping[str, Case] = {
+    "both signs": Case(lambda tf, s, m: s + 100 * m[:, None], (20, 39)),
+    "further down": Case(lambda tf, s, m: s - 300 * tf.abs(m)[:, None], (14, 39)),
+    "further up": Case(lambda tf, s, m: s + 300 * tf.abs(m)[:, None], (14, 39)),
+    "distances": Case(lambda tf, s, m: s - 50 * np.abs(np.arange(ROWS)[:, None] - np.arange(ROWS)).astype(np.float32)),
+}
+
+
 def _dense(tf: ModuleType, case: Case) -> Any:
     @traced(tf, tf.TensorSpec((1, ROWS, WIDTH), name="x"), tf.TensorSpec((1, ROWS), name="mask"))
     def call(x: Any, mask: Any) -> Any:
@@ -104,11 +113,11 @@ def _module(tf: ModuleType, function: Any) -> Any:
     return module
 
 
-def _fidelity(function: Any, content: bytes) -> float:
+def _fidelity(function: Any, content: bytes, samples: Sequence[Mapping[str, Array]] = SAMPLES) -> float:
     runner: Any = Interpreter(model_content=content, num_threads=1).get_signature_runner()
     taken = set(runner.get_input_details())
-    got = [runner(**{name: value for name, value in each.items() if name in taken})["y"] for each in SAMPLES]
-    return signal_to_noise(np.stack([function(**each)["y"].numpy() for each in SAMPLES]), np.stack(got))
+    got = [runner(**{name: value for name, value in each.items() if name in taken})["y"] for each in samples]
+    return signal_to_noise(np.stack([function(**each)["y"].numpy() for each in samples]), np.stack(got))
 
 
 @pytest.mark.parametrize(("mode", "number"), [("int8", 0), ("int16", 1)])
@@ -120,6 +129,17 @@ def test_results_keep_their_precision(tf: ModuleType, name: str, mode: Any, numb
     quantize = Quantize(mode, samples=SAMPLES, slow_integers=True)
     model = convert(_module(tf, function), quantize=quantize)
     assert _fidelity(function, bytes(model)) > case.least[number]
+
+
+@pytest.mark.parametrize(("mode", "number"), [("int8", 0), ("int16", 1)])
+@pytest.mark.parametrize("name", WIDE)
+def test_a_wide_term_that_is_no_mask_is_represented(tf: ModuleType, name: str, mode: Any, number: int) -> None:
+    """A row may be far below all others as a whole, and what it adds up to is above them nowhere."""
+    function = _attention(tf, WIDE[name])
+    terms = RANDOM.normal(size=KEPT.shape).astype(np.float32)
+    samples = [{"x": x, "mask": term} for x, term in zip(X, terms, strict=True)]
+    model = convert(_module(tf, function), quantize=Quantize(mode, samples=samples, slow_integers=True))
+    assert _fidelity(function, bytes(model), samples) > WIDE[name].least[number]
 
 
 def test_scripts_of_the_official_converter_keep_it_too(tf: ModuleType, tmp_path: Path) -> None:
@@ -155,7 +175,7 @@ def test_a_constant_on_the_edge_of_what_it_is_compared_with_stays_beyond_it(tf: 
     def call(x: Any) -> Any:
         return {"y": tf.where(x >= 1e9, 5.0, x) + 1}
 
-    samples = np.linspace(-1, 1, 4, dtype=np.float32).reshape(1, 1, 4)
+    samples = [np.linspace(-1, 1, 4, dtype=np.float32).reshape(1, 4)]
     model = convert(_module(tf, call), quantize=Quantize("int8", samples=samples, slow_integers=True))
     got = Interpreter(model_content=bytes(model)).get_signature_runner()(x=samples[0])["y"]
     np.testing.assert_allclose(got, samples[0] + 1, atol=0.02)

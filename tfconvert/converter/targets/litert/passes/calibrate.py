@@ -18,7 +18,7 @@ Refused:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -39,6 +39,7 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
 from tfconvert.converter.targets.litert.quantize.fake_quant import is_fake_quant
 from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import RANGES, set_ranges
+from tfconvert.converter.targets.litert.quantize.rows import Rows
 from tfconvert.converter.targets.litert.quantize.samples import Entry, entries_of
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error
@@ -77,10 +78,8 @@ class Calibrate:
         kept = Path(wanted.calibration) if wanted.calibration is not None else None
         notes: list[Diagnostic] = []
         was_kept = kept is not None and kept.is_file()
-        if kept is not None and was_kept:
-            found = calibration.load(kept, wanted.ranges, _places(module))
-        elif wanted.samples is not None:
-            found = self._run(module, kept, notes)
+        if was_kept or wanted.samples is not None:
+            found = self._seen(module, kept, notes)
         elif kept is not None:
             raise error(
                 "no-samples",
@@ -128,10 +127,25 @@ class Calibrate:
                 values[function] = list(dict.fromkeys([*values[function], *_boundary(function)]))
         return values
 
-    def _run(self, module: ModuleOp, kept: Path | None, notes: list[Diagnostic]) -> dict[Value, Range]:
+    def _seen(self, module: ModuleOp, kept: Path | None, notes: list[Diagnostic]) -> dict[Value, Range]:
+        """Returns the ranges from a file, if there is one, or from samples; also sets those of rows."""
+        values, rows = self._wanted(module), Rows(module)
+        found: dict[Value, Range] = {}
+        try:
+            if kept is not None and kept.is_file():
+                found = calibration.load(kept, self.quantize.ranges, _places(module))
+            else:
+                found = self._run(module, {each: values[each] + rows.values[each] for each in values}, kept, notes)
+        finally:
+            rows.remove(found)
+        return found
+
+    def _run(
+        self, module: ModuleOp, values: Mapping[FuncOp, Sequence[Value]], kept: Path | None, notes: list[Diagnostic]
+    ) -> dict[Value, Range]:
         wanted = self.quantize
         _check_kernels(module)
-        settings, values = Settings.of(wanted), self._wanted(module)
+        settings = Settings.of(wanted)
         entries, signatures = entries_of(module)
         inputs: list[Sequence[Value]] = [function.body.block.args for function in entries]
         levels, fold = 2**settings.storage.width, FoldFakeQuant().apply

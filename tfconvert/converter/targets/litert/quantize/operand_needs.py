@@ -14,6 +14,9 @@ from tfconvert.converter.targets.litert.quantize.observers import Range
 
 EVERYTHING = Range(-math.inf, math.inf)
 
+# The largest factor of scores; those that make masks of zeros and ones are larger.
+_SCALING = 256.0
+
 
 class View(NamedTuple):
     """Facts about an operand.
@@ -21,9 +24,9 @@ class View(NamedTuple):
     Attributes:
         position: The operand's index.
         is_constant: Whether it is a constant.
-        unmasked: The range of its numbers that aren't masked: of a row of scores, the largest isn't below it.
+        rows: The range of the largest numbers of its rows, if it is known; see `rows`.
         other: The range of the other operand of two, `EVERYTHING` if it is unknown.
-        other_step: The step of that operand's integers, as far as it isn't masked.
+        other_step: The step of that operand's integers, or less.
         is_other_constant: Whether that is a constant.
         result: The numbers of the result that matter.
         step: The difference between two numbers that the result distinguishes.
@@ -34,7 +37,7 @@ class View(NamedTuple):
 
     position: int
     is_constant: bool
-    unmasked: Range
+    rows: Range
     other: Range
     other_step: float
     is_other_constant: bool
@@ -67,18 +70,18 @@ def subtracted(view: View) -> Range:
 def multiplied(view: View) -> Range:
     """A factor must only be so large that the smallest step of the other factor exceeds what the result needs.
 
-    Of two factors, the constant one is limited, unless the other one is limited by a mask.
+    Of two factors, the constant one is limited, unless it only scales the other one.
     """
     (low, high), (least, most) = view.result, view.other
     if view.is_constant:
         largest = max(-low, high, 0.0) / view.other_step
         return Range(-largest, largest)
-    if not view.is_other_constant or least <= 0 <= most:
+    # A state that is 0 in all samples may still be fed back.
+    is_scaled = view.is_other_constant and not least <= 0 <= most and max(-least, most) <= _SCALING
+    if not is_scaled or low == high:
         return EVERYTHING
     ends = [end / factor for end in (low, high) for factor in (least, most)]
-    needed = Range(min(ends), max(ends))
-    own = view.unmasked
-    return needed if needed.low <= own.low and own.high <= needed.high else EVERYTHING
+    return Range(min(ends), max(ends))
 
 
 def compared(view: View) -> Range:
@@ -102,12 +105,12 @@ def softmax(view: View) -> Range:
     """All that is further below the largest of a row adds less than half a step together."""
     if view.beta <= 0:
         return EVERYTHING
-    return Range(view.unmasked.low - math.log(2 * view.row / view.step) / view.beta, math.inf)
+    return Range(view.rows.low - math.log(2 * view.row / view.step) / view.beta, math.inf)
 
 
 def log_softmax(view: View) -> Range:
     """The kernel's results end at a number."""
-    return Range(view.unmasked.low + view.result.low, math.inf)
+    return Range(view.rows.low + view.result.low, math.inf)
 
 
 def logistic(view: View) -> Range:
@@ -130,10 +133,14 @@ def elu(view: View) -> Range:
 
 def arg_max(view: View) -> Range:
     """Numbers below the largest of a row must remain so."""
-    low, high = view.unmasked
-    return Range(low - 2 * (high - low) / view.levels, math.inf)
+    return Range(view.rows.low - _apart(view), math.inf)
 
 
 def arg_min(view: View) -> Range:
-    low, high = view.unmasked
-    return Range(-math.inf, high + 2 * (high - low) / view.levels)
+    return Range(-math.inf, view.rows.high + _apart(view))
+
+
+def _apart(view: View) -> float:
+    """Returns two steps of integers for the numbers that are chosen from rows."""
+    low, high = view.rows
+    return 2 * (max(high, 0.0) - min(low, 0.0)) / view.levels
