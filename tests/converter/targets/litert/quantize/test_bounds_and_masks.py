@@ -153,7 +153,7 @@ def test_scripts_of_the_official_converter_keep_it_too(tf: ModuleType, tmp_path:
 
 def _zero(function: Any, low: float) -> int:
     """Returns the integer of 0 at the only input of a model whose samples go from a number to 1."""
-    samples = [[np.array([[low, 1.0]], np.float32)]]
+    samples = [{"x": np.array([[low, 1.0]], np.float32)}]
     model = convert(function, quantize=Quantize("int8", samples=samples, io="int8"))
     (given,) = Interpreter(model_content=bytes(model)).get_input_details()
     return int(given["quantization"][1])
@@ -175,10 +175,10 @@ def test_a_constant_on_the_edge_of_what_it_is_compared_with_stays_beyond_it(tf: 
     def call(x: Any) -> Any:
         return {"y": tf.where(x >= 1e9, 5.0, x) + 1}
 
-    samples = [np.linspace(-1, 1, 4, dtype=np.float32).reshape(1, 4)]
-    model = convert(_module(tf, call), quantize=Quantize("int8", samples=samples, slow_integers=True))
-    got = Interpreter(model_content=bytes(model)).get_signature_runner()(x=samples[0])["y"]
-    np.testing.assert_allclose(got, samples[0] + 1, atol=0.02)
+    x = np.linspace(-1, 1, 4, dtype=np.float32).reshape(1, 4)
+    model = convert(_module(tf, call), quantize=Quantize("int8", samples=[{"x": x}], slow_integers=True))
+    got = Interpreter(model_content=bytes(model)).get_signature_runner()(x=x)["y"]
+    np.testing.assert_allclose(got, x + 1, atol=0.02)
 
 
 def test_an_input_without_variation_is_a_warning(tf: ModuleType) -> None:
