@@ -8,11 +8,12 @@ import pytest
 from tests.ops.cases import ShapeCase, by_op, check_shapes
 from tests.ops.comparison import Agree
 from tests.ops.tiny_graphs import Inferred
+from tfconvert.ops.call import Array
 
 _DRAW = np.random.default_rng(0)
 
 
-def _matrix(*shape: int, dtype: str = "f32", definite: bool = False) -> np.ndarray:  # type: ignore[type-arg]
+def _matrix(*shape: int, dtype: str = "f32", definite: bool = False) -> Array:
     value = _DRAW.normal(size=shape) + 3 * np.eye(shape[-1])
     value = value @ np.swapaxes(value, -1, -2) if definite else value
     return value.astype({"f32": np.float32, "f64": np.float64}[dtype])
