@@ -72,6 +72,8 @@ SCORES: Mapping[str, Case] = {
     "scaled sum": Case(lambda tf, s, m: (s + np.where(CAUSAL, 0, -1e9).astype(np.float32)) * 0.5),
     "sum with an input": Case(lambda tf, s, m: s + (1 - m)[:, None] * -1e9),
     "choice by an input": Case(lambda tf, s, m: tf.where(m[:, None] > 0.5, s, -1e9)),
+    "choice of a sum": Case(lambda tf, s, m: tf.where(CAUSAL, s, s - 1e9)),
+    "choice of a sum by an input": Case(lambda tf, s, m: tf.where(m[:, None] > 0.5, s, s * 0.5 - 1e4)),
     "two masks": Case(lambda tf, s, m: s + np.where(CAUSAL, 0, -1e4).astype(np.float32) - (1 - m)[:, None] * 1e9),
     "minimum": Case(lambda tf, s, m: tf.minimum(s, (m[:, None] * 2 - 1) * 1e9)),
     "mask of what is lowest": Case(lambda tf, s, m: -(s + (1 - m)[:, None] * 1e9)),

@@ -75,13 +75,12 @@ class Needs:
 
     def of_constant(self, op: Operation, index: int) -> Range:
         """Returns the range of a constant operand without the numbers that don't matter."""
-        seen, wanted = self._constant_range(op.operands[index]), self._operand(op, index)
-        return self._covered(seen, Range(*(min(max(end, wanted.low), wanted.high) for end in seen)))
+        seen = self._constant_range(op.operands[index])
+        return self._covered(seen, _moved(seen, self._operand(op, index)))
 
     def _narrowed(self, value: Value, seen: Range) -> Range:
-        wanted = self._wanted.get(value, EVERYTHING)
-        low, high = min(max(seen.low, wanted.low), seen.high), max(min(seen.high, wanted.high), seen.low)
-        return Range(low, high) if _width(low, high) < _MOST * _width(*seen) else seen
+        moved = _moved(seen, self._wanted.get(value, EVERYTHING))
+        return moved if _width(*moved) < _MOST * _width(*seen) else seen
 
     def _covered(self, seen: Range, narrowed: Range) -> Range:
         """Returns the range to cover with integers: what is beyond the end of a mask should have the same integer."""
@@ -138,6 +137,11 @@ class Needs:
         seen = self._seen(value)
         needed = seen if is_constant(value) else self._narrowed(value, seen)
         return uniform_of(needed, self._storage).scales[0] if needed.is_finite else _FLOATS
+
+
+def _moved(seen: Range, wanted: Range) -> Range:
+    """Returns a range without the numbers that don't matter: one wholly beyond those that do is their end."""
+    return Range(*(min(max(end, wanted.low), wanted.high) for end in seen))
 
 
 def _width(low: float, high: float) -> float:
