@@ -102,7 +102,7 @@ _ALLOWED = {
     ("converter.targets.litert.legalize.legalizations", "TABLE.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.forms.tables", "_ALL.load"): _OPENS_NO_FILE,
     ("converter.from_stablehlo.rows", "_RARE.load"): _OPENS_NO_FILE,
-    ("converter.targets.litert.forms.tables", "_DEFAULT.load"): _OPENS_NO_FILE,
+    ("converter.targets.litert.forms.tables", "rows.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.forms.tables", "_FAST.load"): _OPENS_NO_FILE,
     ("converter.targets.litert.optimize.optimizations", "_TABLE.load"): _OPENS_NO_FILE,
     ("converter.validation.runtimes_check", "log.read_text"): "the child's own log",
@@ -142,6 +142,9 @@ _ALLOWED = {
     ("service.server", "os.open"): "the file of the first token, to write to",
     ("converter.pipeline.runner", "source.open"): _OPENS_NO_FILE,
     ("converter.validation.quantization_check", "source.open"): _OPENS_NO_FILE,
+    ("converter.validation.tensorflow_process", "Path(self._path).read_bytes"): _NAMED_BY_THE_USER,
+    ("converter.validation.tensorflow_process", "v1.saved_model.load"): _NAMED_BY_THE_USER,
+    ("converter.validation.witness", "Path(source.model).read_bytes"): _NAMED_BY_THE_USER,
 }
 
 

@@ -24,8 +24,8 @@ _VARIANTS = ("VARIANT", TFLITE.enums["TensorType"]["VARIANT"])
 
 _HINT = "run it in the interpreter"
 _OF_LAYERS = (
-    "convert the TensorFlow model with recurrent='unrolled' (--recurrent unrolled) for up to 64 steps, or with 'loop': "
-    "browsers and other compilers don't take these operators either; the interpreter runs this file"
+    "convert the TensorFlow model with recurrent='unrolled' (--recurrent unrolled) for up to 64 steps, or with 'loop' "
+    "(--recurrent loop): browsers and other compilers don't take these operators either; the interpreter runs this file"
 )
 
 Table = View | dict[str, Any]
