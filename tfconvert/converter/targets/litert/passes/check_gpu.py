@@ -15,17 +15,19 @@ Noted with `wrong-on-gpu`, as the size of the last axis is no multiple of 4:
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import cache
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.targets.litert.accelerator_verdicts import verdict_of
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import FloatType
 from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, LOAD_FAILS, WRONG, table
+from tfconvert.schema.tflite.kernels import PARAMETERS
 
 CODE = "wrong-on-gpu"
 
@@ -90,18 +92,26 @@ def _form(op: Operation) -> Hashable:
     operands = op.operands[:]
     twins = () if len(set(operands)) == len(operands) else tuple(map(operands.index, operands))
     is_used = len(op.results) < 2 or tuple([result.first_use is None for result in op.results])
-    facts = tuple([(value.type, _origin(value)) for value in operands])
+    parameters = _parameters(op.name)
+    facts = tuple([(value.type, _origin(value, index in parameters)) for index, value in enumerate(operands)])
     return op.name, facts, twins, is_used, tuple(op.result_types), tuple(op.properties.items())
 
 
-def _origin(value: Value) -> Hashable:
-    """Returns what a verdict depends on of what makes a value: of floats only scalars, as of PADV2, of integers all."""
+@cache
+def _parameters(name: str) -> frozenset[int]:
+    """Returns the operands of an op, by index, whose elements verdicts depend on."""
+    operator = operators.lookup(name.removeprefix(tfl.PREFIX))
+    named = enumerate(() if operator is None else operator.operands)
+    return frozenset([index for index, each in named if each.name in PARAMETERS or each.name == "constant_values"])
+
+
+def _origin(value: Value, is_parameter: bool) -> Hashable:
+    """Returns what a verdict depends on of what makes a value."""
     if type(value) is not OpResult:
         return None
     op = value.op
     if tfl.is_constant(value):
-        is_data = isinstance(types.element_of(value.type), FloatType) and types.shape_of(value.type)
-        return is_data or op.properties.get("value")
+        return not is_parameter or op.properties.get("value")
     if op.name == "tfl.dequantize":
         return op.operands[0].type if tfl.is_constant(op.operands[0]) else None
     # Joins of the parts of a split, and numbers that were made of bits.
