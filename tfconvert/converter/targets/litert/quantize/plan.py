@@ -240,16 +240,17 @@ class Plan:
 
     def _guards(self, groups: Groups) -> list[Operation]:
         """Returns the ops that keep a number from being 0 for an op with floats, such as a division."""
-        found = []
-        for op, rule in self.quantized.items():
-            uniform = groups.uniform(op.results[0]) if op.name in _GUARDING and not self._settings.strict else None
-            constants = self._constant_ranges(op) if uniform is not None and rule.need is not None else []
-            is_small = any(uniform is not None and 0 < each.high < uniform.scales[0] / 2 for each in constants)
-            seen = range_of(op.results[0])
-            users = [use.operation for use in op.results[0].uses]
-            if is_small and seen is not None and seen.low > 0 and not any(user in self.quantized for user in users):
-                found.append(op)
-        return found
+        if self._settings.strict:
+            return []
+        return [op for op in self.quantized if op.name in _GUARDING and self._is_guard(op, groups)]
+
+    def _is_guard(self, op: Operation, groups: Groups) -> bool:
+        result = op.results[0]
+        uniform, seen = groups.uniform(result), range_of(result)
+        if uniform is None or seen is None or seen.low <= 0:
+            return False
+        is_small = any(0 < each.high < uniform.scales[0] / 2 for each in self._constant_ranges(op))
+        return is_small and not any(use.operation in self.quantized for use in result.uses)
 
     def float_only(self) -> list[Operation]:
         """Returns the ops with weights that have no kernel for integers, unless nothing else becomes integers."""
