@@ -95,8 +95,10 @@ def _lengths(op: Operation) -> list[int] | None:
 
 def _has_waves(op: Operation) -> str | None:
     shape, lengths = types.shape_of(op.operands[0].type), _lengths(op)
-    if lengths is None or shape is None or min(lengths) < 1:
+    if lengths is None or shape is None or (len(op.operands) == 1 and min(lengths) < 0):
         return "the length is not known"
+    if min(lengths) < 1:
+        return "its length is not at least 1"
     if len(shape) < len(lengths) or min(shape[-len(lengths) :]) < 1:
         return "the size of the operand is not known"
     needed = (*lengths[:-1], lengths[-1] // 2 + 1) if "IRFFT" in op.name else lengths

@@ -9,6 +9,7 @@ import pytest
 
 import tfconvert
 from tests.converter.targets.litert.legalize.cases import Case, Check
+from tests.converter.targets.litert.legalize.test_gradients import OPS as GRADIENTS_OF_LAYERS
 from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.legalize import activation, bitwise, elementwise, narrow_types
 from tfconvert.converter.targets.litert.legalize.decomposed import lowerings
@@ -118,7 +119,7 @@ def _rows() -> list[tuple[Entry, str]]:
         for entries in (elementwise.ENTRIES, bitwise.ENTRIES, activation.ENTRIES, _COMPOSED, narrow_types.ENTRIES)
         for entry in entries
         for element in (entry.types or "f32").split()
-        if entry.op not in _SKIPPED | _NOT_ELEMENTWISE and not element.startswith("!")
+        if entry.op not in _SKIPPED | _NOT_ELEMENTWISE | GRADIENTS_OF_LAYERS and not element.startswith("!")
         if (entry.op, element) not in _NO_ORACLE | _LIMITED and _has_kernel(entry.op, element)
     ]
 

@@ -13,12 +13,14 @@ from tests.converter.targets.litert.legalize import (
     test_fake_quant,
     test_gradients,
     test_images,
+    test_linear_algebra,
     test_neural,
     test_older_ops,
     test_open_images,
     test_random,
     test_segments,
     test_shapes,
+    test_signal,
     test_strings,
 )
 from tests.models import test_state
@@ -40,12 +42,17 @@ def test_every_op_is_tested() -> None:
         *test_elementwise.CASES,
         *test_fake_quant.CASES,
         *test_images.CASES,
+        *test_linear_algebra.CASES,
         *test_neural.CASES,
         *test_older_ops.CASES,
         *test_open_images.CASES,
         *test_random.CASES,
+        *test_random.OF_SEEDS,
+        *(case for case, *_ in test_random.OWN),
+        test_random.SHUFFLE,
         *test_segments.CASES,
         *test_shapes.CASES,
+        *test_signal.DIMENSIONS,
     )
     tested = {case.op for case in cases} | {first.op for first, _ in test_neural.FIRST}
     tested |= (

@@ -50,7 +50,10 @@ def _of_seeds() -> Iterator[Case]:
     yield Case("StatelessRandomGetKeyCounterAlg", ("i32[2]",))
 
 
-@pytest.mark.parametrize("case", list(_of_seeds()), ids=str)
+OF_SEEDS = list(_of_seeds())
+
+
+@pytest.mark.parametrize("case", OF_SEEDS, ids=str)
 def test_numbers_of_seeds(case: Case, check: Check) -> None:
     check(case)
 
@@ -84,7 +87,7 @@ def test_declined(case: Case, reason: str, tmp_path: Path) -> None:
 
 
 # The range of the numbers, its end included, their mean and their standard deviation.
-_OWN = (
+OWN = (
     (Case("RandomUniform", ["i32[2]@40:41"], {"dtype": np.float16}), (0, 0.9991), (0.5, 0.29)),
     (Case("RandomStandardNormal", ["i32[2]@40:41"], {"dtype": np.float16}), (-7, 7), (0, 1)),
     (Case("TruncatedNormal", ["i32[2]@40:41"], {"dtype": np.float32}), (-2, 2), (0, 0.88)),
@@ -93,7 +96,7 @@ _OWN = (
 )
 
 
-@pytest.mark.parametrize(("case", "limits", "moments"), _OWN, ids=str)
+@pytest.mark.parametrize(("case", "limits", "moments"), OWN, ids=str)
 def test_distributions(
     case: Case, limits: tuple[float, float], moments: tuple[float, float], run_tflite: RunTFLite, tmp_path: Path
 ) -> None:
@@ -107,9 +110,12 @@ def test_distributions(
     assert len(np.unique(result)) > min(limits[1] - limits[0], 100)
 
 
+SHUFFLE = Case("RandomShuffle", ["f32[?20,2]"])
+
+
 def test_shuffled_rows(run_tflite: RunTFLite, tmp_path: Path) -> None:
     rows = np.arange(40, dtype=np.float32).reshape(20, 2)
-    result = _run(Case("RandomShuffle", ["f32[?20,2]"]), run_tflite, tmp_path, [rows])
+    result = _run(SHUFFLE, run_tflite, tmp_path, [rows])
     assert not np.array_equal(result, rows)
     np.testing.assert_array_equal(result[np.argsort(result[:, 0])], rows)
 

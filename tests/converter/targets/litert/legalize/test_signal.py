@@ -25,7 +25,7 @@ def test_lengths(length: int, check: Check) -> None:
     check(Case("IRFFT", (f"c64[?2,?3,{half + 1}]", [length]), tolerance=1e-6))
 
 
-_DIMENSIONS = (
+DIMENSIONS = (
     Case("FFT2D", ("c64[?2,6,10]",)),
     Case("IFFT2D", ("c64[6,8]",)),
     Case("FFT3D", ("c64[?2,3,6,10]",)),
@@ -37,11 +37,12 @@ _DIMENSIONS = (
     Case("RFFT3D", ("f32[?2,4,4,4]", [4, 3, 4])),
     Case("IRFFT3D", ("c64[?2,4,4,4]", [4, 3, 5])),
     Case("FFT", ("c64[?2,?3,1030]",)),
+    Case("IFFT", ("c64[?2,?3,6]",)),
     Case("RFFT", ("f32[?2,?3,2050]", [2050])),
 )
 
 
-@pytest.mark.parametrize("case", _DIMENSIONS, ids=str)
+@pytest.mark.parametrize("case", DIMENSIONS, ids=str)
 def test_dimensions(case: Case, check: Check) -> None:
     check(Case(case.op, case.operands, tolerance=1e-6))
 
