@@ -138,7 +138,7 @@ def test_a_state_whose_write_is_cut_off_keeps_its_value(tf: ModuleType, tmp_path
 
     tf.saved_model.save(module, str(tmp_path / "m"), signatures=call.get_concrete_function())
     model = tfconvert.convert(tmp_path / "m", inputs=["y"])
-    assert [note.code for note in model.report.notes] == ["state-cut-off"]
+    assert [note.code for note in model.report.notes if note.code != "wrong-on-gpu"] == ["state-cut-off"]
     np.testing.assert_array_equal(run_tflite(bytes(model), [np.ones(2, np.float32)])[0], [2, 3])
 
 
