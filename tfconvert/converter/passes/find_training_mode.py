@@ -35,7 +35,7 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.diagnostics import NOTE, TRAINING_MODE, WARNING, Diagnostic
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.call_interfaces import callees
-from tfconvert.schema.dialects.func import FuncOp, functions_of
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import nodes_of, place_of
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES
 from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
@@ -92,7 +92,7 @@ class FindTrainingMode:
     name: ClassVar[str] = "find-training-mode"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        functions = functions_of(module)
+        functions = defined_functions(module)
         public = [each for each in functions.values() if each.sym_visibility in (None, "public")]
         views = [_View(each, functions) for each in public]
         inner = {name for each in functions.values() if each not in public for name in _reads(each.body.walk())}
