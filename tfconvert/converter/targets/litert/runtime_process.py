@@ -74,10 +74,13 @@ _HINT = "unless LiteRT refuses the .tflite file that it was converted from, too,
 
 
 def _load(content: bytes) -> None:
-    """Loads a file in the child process; inputs with dynamic sizes may not fit it before they are given."""
+    """Loads a file in the child process; inputs with dynamic sizes may not fit it before they are given.
+
+    LiteRT shows an input whose rank is not known as a scalar.
+    """
     with runtime.refusals("the converted model", _HINT):
         interpreter = runtime.interpreter_of(None, model_content=content)
-        if all(min(detail["shape_signature"], default=1) > 0 for detail in interpreter.get_input_details()):
+        if all(min(detail["shape_signature"], default=0) > 0 for detail in interpreter.get_input_details()):
             interpreter.allocate_tensors()
 
 
