@@ -113,26 +113,7 @@ def _skip_to(parser: Parser, *ends: str) -> None:
         parser.advance()
 
 
-_ATTRIBUTES = (
-    "all_to_all_param",
-    "all_to_all_param_list",
-    "axis_ref_list",
-    "list_of_axis_ref_lists",
-    "manual_axes",
-    "mesh",
-    "op_sharding_rule",
-    "propagation_direction",
-    "propagation_edges",
-    "sharding",
-    "sharding_per_value",
-)
-
-SDY = Dialect(
-    NAME,
-    open_ops=lambda name: ShardyOp,
-    attributes={name: OpaqueAttr.syntax(f"{NAME}.{name}") for name in _ATTRIBUTES},
-    assembly=_parse,
-)
+SDY = Dialect(NAME, open_ops=lambda name: ShardyOp, attributes=None, assembly=_parse)
 """The dialect."""
 
 

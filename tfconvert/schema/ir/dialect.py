@@ -21,7 +21,8 @@ class Dialect(NamedTuple):
         ops: The classes of its ops.
         open_ops: Returns the class of an op by its full name, or `None`; for dialects with too many ops
             to list.
-        attributes: The parsers of the parameters of attributes, by name without the dialect's.
+        attributes: The parsers of the parameters of attributes, by name without the dialect's; `None` if they are kept as
+            those of unknown dialects.
         types: The parsers of the parameters of types, by name without the dialect's.
         assembly: Parses what follows the name of an op whose class has no text of its own; such ops are read in that
             form, and printed in the generic one.
@@ -30,7 +31,7 @@ class Dialect(NamedTuple):
     name: str
     ops: tuple[type[Operation], ...] = ()
     open_ops: Callable[[str], type[Operation] | None] | None = None
-    attributes: Mapping[str, Syntax] = {}
+    attributes: Mapping[str, Syntax] | None = {}
     types: Mapping[str, Syntax] = {}
     assembly: Assembly | None = None
 
@@ -79,7 +80,9 @@ class DialectRegistry:
         """Returns the parser of an attribute's parameters by its full name, `None` if there is no such attribute."""
         dialect, _, rest = name.partition(".")
         known = self.dialects.get(dialect)
-        return known.attributes.get(rest) if known is not None else self._unknown(name)
+        if known is None or known.attributes is None:
+            return self._unknown(name)
+        return known.attributes.get(rest)
 
     def type(self, name: str) -> Syntax | None:
         """Returns the parser of a type's parameters by its full name, `None` if no dialect has it."""
