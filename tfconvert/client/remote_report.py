@@ -113,6 +113,7 @@ def _fidelity(data: Mapping[str, Any]) -> Fidelity:
         exclusions,
         Limits(float(data["limits"]["snr"]), float(data["limits"]["agreement"])),
         bool(data["is_random"]),
+        str(data["witness"]),
     )
 
 
