@@ -50,10 +50,12 @@ _INTEGERS = Options(target=LiteRT(quantize=Quantize("int8", io="int8")))
 
 WITH = {
     "sparse-weights": Options(target=LiteRT(sparse_weights=True)),
-    "quantize-weights": Options(target=LiteRT(quantize=Quantize("dynamic"))),
     "outline-composites": Options(target=LiteRT(composites=["odml"])),
     "unroll-loops": Options(target=LiteRT(recurrent="unrolled")),
     "fit-accelerators": Options(target=LiteRT(accelerator=["gpu"])),
+    **dict.fromkeys(
+        ("fold-dequantize", "sink-constants", "quantize-weights"), Options(target=LiteRT(quantize=Quantize("dynamic")))
+    ),
     **dict.fromkeys(("prepare-quantize", "calibrate", "quantize", "quantize-io"), _INTEGERS),
 }
 """The settings with which passes run that don't by default."""

@@ -4,7 +4,7 @@ The kernel puts a chosen box back into the queue, and relies on its overlap with
 overlaps nothing, so it is chosen again and again, and later detections are lost. The same is true of areas that are
 infinite or no number. TensorFlow chooses each of these once, as boxes that overlap none. That is what they become:
 boxes with an area, far away, each at another place, whose overlaps are 0, and 1 with themselves. Boxes that are clipped
-to an image are often such.
+to an image are often such. The ratio of an area and twice the area is a half for all others.
 
 Before:
 
@@ -14,7 +14,7 @@ Before:
       func.return %0 : tensor<5xi32>
     }
 
-After, where the ratio of an area and twice the area is a half for boxes that have one:
+After:
 
     func.func @main(%b: tensor<5x4xf32>, %s: tensor<5xf32>, %m: tensor<i32>, %o: tensor<f32>) -> tensor<5xi32> {
       %0 = "tfl.pseudo_const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>

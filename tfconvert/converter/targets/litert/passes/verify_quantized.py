@@ -31,6 +31,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
@@ -72,18 +73,15 @@ _HAS: Mapping[str, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class VerifyQuantized:
     """Checks that LiteRT's kernels compute the quantized ops correctly.
 
-    Args:
+    Attributes:
         quantize: How the module was quantized; `None` if it was not.
     """
 
-    __slots__ = ("_quantize",)
-
-    def __init__(self, quantize: Quantize | None = None) -> None:
-        self._quantize = quantize
-
+    quantize: Quantize | None = None
     name: ClassVar[str] = "verify-quantized"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -92,7 +90,7 @@ class VerifyQuantized:
         Raises:
             ConversionError: The runtime would reject an op or compute it incorrectly (`quantized-kernel`).
         """
-        is_of_file = self._quantize is None and tfl_file.is_image(module)
+        is_of_file = self.quantize is None and tfl_file.is_image(module)
         problems = []
         for op in module.walk():
             if isinstance(op, tfl.TFLOp) and op.op_name not in tfl.BESIDE and _is_concerned(op):
