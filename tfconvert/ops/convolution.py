@@ -16,7 +16,7 @@ from tfconvert.ops.call import Array, Call, Results, ints, typed, wide
 from tfconvert.ops.declaration import Decomposition, op
 from tfconvert.ops.formula import Tensor, sizes_of
 from tfconvert.ops.operands import Operands
-from tfconvert.ops.requirements import only_batch_is_open
+from tfconvert.ops.requirements import only_batch_is_open, slides_over_images
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.ops.windows import (
     Windows,
@@ -30,7 +30,7 @@ from tfconvert.ops.windows import (
     with_channels_as,
     with_channels_last,
 )
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.dims import MismatchError, dim_of_element, merge, multiply, text, window, with_rank
 from tfconvert.schema.dialects.relations.rules import list_at_least, rank
 from tfconvert.schema.dialects.types import Shape
@@ -260,6 +260,15 @@ def windows_of(attributes: Mapping[str, object], dims: Sequence[int], size: Sequ
     return windows(call, dims, size, layout_of(attributes), call.integers("strides", (1,) * (len(size) + 2)))
 
 
+def convolves_images(op: Operation, kernel: Shape | None) -> str | None:
+    """Returns why a filter can't slide over an op's images; absent or empty dilations mean ones."""
+    rank = 5 if "3D" in op.name else 4
+    if kernel is None or len(kernel) != rank or not types.is_static(kernel):
+        return "the filter's shape is not known"
+    strides, dilations = tf.get(op, "strides") or (), tf.get(op, "dilations") or (1,) * rank
+    return slides_over_images(op, {"strides": strides, "dilations": dilations}, rank)
+
+
 def slid(
     name: str, images: Tensor, kernel: Tensor, dilations: Sequence[int], strides: Sequence[int] | None = None
 ) -> Tensor:
@@ -271,9 +280,7 @@ def slid(
 
 def _is_reversible(op: Operation) -> str | None:
     """Explicit padding and windows need sizes that are known."""
-    if not types.is_static(types.shape_of(op.operands[1].type)):
-        return "the filter's shape is not known"
-    return only_batch_is_open(2)(op)
+    return convolves_images(op, types.shape_of(op.operands[1].type)) or only_batch_is_open(2)(op)
 
 
 _INPUT = (np.array([2, 4, 4, 3], np.int32), (3, 3, 3, 2), (2, 2, 2, 2))

@@ -10,11 +10,11 @@ from types import MappingProxyType
 import numpy as np
 
 from tfconvert.ops.call import Call, ints
-from tfconvert.ops.convolution import layout_of, slid, windows_of
+from tfconvert.ops.convolution import convolves_images, layout_of, slid, windows_of
 from tfconvert.ops.declaration import Decomposition, op, ops_like
 from tfconvert.ops.formula import Tensor, sizes_of
 from tfconvert.ops.operands import Operands
-from tfconvert.ops.requirements import only_batch_is_open
+from tfconvert.ops.requirements import only_batch_is_open, slides_over_images
 from tfconvert.ops.shape_functions import Shapes, same
 from tfconvert.ops.windows import spatial, windows, with_channels_as, with_channels_last
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -143,32 +143,29 @@ def _size_and_strides(op: Operation) -> list[Sequence[int]] | None:
     return [ints(tensor_data.to_array(each)) for each in constants if each is not None] if all(constants) else None
 
 
-def _slides_over_images(op: Operation) -> str | None:
-    found, layout = _size_and_strides(op), str(tf.get(op, "data_format", "NHWC"))
+def _pools_images(op: Operation) -> str | None:
+    found, is_average = _size_and_strides(op), op.name in ("tf.AvgPoolGrad", "tf.AvgPool3DGrad")
     if found is None:
         return "the windows are not known"
-    if any(math.prod(values) != math.prod(spatial(values, layout)) for values in found):
-        return "it pools over the batch or the channels"
-    if op.name in ("tf.AvgPoolGrad", "tf.AvgPool3DGrad"):
-        return only_batch_is_open(1)(op)
-    is_small = math.prod(found[0]) <= _MAX_TAPS
-    return only_batch_is_open(0, 2)(op) if is_small else f"its windows have more than {_MAX_TAPS} places"
+    if (reason := only_batch_is_open(*((1,) if is_average else (0, 2)))(op)) is not None:
+        return reason
+    lists = dict(zip(("ksize", "strides"), found, strict=True))
+    if (reason := slides_over_images(op, lists, 5 if "3D" in op.name else 4)) is not None:
+        return reason
+    is_small = is_average or math.prod(found[0]) <= _MAX_TAPS
+    return None if is_small else f"its windows have more than {_MAX_TAPS} places"
 
 
 def _filter_is_known(op: Operation) -> str | None:
-    if not types.is_static(types.shape_of(op.results[0].type)):
-        return "the filter's shape is not known"
-    return only_batch_is_open(0, 2)(op)
+    return convolves_images(op, types.shape_of(op.results[0].type)) or only_batch_is_open(0, 2)(op)
 
 
 _IMAGE, _POOLED = (2, 4, 4, 3), (2, 2, 2, 3)
 _EVENLY = Decomposition(
-    average_pool_gradient, requires=_slides_over_images, typed=1, example=(np.array(_IMAGE, np.int32), _POOLED)
+    average_pool_gradient, requires=_pools_images, typed=1, example=(np.array(_IMAGE, np.int32), _POOLED)
 )
 _TO_FIRST, _TO_ALL = (
-    Decomposition(
-        partial(max_pool_gradient, is_first), requires=_slides_over_images, example=(_IMAGE, _POOLED, _POOLED)
-    )
+    Decomposition(partial(max_pool_gradient, is_first), requires=_pools_images, example=(_IMAGE, _POOLED, _POOLED))
     for is_first in (True, False)
 )
 _PAIR = np.array((1, 2, 2, 1), np.int32)
@@ -210,7 +207,7 @@ OPS = (
         shape=same,
         decompose=(
             Decomposition(
-                max_pool_gradient_v2, requires=_slides_over_images, example=(_IMAGE, _POOLED, _POOLED, _PAIR, _PAIR)
+                max_pool_gradient_v2, requires=_pools_images, example=(_IMAGE, _POOLED, _POOLED, _PAIR, _PAIR)
             ),
         ),
     ),
