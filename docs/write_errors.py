@@ -35,7 +35,8 @@ _PAGES = (
 # Codes that belong to a page though other parts report them more often.
 _ELSEWHERE = {
     **dict.fromkeys(("training-mode", "unsupported-op", "unsupported-type"), "conversion"),
-    **dict.fromkeys(("calibrated-in-numpy", "default-range", "low-fidelity", "no-samples"), "quantization"),
+    **dict.fromkeys(("calibrated-in-numpy", "constant-input", "default-range"), "quantization"),
+    **dict.fromkeys(("low-fidelity", "no-samples"), "quantization"),
     **dict.fromkeys(("not-quantized", "stays-float", "unknown-range", "worst-layers"), "quantization"),
     **dict.fromkeys(("litert-missing", "litert-timeout"), "verification"),
     "not-a-saved-model": "reading",
