@@ -117,10 +117,10 @@ def _with_operator(tmp_path: Path, change: Callable[[Any], None]) -> Path:
 @pytest.mark.parametrize("quantize", [None, "dynamic"])
 def test_a_file_that_litert_does_not_load_is_an_error(tmp_path: Path, quantize: Any) -> None:
     def change(code: Any) -> None:
-        code.builtinCode, code.deprecatedBuiltinCode = 182, 127  # STABLEHLO_NEGATE
+        code.builtinCode, code.deprecatedBuiltinCode = 173, 127  # STABLEHLO_CUSTOM_CALL
 
     model = _with_operator(tmp_path, change)
-    with pytest.raises(ConversionError, match="STABLEHLO_NEGATE") as caught:
+    with pytest.raises(ConversionError, match="STABLEHLO_CUSTOM_CALL") as caught:
         tfconvert.convert(model, quantize=quantize, verify=True)
     assert caught.value.code == "runtime-error"
 

@@ -168,7 +168,7 @@ class Properties:
         for name, field in TFLITE.fields(table).items():
             if name in subgraphs:
                 value = view[name] if view is not None else field.default
-                if value is not None:
+                if value is not None and (view is not None or field.kind in SCALARS):
                     properties[subgraphs[name]] = self._symbol(value, calls, operator)
             elif name in stored:
                 assert view is not None
