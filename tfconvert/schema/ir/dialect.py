@@ -21,8 +21,8 @@ class Dialect(NamedTuple):
         ops: The classes of its ops.
         open_ops: Returns the class of an op by its full name, or `None`; for dialects with too many ops
             to list.
-        attributes: The parsers of the parameters of attributes, by name without the dialect's; `None` if they are kept as
-            those of unknown dialects.
+        attributes: The parsers of the parameters of attributes, by name without the dialect's; `None` if they are kept
+            as those of unknown dialects.
         types: The parsers of the parameters of types, by name without the dialect's.
         assembly: Parses what follows the name of an op whose class has no text of its own; such ops are read in that
             form, and printed in the generic one.
