@@ -23,6 +23,7 @@ from tfconvert.ops.windows import (
     channels_first,
     from_channels_last,
     image_shape,
+    slides_over_images,
     spatial,
     to_channels_last,
     window_counts,

@@ -16,7 +16,7 @@ from tfconvert.ops.formula import Tensor, sizes_of
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.requirements import only_batch_is_open, slides_over_images
 from tfconvert.ops.shape_functions import Shapes, same
-from tfconvert.ops.windows import spatial, windows, with_channels_as, with_channels_last
+from tfconvert.ops.windows import slides_over_images, spatial, windows, with_channels_as, with_channels_last
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.dims import dim_of_element
 from tfconvert.schema.dialects.relations.rules import rank

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ import numpy as np
 from tfconvert.ops.call import Array, Call
 from tfconvert.ops.formula import Tensor, in_turn, moved
 from tfconvert.ops.operands import Operands
+from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.dims import window
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
 
 Index = tuple[Any, ...]
 
@@ -247,3 +250,26 @@ def windows(
 def _same(dim: int, reach: int, stride: int) -> tuple[int, int]:
     total = max((-(-dim // stride) - 1) * stride + reach - dim, 0)
     return total // 2, total - total // 2
+
+
+def slides_over_images(op: Operation, lists: Mapping[str, Sequence[int]], rank: int) -> str | None:
+    """Returns why windows can't slide over an image, and not over batch or channels; `None` if they can.
+
+    Args:
+        op: The op, which has the layout and the padding.
+        lists: Lists with a number for each dimension, by name.
+        rank: The image's rank.
+    """
+    layout = str(tf.get(op, "data_format", "NHWC"))
+    for name, values in lists.items():
+        if len(values) != rank or min(values) < 1:
+            return f"{name} {list(values)} are not {rank} sizes"
+        if math.prod(values) != math.prod(spatial(values, layout)):
+            return f"{name} {list(values)} reach over batch or channels"
+    if tf.get(op, "padding") != "EXPLICIT":
+        return None
+    pads = tf.get(op, "explicit_paddings") or ()
+    if len(pads) != 2 * rank or min(pads) < 0:
+        return f"explicit_paddings are not {rank} pairs of sizes"
+    pairs = list(zip(pads[::2], pads[1::2], strict=True))
+    return None if sum(pads) == sum(map(sum, spatial(pairs, layout))) else "batch or channels are padded"
