@@ -172,6 +172,21 @@ def test_a_range_is_narrowed_only_if_that_gains_a_bit(tf: ModuleType, low: float
     assert _zero(_module(tf, call), low) == zero
 
 
+@pytest.mark.parametrize("highest", [0.0, 40.0])
+@pytest.mark.parametrize("name", ["sigmoid", "tanh", "exp"])
+def test_what_is_beyond_the_range_has_the_limit_of_the_function(tf: ModuleType, name: str, highest: float) -> None:
+    """Most numbers may be beyond those that matter: a step for each of them would be most of the error."""
+
+    @traced(tf, tf.TensorSpec((1, 1), name="x"))
+    def call(x: Any) -> Any:
+        return {"y": getattr(tf, name)(x)}
+
+    samples = [{"x": np.array([[number]], np.float32)} for number in (-40, highest)]
+    model = convert(_module(tf, call), quantize=Quantize("int8", samples=samples, io="int8"))
+    lowest = np.array([[-128]], np.int8)
+    assert Interpreter(model_content=bytes(model)).get_signature_runner()(x=lowest)["y"] == lowest
+
+
 def test_a_constant_on_the_edge_of_what_it_is_compared_with_stays_beyond_it(tf: ModuleType) -> None:
     @traced(tf, tf.TensorSpec((1, 4), name="x"))
     def call(x: Any) -> Any:

@@ -8,7 +8,7 @@ these, which integers do by themselves:
 - An operator that picks from its operands, such as a maximum, gives the same whether the ends apply before or after it:
   `maximum(clip(x), clip(c)) == clip(maximum(x, c))`. So its operands need what its result needs, constants included.
 - A term of a sum need not be lower than for the lowest sum that matters, beside the highest number of the other term.
-- A function with a limit, such as a sigmoid, needs no numbers beyond which its result changes by less than half a step;
+- A function with a limit, such as a sigmoid, needs no numbers beyond which its result has the limit's integer;
   a softmax none that are further below the lowest of the largest numbers of rows in the samples (`rows`).
 - A constant that is compared has to lie beyond the numbers that it is compared with, no matter how far.
 

@@ -17,6 +17,10 @@ EVERYTHING = Range(-math.inf, math.inf)
 # The largest factor of scores; those that make masks of zeros and ones are larger.
 _SCALING = 256.0
 
+# The share of a step that a function may be off its limit. With a half, it would round away from it where the operand's
+# integers end a step before their range.
+_OFF = 0.35
+
 
 class View(NamedTuple):
     """Facts about an operand.
@@ -114,21 +118,21 @@ def log_softmax(view: View) -> Range:
 
 
 def logistic(view: View) -> Range:
-    furthest = math.log(2 / view.step)
+    furthest = math.log(1 / (_OFF * view.step))
     return Range(-furthest, furthest)
 
 
 def tanh(view: View) -> Range:
-    furthest = math.log(4 / view.step) / 2
+    furthest = math.log(2 / (_OFF * view.step)) / 2
     return Range(-furthest, furthest)
 
 
 def exp(view: View) -> Range:
-    return Range(math.log(view.step / 2), math.inf)
+    return Range(math.log(_OFF * view.step), math.inf)
 
 
 def elu(view: View) -> Range:
-    return Range(min(math.log(view.step / 2), 0.0), math.inf)
+    return Range(min(math.log(_OFF * view.step), 0.0), math.inf)
 
 
 def arg_max(view: View) -> Range:
