@@ -125,6 +125,16 @@ def test_a_file_that_litert_does_not_load_is_an_error(tmp_path: Path, quantize: 
     assert caught.value.code == "runtime-error"
 
 
+@pytest.mark.parametrize("number", [193, 202])  # STABLEHLO_DYNAMIC_SLICE, STABLEHLO_TRANSPOSE
+def test_an_operator_whose_options_do_not_fit_is_an_error(number: int, tmp_path: Path) -> None:
+    def change(code: Any) -> None:
+        code.builtinCode, code.deprecatedBuiltinCode = number, 127
+
+    with pytest.raises(ConversionError, match=r"do(es)? not fit") as caught:
+        tfconvert.convert(_with_operator(tmp_path, change))
+    assert caught.value.code == "unsupported-op"
+
+
 @pytest.mark.parametrize("quantize", [None, "dynamic"])
 def test_operators_that_only_apps_have_are_reported(tmp_path: Path, quantize: Any) -> None:
     def change(code: Any) -> None:

@@ -46,6 +46,7 @@ from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt, need
+from tfconvert.ops.verification import first_broken
 from tfconvert.schema.dialects import stablehlo, tensor_data, tf, tfl, types
 from tfconvert.schema.dialects.attributes import Value as Property
 from tfconvert.schema.dialects.attributes import int32
@@ -87,6 +88,10 @@ class XlaToStablehlo:
             made = attempt(_REWRITES[op.name], _Xla(op, functions))
             if isinstance(made, Failure):
                 left[op] = made.reason
+                continue
+            broken = first_broken(made)
+            if broken is not None:
+                left[op] = broken.reason
                 continue
             applied[op.name] += 1
             replace_op(op, OpBuilder(op).insert(made).results)
