@@ -258,7 +258,7 @@ def test_settings_that_a_target_lacks_are_not_sent(open_page: Open, server: Runn
 
 
 _INVERSE = """node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "shape" value { shape { dim { size: 4 } dim { size: 4 } } } } }
+  attr { key: "shape" value { shape { dim { size: 40 } dim { size: 40 } } } } }
 node { name: "a" op: "MatrixInverse" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
 node { name: "b" op: "Cholesky" input: "a" attr { key: "T" value { type: DT_FLOAT } } }
 """
