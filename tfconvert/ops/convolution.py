@@ -16,7 +16,7 @@ from tfconvert.ops.call import Array, Call, Results, ints, typed, wide
 from tfconvert.ops.declaration import Decomposition, op
 from tfconvert.ops.formula import Tensor, sizes_of
 from tfconvert.ops.operands import Operands
-from tfconvert.ops.requirements import only_batch_is_open, slides_over_images
+from tfconvert.ops.requirements import only_batch_is_open
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.ops.windows import (
     Windows,

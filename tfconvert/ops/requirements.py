@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
-from tfconvert.ops.windows import spatial
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 
 Requirement = Callable[[Operation], str | None]
@@ -38,26 +36,3 @@ def only_batch_is_open(*operands: int) -> Requirement:
         return None if is_known else "only the batch may be of unknown size"
 
     return check
-
-
-def slides_over_images(op: Operation, lists: Mapping[str, Sequence[int]], rank: int) -> str | None:
-    """Returns why windows can't slide over an image, and not over batch or channels; `None` if they can.
-
-    Args:
-        op: The op, which has the layout and the padding.
-        lists: Lists with a number for each dimension, by name.
-        rank: The image's rank.
-    """
-    layout = str(tf.get(op, "data_format", "NHWC"))
-    for name, values in lists.items():
-        if len(values) != rank or min(values) < 1:
-            return f"{name} {list(values)} are not {rank} sizes"
-        if math.prod(values) != math.prod(spatial(values, layout)):
-            return f"{name} {list(values)} reach over batch or channels"
-    if tf.get(op, "padding") != "EXPLICIT":
-        return None
-    pads = tf.get(op, "explicit_paddings") or ()
-    if len(pads) != 2 * rank or min(pads) < 0:
-        return f"explicit_paddings are not {rank} pairs of sizes"
-    pairs = list(zip(pads[::2], pads[1::2], strict=True))
-    return None if sum(pads) == sum(map(sum, spatial(pairs, layout))) else "batch or channels are padded"

@@ -14,7 +14,7 @@ from tfconvert.ops.convolution import convolves_images, layout_of, slid, windows
 from tfconvert.ops.declaration import Decomposition, op, ops_like
 from tfconvert.ops.formula import Tensor, sizes_of
 from tfconvert.ops.operands import Operands
-from tfconvert.ops.requirements import only_batch_is_open, slides_over_images
+from tfconvert.ops.requirements import only_batch_is_open
 from tfconvert.ops.shape_functions import Shapes, same
 from tfconvert.ops.windows import slides_over_images, spatial, windows, with_channels_as, with_channels_last
 from tfconvert.schema.dialects import tensor_data, tf, types
