@@ -25,6 +25,10 @@ _CONTROL_FLOW = ("while", "if", "call_once")
 _TABLES: Mapping[str, int] = {"embedding_lookup": 1, "gather": 0}
 _JOINED = ("concatenation",)
 _PARTED = ("split", "split_v")
+_BITCAST = "bitcast"
+
+IN_CONTEXT = frozenset([tfl.PREFIX + name for name in (_BITCAST, *_PARTED)])
+"""Operators on whose results a verdict may depend on more than their types."""
 
 
 def verdict_of(op: Operation, accelerator: str, *, as_integers: bool = False) -> Verdict:
@@ -61,7 +65,7 @@ def _in_context(op: tfl.TFLOp) -> Verdict:
         return Verdict(REFUSED, "its table is dequantized (Input / output dtype mismatch.)")
     if _reorders_parts(op):
         return Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
-    if any(_is_op(value, "bitcast") for value in op.operands):
+    if any(_is_op(value, _BITCAST) for value in op.operands):
         return Verdict(WRONG, "it is of numbers that were made of bits (its shader is not valid)")
     is_integer = any(isinstance(types.element_of(result.type), quant.UniformType) for result in op.results)
     if is_integer and len({result.first_use is None for result in op.results}) > 1:

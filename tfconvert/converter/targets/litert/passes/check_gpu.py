@@ -19,7 +19,7 @@ from functools import cache
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.targets.litert.accelerator_verdicts import verdict_of
+from tfconvert.converter.targets.litert.accelerator_verdicts import IN_CONTEXT, verdict_of
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -30,9 +30,6 @@ from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, LOAD_FAILS,
 from tfconvert.schema.tflite.kernels import PARAMETERS
 
 CODE = "wrong-on-gpu"
-
-# Operators on whose results a verdict may depend on more than their types.
-_IN_CONTEXT = ("tfl.bitcast", "tfl.split", "tfl.split_v")
 
 # The maximum number of operators that the note names.
 _MAX_NAMED = 3
@@ -115,4 +112,4 @@ def _origin(value: Value, is_parameter: bool) -> Hashable:
     if op.name == "tfl.dequantize":
         return op.operands[0].type if tfl.is_constant(op.operands[0]) else None
     # Joins of the parts of a split, and numbers that were made of bits.
-    return (op, value.index) if op.name in _IN_CONTEXT else None
+    return (op, value.index) if op.name in IN_CONTEXT else None
