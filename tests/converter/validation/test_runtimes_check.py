@@ -124,6 +124,8 @@ def test_a_file_that_is_not_one_does_not_run() -> None:
 @pytest.mark.skipif(not runtime.is_installed(), reason="LiteRT is not installed")
 @pytest.mark.parametrize("kind", ["compiled", "micro"])
 def test_a_file_without_signatures_runs(kind: str) -> None:
+    if not runtimes_check.is_available(kind):
+        pytest.skip(f"{kind} is not installed")
     operators: list[Tree] = [{"inputs": (1, 0), "outputs": (2,), "builtin_options": ("SubOptions", {})}]
     content = build_file([{}, {}, {}], operators, ["SUB"], (0, 1), (2,))
     (found,) = outcomes(content, [kind])
