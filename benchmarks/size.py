@@ -5,7 +5,9 @@
 
 Tokens are counted without comments and docstrings, and generated code isn't counted. An op stands in a file if the file
 has its name in a string; ops that TensorFlow's registry doesn't know aren't counted. An op is lowered twice if LiteRT
-has no operator for it, and yet both LiteRT and StableHLO have a lowering of their own instead of one decomposition.
+has no operator for it, and yet both LiteRT and StableHLO have a lowering of their own instead of one decomposition. An
+operator of LiteRT stands in a file if a string is its name, in the tfl dialect or in files. A table is a literal with
+the names of six or more of them, outside of tfconvert/ops.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import io
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +30,7 @@ from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow
 from tfconvert.converter.targets.stablehlo.legalize.lowerings import LOWERINGS
 from tfconvert.ops import generate
 from tfconvert.schema.tensorflow import op_defs
+from tfconvert.schema.tflite import operators
 
 _PACKAGE = REPOSITORY / "tfconvert"
 _NOT_COUNTED = frozenset(
@@ -83,13 +86,39 @@ def size_of(text: str) -> Size:
     return Size(1, text.count("\n"), counted - docstrings)
 
 
-def ops_in(text: str) -> set[str]:
+def ops_in(tree: ast.AST) -> set[str]:
     """Returns the ops of TensorFlow's registry that a module names in strings, docstrings aside."""
-    tree = ast.parse(text)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    names = {name for node in strings if id(node) not in docstrings for name in _NAME.findall(str(node.value))}
+    names = {name for string in strings_in(tree) for name in _NAME.findall(string)}
     return {name for name in names if op_defs.lookup(name) is not None}
+
+
+def strings_in(tree: ast.AST) -> Iterator[str]:
+    """Yields the strings in a syntax tree, docstrings aside."""
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+def operators_in(strings: Iterable[str]) -> set[str]:
+    """Returns the operators of LiteRT that are named by strings."""
+    return {text.removeprefix("tfl.").lower() for text in strings} & set(operators.names())
+
+
+def tables_in(tree: ast.AST) -> int:
+    """Returns how many literals have the names of six or more operators of LiteRT."""
+    count = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
+            elements = node.keys if isinstance(node, ast.Dict) else node.elts
+            names = (each.value for each in elements if isinstance(each, ast.Constant) and isinstance(each.value, str))
+            count += len(operators_in(names)) >= 6
+    return count
+
+
+def public_classes(tree: ast.Module) -> Iterator[str]:
+    """Yields the names of a module's public classes."""
+    return (node.name for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
 
 
 def lowered_twice() -> set[str]:
@@ -108,12 +137,19 @@ def main() -> None:
     arguments = parser.parse_args()
     by_folder: dict[str, Size] = {}
     places: Counter[str] = Counter()
+    homes: Counter[str] = Counter()
+    classes: Counter[str] = Counter()
+    tables = 0
     for path in sources(_PACKAGE):
         text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
         parts = path.relative_to(_PACKAGE).parts[:-1][:2]
         folder = "/".join(("tfconvert", *parts))
         by_folder[folder] = by_folder.get(folder, Size()).plus(size_of(text))
-        places.update(ops_in(text))
+        places.update(ops_in(tree))
+        homes.update(operators_in(strings_in(tree)))
+        classes.update(public_classes(tree))
+        tables += tables_in(tree) if "ops" not in parts else 0
     for folder, size in sorted(by_folder.items()):
         print(f"{folder:36} {size}")
     total = Size()
@@ -123,6 +159,9 @@ def main() -> None:
     print(f"parameters of convert: {len(inspect.signature(tfconvert.convert).parameters)}")
     print(f"loose modules in converter/: {len(list((_PACKAGE / 'converter').glob('[!_]*.py')))}")
     print(f"ops lowered twice: {len(lowered_twice())}")
+    print(f"files that an operator of LiteRT stands in, on average: {homes.total() / len(homes):.1f}")
+    print(f"tables of six or more operators of LiteRT: {tables}")
+    print(f"names that several public classes have: {sum(count > 1 for count in classes.values())}")
     spread = Counter(min(count, 6) for count in places.values())
     print(
         "ops by the files that they stand in:",
