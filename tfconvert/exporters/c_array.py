@@ -16,6 +16,7 @@ from tfconvert.exporters.output_file import C_SOURCES, Write, write_whole
 from tfconvert.schema.diagnostics import error, printable
 from tfconvert.schema.tflite.arena import Schedule, Step, bytes_of, schedule_of
 from tfconvert.schema.tflite.compiled_model import Table
+from tfconvert.schema.tflite.operators import filters
 from tfconvert.schema.tflite.reader import View, read_model
 
 # The operators that `tflite::MicroMutableOpResolver` has a method for.
@@ -55,9 +56,7 @@ _OF_CHANNEL = 8
 # Bytes that planning the memory takes for a tensor, and again for a computed one, where tensors are afterwards.
 _OF_PLAN = 48
 
-# Operators that have numbers for each output channel, with the axis of these in their weights; those that sum up
-# integers in 32 bits beside their result; and the one that keeps its operands transposed.
-_CHANNELS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
+# Operators that sum up integers in 32 bits beside their result, and the one that keeps its operands transposed.
 _SUMS = ("TRANSPOSE_CONV", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
 _TURNED = "BATCH_MATMUL"
 
@@ -216,9 +215,11 @@ def _kept(subgraph: View, names: Sequence[str]) -> int:
     total = len(subgraph["tensors"] or ()) * _OF_TENSOR + len(calls) * _OF_OPERATOR
     for call in calls:
         name = names[call["opcode_index"]]
-        if name in _CHANNELS:
-            shape = _tensor(subgraph, call["inputs"][1])["shape"]
-            axis = _CHANNELS[name]
+        row = filters().get(name.lower())
+        if row is not None:
+            # For each output channel, there are a multiplier and a shift.
+            shape = _tensor(subgraph, call["inputs"][row.operand])["shape"]
+            axis = row.output_axis
             total += _OF_CHANNEL * (int(shape[axis]) if shape is not None and len(shape) > axis else 1)
         if name == _TURNED:
             options: View | None = call["builtin_options"]

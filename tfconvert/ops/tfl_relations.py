@@ -35,19 +35,8 @@ zeros_like
 # The kernel of `atan2` doesn't broadcast.
 _BROADCAST = (operators.elementwise(2, 3) | {"prelu"}) - {"atan2"}
 
-# Operators with the operands and options of an op of TensorFlow.
-_LIKE = {
-    "pack": "Pack",
-    "pad": "Pad",
-    "padv2": "PadV2",
-    "reshape": "Reshape",
-    "scatter_nd": "ScatterNd",
-    "slice": "Slice",
-    "split": "Split",
-    "split_v": "SplitV",
-    "transpose": "Transpose",
-    "unpack": "Unpack",
-}
+# Operators with the operands and options of the op of TensorFlow that computes them.
+_LIKE = frozenset({"pack", "pad", "padv2", "reshape", "scatter_nd", "slice", "split", "split_v", "transpose", "unpack"})
 
 RECOMPUTED = frozenset({"gather", "pad", "padv2", "scatter_nd", "split", "split_v"})
 """Operators of which only the operands are checked: the runtime computes the shapes of results itself."""
@@ -78,7 +67,7 @@ _SHAPES: Mapping[str, ShapeFunction] = {
 def shape_function(operator: str) -> ShapeFunction | None:
     """Returns the shape function by which an operator is verified, or `None`."""
     if operator in _LIKE:
-        return registry.shape_function(_LIKE[operator])
+        return registry.shape_function(operators.tensorflow_ops()[operator])
     return _SHAPES.get(operator)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,32 +34,14 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import FusedLoc, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite.operators import filters
 
-
-class _Product(NamedTuple):
-    """Where an op's numbers come from, as indices of operands.
-
-    Attributes:
-        weights: The weights.
-        scattered: The operand whose elements are each multiplied with weights; `None` for the result.
-    """
-
-    weights: int = 1
-    scattered: int | None = None
-
-
-# Each element of the result needs as many as there are weights for its channel.
-_WITH_WEIGHTS: Mapping[str, _Product] = {
-    "tfl.conv_2d": _Product(),
-    "tfl.conv_3d": _Product(),
-    "tfl.depthwise_conv_2d": _Product(),
-    "tfl.fully_connected": _Product(),
-    "tfl.transpose_conv": _Product(scattered=2),
-    "tfl.conv_3d_transpose": _Product(scattered=2),
-    "tf.Conv2D": _Product(),
-    "tf.Conv3D": _Product(),
-    "tf.DepthwiseConv2dNative": _Product(),
-    "tf.Conv2DBackpropInput": _Product(scattered=2),
+# TensorFlow's ops with filters, and the operators that have their operands in the same order.
+_WITH_FILTERS: Mapping[str, str] = {
+    "tf.Conv2D": "conv_2d",
+    "tf.Conv3D": "conv_3d",
+    "tf.DepthwiseConv2dNative": "depthwise_conv_2d",
+    "tf.Conv2DBackpropInput": "transpose_conv",
 }
 # Products of two matrices, with the attributes that transpose the first one.
 _PRODUCTS: Mapping[str, str] = {
@@ -78,15 +60,16 @@ def macs(op: Operation) -> int:
     Args:
         op: An op of `tf` or `tfl`.
     """
-    kind = _WITH_WEIGHTS.get(op.name)
-    if kind is not None and len(op.operands) > (kind.scattered or kind.weights):
-        counted = (op.results[0] if kind.scattered is None else op.operands[kind.scattered]).type
-        dims = _dims(counted)
+    row = filters().get(_WITH_FILTERS.get(op.name, op.name.removeprefix(PREFIX)))
+    if row is not None and len(op.operands) > max(row.data, row.operand):
+        # Each element of the result needs as many as there are weights for its channel; of a transposed convolution,
+        # which takes its data last, each element of the data.
+        dims = _dims((op.operands[row.data] if row.data else op.results[0]).type)
         if not dims:
             return 0
         is_first = str(op.properties.get("data_format", "")).startswith(_CHANNELS_FIRST)
         channels = dims[1] if is_first and len(dims) > 2 else dims[-1]
-        return math.prod(dims) * math.prod(_dims(op.operands[kind.weights].type)) // channels
+        return math.prod(dims) * math.prod(_dims(op.operands[row.operand].type)) // channels
     if op.name in _PRODUCTS:
         left = _dims(op.operands[0].type)
         if len(left) < 2:

@@ -8,7 +8,6 @@ supported, except for conversions from and to floats.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -183,155 +182,38 @@ _OWN_KERNELS: Mapping[str, Kernel] = {
 _ACTIVATION = "fused_activation_function"
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRow:
-    """The computation of an operator by TensorFlow's op.
-
-    Attributes:
-        op: TensorFlow's op.
-        layout: Converts the operands and attributes of the operator's call to those of the op.
-        bias: The index of an optional operand that is added to the result.
-    """
-
-    op: str
-    layout: Callable[[Call], Call] = lambda call: call
-    bias: int | None = None
-
-
-# Operator -> op with the same order of operands and names of relevant options.
-_SAME: Mapping[str, str] = {
-    "abs": "Abs",
-    "add": "AddV2",
-    "add_n": "AddN",
-    "atan2": "Atan2",
-    "batch_matmul": "BatchMatMulV2",
-    "batch_to_space_nd": "BatchToSpaceND",
-    "bitwise_xor": "BitwiseXor",
-    "broadcast_args": "BroadcastArgs",
-    "broadcast_to": "BroadcastTo",
-    "bucketize": "Bucketize",
-    "ceil": "Ceil",
-    "complex_abs": "ComplexAbs",
-    "cos": "Cos",
-    "cumsum": "Cumsum",
-    "depth_to_space": "DepthToSpace",
-    "div": "Div",
-    "dynamic_update_slice": "XlaDynamicUpdateSlice",
-    "elu": "Elu",
-    "equal": "Equal",
-    "exp": "Exp",
-    "expand_dims": "ExpandDims",
-    "fake_quant": "FakeQuantWithMinMaxArgs",
-    "fill": "Fill",
-    "floor": "Floor",
-    "floor_div": "FloorDiv",
-    "floor_mod": "FloorMod",
-    "gather_nd": "GatherNd",
-    "greater": "Greater",
-    "greater_equal": "GreaterEqual",
-    "imag": "Imag",
-    "leaky_relu": "LeakyRelu",
-    "less": "Less",
-    "less_equal": "LessEqual",
-    "log": "Log",
-    "log_softmax": "LogSoftmax",
-    "logical_and": "LogicalAnd",
-    "logical_not": "LogicalNot",
-    "logical_or": "LogicalOr",
-    "logistic": "Sigmoid",
-    "matrix_diag": "MatrixDiag",
-    "matrix_set_diag": "MatrixSetDiag",
-    "maximum": "Maximum",
-    "mean": "Mean",
-    "minimum": "Minimum",
-    "mirror_pad": "MirrorPad",
-    "mul": "Mul",
-    "neg": "Neg",
-    "not_equal": "NotEqual",
-    "one_hot": "OneHot",
-    "pack": "Pack",
-    "pad": "Pad",
-    "padv2": "PadV2",
-    "pow": "Pow",
-    "range": "Range",
-    "rank": "Rank",
-    "real": "Real",
-    "reduce_all": "All",
-    "reduce_any": "Any",
-    "reduce_max": "Max",
-    "reduce_min": "Min",
-    "reduce_prod": "Prod",
-    "relu": "Relu",
-    "relu6": "Relu6",
-    "resize_bilinear": "ResizeBilinear",
-    "resize_nearest_neighbor": "ResizeNearestNeighbor",
-    "reverse_sequence": "ReverseSequence",
-    "reverse_v2": "ReverseV2",
-    "rfft2d": "RFFT2D",
-    "right_shift": "RightShift",
-    "round": "Round",
-    "rsqrt": "Rsqrt",
-    "scatter_nd": "ScatterNd",
-    "segment_sum": "SegmentSum",
-    "select": "Select",
-    "select_v2": "SelectV2",
-    "sign": "Sign",
-    "sin": "Sin",
-    "slice": "Slice",
-    "space_to_batch_nd": "SpaceToBatchND",
-    "space_to_depth": "SpaceToDepth",
-    "sparse_to_dense": "SparseToDense",
-    "split_v": "SplitV",
-    "sqrt": "Sqrt",
-    "square": "Square",
-    "squared_difference": "SquaredDifference",
-    "squeeze": "Squeeze",
-    "sub": "Sub",
-    "sum": "Sum",
-    "tanh": "Tanh",
-    "tile": "Tile",
-    "topk_v2": "TopKV2",
-    "transpose": "Transpose",
-    "unpack": "Unpack",
-    "unsorted_segment_max": "UnsortedSegmentMax",
-    "unsorted_segment_min": "UnsortedSegmentMin",
-    "unsorted_segment_prod": "UnsortedSegmentProd",
-    "unsorted_segment_sum": "UnsortedSegmentSum",
-    "where": "Where",
-    "zeros_like": "ZerosLike",
+# Operator -> how its operands and attributes become those of the op that computes it, where they differ.
+_LAYOUTS: Mapping[str, Callable[[Call], Call]] = {
+    "arg_max": indices,
+    "arg_min": indices,
+    "average_pool_2d": pool,
+    "bitcast": bitcast,
+    "cast": cast,
+    "concatenation": axis_last,
+    "conv_2d": convolution,
+    "conv_3d": convolution_3d,
+    "conv_3d_transpose": convolution_3d,
+    "depthwise_conv_2d": depthwise,
+    "fully_connected": fully_connected,
+    "gather": axis_last,
+    "local_response_normalization": local_response,
+    "max_pool_2d": pool,
+    "reshape": reshape,
+    "shape": indices,
+    "softmax": softmax,
+    "split": split,
+    "strided_slice": strided_slice,
+    "transpose_conv": transposed_convolution,
+    "unique": unique,
 }
 
-ROWS: Mapping[str, KernelRow] = {
-    **{name: KernelRow(op) for name, op in _SAME.items()},
-    "arg_max": KernelRow("ArgMax", indices),
-    "arg_min": KernelRow("ArgMin", indices),
-    "average_pool_2d": KernelRow("AvgPool", pool),
-    "bitcast": KernelRow("Bitcast", bitcast),
-    "cast": KernelRow("Cast", cast),
-    "concatenation": KernelRow("ConcatV2", axis_last),
-    "conv_2d": KernelRow("Conv2D", convolution, bias=2),
-    "conv_3d": KernelRow("Conv3D", convolution_3d, bias=2),
-    "conv_3d_transpose": KernelRow("Conv3DBackpropInputV2", convolution_3d, bias=3),
-    "depthwise_conv_2d": KernelRow("DepthwiseConv2dNative", depthwise, bias=2),
-    "fully_connected": KernelRow("BatchMatMulV2", fully_connected, bias=2),
-    "gather": KernelRow("GatherV2", axis_last),
-    "local_response_normalization": KernelRow("LRN", local_response),
-    "max_pool_2d": KernelRow("MaxPool", pool),
-    "reshape": KernelRow("Reshape", reshape),
-    "shape": KernelRow("Shape", indices),
-    "softmax": KernelRow("Softmax", softmax),
-    "split": KernelRow("Split", split),
-    "strided_slice": KernelRow("StridedSlice", strided_slice),
-    "transpose_conv": KernelRow("Conv2DBackpropInput", transposed_convolution, bias=3),
-    "unique": KernelRow("Unique", unique),
-}
-"""Operator -> its entry."""
 
-
-def _evaluate(row: KernelRow, call: Call) -> Results:
-    """Computes an operator: the op, the bias, the activation."""
-    operands = call.inputs[: row.bias]
-    first, *others = registry.evaluate(row.layout(call._replace(inputs=operands))._replace(op=row.op))
+def _evaluate(name: str, op: str, call: Call) -> Results:
+    """Computes an operator by an op of TensorFlow: the op, the bias, the activation."""
+    row, layout = operators.filters().get(name), _LAYOUTS.get(name)
+    operands = call.inputs[: row.bias] if row else call.inputs
+    inner = call._replace(inputs=operands)
+    first, *others = registry.evaluate((layout(inner) if layout else inner)._replace(op=op))
     for bias in call.inputs[len(operands) :]:
         if bias.dtype.kind != "O":  # Else it is absent.
             first = first + bias
@@ -340,7 +222,10 @@ def _evaluate(row: KernelRow, call: Call) -> Results:
     return first, *others
 
 
-KERNELS: Mapping[str, Kernel] = {**{name: partial(_evaluate, row) for name, row in ROWS.items()}, **_OWN_KERNELS}
+KERNELS: Mapping[str, Kernel] = {
+    **{name: partial(_evaluate, name, op) for name, op in operators.tensorflow_ops().items()},
+    **_OWN_KERNELS,
+}
 """Operator -> kernel for the operator's operands and options."""
 
 

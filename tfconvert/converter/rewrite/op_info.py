@@ -24,38 +24,7 @@ TF, TFL = "tf.", "tfl."
 
 # Ops of either dialect whose result has their operands' element type and broadcast shape.
 _ELEMENTWISE = full_names(ELEMENTWISE_UNARY | ELEMENTWISE_BINARY | {"AddN"}) | {
-    f"tfl.{name}"
-    for name in (
-        "abs",
-        "add",
-        "ceil",
-        "cos",
-        "div",
-        "elu",
-        "exp",
-        "floor",
-        "gelu",
-        "hard_swish",
-        "leaky_relu",
-        "log",
-        "logistic",
-        "maximum",
-        "minimum",
-        "mul",
-        "neg",
-        "pow",
-        "relu",
-        "relu6",
-        "relu_n1_to_1",
-        "round",
-        "rsqrt",
-        "sin",
-        "sqrt",
-        "square",
-        "squared_difference",
-        "sub",
-        "tanh",
-    )
+    f"{TFL}{name}" for name in operators.elementwise(1, 2) - operators.having("opposite").keys()
 }
 
 

@@ -21,7 +21,7 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DictionaryAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.tflite.operators import Operator
+from tfconvert.schema.tflite.operators import Operator, filters
 from tfconvert.schema.tflite.versions import ABSENT, Operand
 
 _QUANTIZE = "quantize"
@@ -30,9 +30,6 @@ _BESIDE = frozenset([tfl.PREFIX + name for name in tfl.BESIDE])
 _EXTERNAL = tfl.PREFIX + tfl.EXTERNAL_CONST
 _CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d")
 _ACTIVATION = "fused_activation_function"
-
-# Which operands of an operator are its filter and its bias.
-_WEIGHTS = {"conv_2d": (1, 2), "depthwise_conv_2d": (1, 2), "fully_connected": (1, 2), "transpose_conv": (1, 3)}
 
 
 # What JAX's names of all ops of a program begin with.
@@ -79,12 +76,12 @@ class Naming(NamedTuple):
             op: The operator that is the first to use it.
             position: The operand's index.
         """
-        weights = _WEIGHTS.get(op.op_name) if op is not None and self.is_official else None
-        if op is not None and weights is not None and position in weights:
+        row = filters().get(op.op_name) if op is not None and self.is_official else None
+        if op is not None and row is not None and position in (row.operand, row.bias):
             nodes = list(dict.fromkeys(nodes_of(op.location)))
             # A filter has the name of the node that multiplies, and so has a bias that only the kernel requires. Others
             # have the names of all fused nodes.
-            if position == weights[1]:
+            if position == row.bias:
                 has_activation = tfl.attribute(op, _ACTIVATION) not in (None, "NONE")
                 return ";".join(nodes if len(nodes) > 1 + has_activation else nodes[-1:]) or "constant"
             if nodes and nodes[-1] not in nodes_of(location):

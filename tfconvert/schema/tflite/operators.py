@@ -60,6 +60,32 @@ class Value(NamedTuple):
     variable: bool = False
 
 
+class Filter(NamedTuple):
+    """How an operator that multiplies windows of its data by a filter takes them.
+
+    Attributes:
+        data: The index of the data among the operands.
+        operand: The index of the filter.
+        bias: The index of the bias, which may be absent.
+        axes: The filter's axes: output channels `O`, input channels `I`, the window `D`, `H` and `W`, and always 1 `1`.
+    """
+
+    data: int
+    operand: int
+    bias: int
+    axes: str
+
+    @property
+    def output_axis(self) -> int:
+        """The axis of the output channels."""
+        return self.axes.index("O")
+
+    @property
+    def input_axis(self) -> int | None:
+        """The axis of the input channels, `None` if it isn't one whole axis."""
+        return self.axes.index("I") if "I" in self.axes else None
+
+
 class Operator(NamedTuple):
     """One builtin operator.
 
@@ -70,7 +96,7 @@ class Operator(NamedTuple):
         union: The field of `Operator` that holds the options.
         operands: Its operands.
         results: Its results.
-        has_effect: Whether a call whose results are not used must still be kept.
+        traits: What the table says of it, with values where traits have them.
         variables: Indices of the operands that hold state.
     """
 
@@ -80,13 +106,18 @@ class Operator(NamedTuple):
     union: str
     operands: tuple[Value, ...]
     results: tuple[Value, ...]
-    has_effect: bool
+    traits: Mapping[str, str]
     variables: tuple[int, ...]
 
     @property
     def operand_range(self) -> tuple[int, int]:
         """The minimum and maximum number of operands; optional ones in the middle count, since they are filled."""
         return _range(self.operands)
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether a call whose results are not used must still be kept."""
+        return "effect" in self.traits
 
     @property
     def result_range(self) -> tuple[int, int]:
@@ -128,8 +159,42 @@ def elementwise(*counts: int) -> frozenset[str]:
     Args:
         counts: The numbers of operands that they have.
     """
-    rows = [row for row in _rows().values() if row[4] == "elementwise"]
-    return frozenset(row[0] for row in rows if row[2].count(" ") + 1 in counts)
+    return frozenset(name for name in having("elementwise") if _rows()[name][2].count(" ") + 1 in counts)
+
+
+@cache
+def tensorflow_ops() -> Mapping[str, str]:
+    """Returns the operators that an op of TensorFlow computes, with its name; layouts may differ."""
+    return {name: row[5] for name, row in _rows().items() if row[5] != "-"}
+
+
+@cache
+def having(trait: str) -> Mapping[str, str]:
+    """Returns the operators that have a trait, with its value: empty if it needs none."""
+    found = ((name, _traits(row[4])) for name, row in _rows().items())
+    return {name: traits[trait] for name, traits in found if trait in traits}
+
+
+def _traits(text: str) -> Mapping[str, str]:
+    return {} if text == "-" else {name: value for name, _, value in (each.partition("=") for each in text.split(" "))}
+
+
+@cache
+def ranges() -> Mapping[str, tuple[float, float]]:
+    """Returns the operators whose results are bounded, with the lowest and the highest float that they can be."""
+    limits = ((name, limits.partition(":")) for name, limits in having("range").items())
+    return {name: (float(low), float(high)) for name, (low, _, high) in limits}
+
+
+@cache
+def filters() -> Mapping[str, Filter]:
+    """Returns the operators that have a filter, with its place and its axes."""
+    found = {}
+    for name, axes in having("filter").items():
+        taken = [value.name for value in _values(_rows()[name][2])]
+        operand = next(index for index, each in enumerate(taken) if each in ("filter", "weights"))
+        found[name] = Filter(taken.index("input"), operand, taken.index("bias"), axes)
+    return found
 
 
 @cache
@@ -138,18 +203,23 @@ def lookup(name: str) -> Operator | None:
     row = _rows().get(name)
     if row is None:
         return None
-    _, options, operands, results, flags = row
+    _, options, operands, results, traits, _ = row
     options = "" if options == "-" else options
     union = OPTIONS_2 if options in TFLITE.enums["BuiltinOptions2"] else OPTIONS
     code = TFLITE.enums["BuiltinOperator"][name.upper()]
     taken = _values(operands)
     variables = tuple([index for index, operand in enumerate(taken) if operand.variable])
-    return Operator(name, code, options, union, taken, _values(results), flags == "effect", variables)
+    return Operator(name, code, options, union, taken, _values(results), _traits(traits), variables)
 
 
 def computed_activations(name: str) -> frozenset[str] | None:
     """Returns the fused activations that LiteRT computes for an operator, or `None` if it may be any."""
     return _activations().get(name)
+
+
+def fusing(activation: str) -> tuple[str, ...]:
+    """Returns the operators for which LiteRT computes a fused activation."""
+    return tuple(name for name, kinds in _activations().items() if activation in kinds)
 
 
 @cache

@@ -7,29 +7,11 @@ from tfconvert.schema.dialects.tfl import call_of, is_constant
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType
-from tfconvert.schema.tflite import kernels
+from tfconvert.schema.tflite import kernels, operators
 from tfconvert.schema.tflite.kernels import REFUSED, Outcome, is_plain
 
 HIGHEST_RANK = 8
 """The maximum measured rank, and the maximum rank that can be reshaped."""
-
-# Operators whose kernels use arrays of this length for dimensions.
-_NOT_HIGHER = frozenset(
-    (
-        "batch_matmul",
-        "batch_to_space_nd",
-        "cumsum",
-        "mirror_pad",
-        "pad",
-        "padv2",
-        "reshape",
-        "slice",
-        "space_to_batch_nd",
-        "strided_slice",
-        "tile",
-        "transpose",
-    )
-)
 
 NOTED = frozenset(
     (
@@ -93,7 +75,7 @@ class KernelOutcomes:
         if rank <= fine:
             return None
         assert isinstance(op, tfl.TFLOp)
-        if rank > HIGHEST_RANK and op.op_name in _NOT_HIGHER:
+        if rank > HIGHEST_RANK and op.op_name in operators.having("max_rank"):
             return Outcome(REFUSED, REFUSED, low=HIGHEST_RANK + 1)
         outcome = kernels.outcome(op.op_name.upper(), call_of(op))
         return None if outcome is None or outcome.is_ok else outcome

@@ -125,7 +125,7 @@ def _sum(op: Operation, *, rounds: bool = False) -> Emit:
         place = None if small is None or (second and second.name != source.name) else _place(one, small)
         if small is not None and place is not None:
             weights = _added(one, small, place)
-            channels = fold_into_weights.OPS[source.name].out_axis
+            channels = fold_into_weights.OPS[source.name].output_axis
             need(not rounds or _is_rounded_little(weights, channels), "8 bits would lose weights")
             return _joined(op, source, one, small, weights)
     need(False, "it isn't the sum of convolutions of one value")

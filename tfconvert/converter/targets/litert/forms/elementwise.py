@@ -27,15 +27,10 @@ from tfconvert.converter.targets.litert.forms.tables import NARROWED
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
-_UNARY = (
-    "abs cast ceil cos dequantize elu exp floor gelu hard_swish leaky_relu log logical_not logistic neg quantize relu "
-    "relu6 relu_n1_to_1 round rsqrt sign sin sqrt square tanh"
-)
-_BINARY = (
-    "add atan2 div equal floor_div floor_mod greater greater_equal less less_equal logical_and logical_or maximum "
-    "minimum mul not_equal pow prelu right_shift select select_v2 squared_difference sub"
-)
+_UNARY = sorted(operators.elementwise(1) | {"cast", "dequantize", "quantize"})
+_BINARY = sorted(operators.elementwise(2, 3) | {"prelu", "select"})
 
 
 def _unary(op: tfl.TFLOp, build: FormBuilder) -> Value:
@@ -225,11 +220,11 @@ REWRITES = (
     Rewrite("negative-zero-by-quotient", "logical_and", _negative_zero, 5, (types.I1,)),
     Rewrite("sign-bit-by-reciprocal", "less", _sign_bit, 4),
     Rewrite("leaky-relu-by-formula", "leaky_relu", _steep, 3),
-    *(Rewrite(f"{name}-in-rank-4", name, _unary) for name in _UNARY.split()),
-    *(Rewrite(f"{name}-in-the-shape-before", name, _same_shapes, 3) for name in _BINARY.split()),
-    *(Rewrite(f"{name}-in-rank-4", name, _grouped, 2) for name in _BINARY.split()),
-    *(Rewrite(f"{name}-of-whole-constants", name, _full) for name in _BINARY.split()),
-    *(Rewrite(f"{name}-of-repeated-operands", name, _repeated, 0) for name in _BINARY.split()),
+    *(Rewrite(f"{name}-in-rank-4", name, _unary) for name in _UNARY),
+    *(Rewrite(f"{name}-in-the-shape-before", name, _same_shapes, 3) for name in _BINARY),
+    *(Rewrite(f"{name}-in-rank-4", name, _grouped, 2) for name in _BINARY),
+    *(Rewrite(f"{name}-of-whole-constants", name, _full) for name in _BINARY),
+    *(Rewrite(f"{name}-of-repeated-operands", name, _repeated, 0) for name in _BINARY),
     Rewrite("cast-once", "cast", _cast_once, PREPARES + 1),
     *(Rewrite(f"{name}-in-32-bits", name, _narrow, PREPARES) for name in NARROWED.split()),
 )

@@ -42,6 +42,7 @@ from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 
 def _log_softmax(op: tfl.TFLOp, build: FormBuilder) -> Value:
@@ -189,19 +190,8 @@ def _constant_behind(op: tfl.TFLOp, build: FormBuilder) -> Value:
     if op.op_name == "sub":
         value = build.activated(op, build.binary("add", build.unary("neg", y), x))
     else:
-        value = build.compare(_EXCHANGED[op.op_name], y, x)
+        value = build.compare(operators.having("swapped")[op.op_name], y, x)
     return build.reshape(value, static_shape(op.results[0]))
-
-
-# Comparisons with those that have their operands exchanged.
-_EXCHANGED = {
-    "greater": "less",
-    "greater_equal": "less_equal",
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "equal": "equal",
-    "not_equal": "not_equal",
-}
 
 
 # x * logistic(x * (_LINEAR + _CUBIC * x * x)) is 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))).
@@ -478,7 +468,7 @@ REWRITES = (
     Rewrite("mean-of-integers", "mean", _mean_of_integers),
     Rewrite("exclusive-or-by-logic", "bitwise_xor", _exclusive_or),
     *(Rewrite(f"{name}-of-booleans", name, _not_equal, 0) for name in ("equal", "not_equal")),
-    *(Rewrite(f"{name}-exchanged", name, _constant_behind, 5) for name in ("sub", *_EXCHANGED)),
+    *(Rewrite(f"{name}-exchanged", name, _constant_behind, 5) for name in ("sub", *operators.having("swapped"))),
     Rewrite("gelu-by-logistic", "gelu", _gelu),
     Rewrite("relu6-as-minimum", "relu6", _relu6),
     Rewrite("neg-as-product", "neg", negated, 1, (types.F32,)),

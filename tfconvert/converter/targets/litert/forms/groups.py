@@ -33,13 +33,12 @@ from tfconvert.converter.targets.litert.forms.questions import (
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 # The length of a last dimension up to which the rows of `speed.tsv` are faster.
 _MAX_SHORT = 32
 # How many times smaller an operand must be than the result, so that work on it doesn't count.
 _SMALL = 4
-
-_ELEMENTWISE = ("add", "div", "maximum", "minimum", "mul", "squared_difference", "sub")
 
 
 def _reduced_in_steps(op: Operation) -> Emit:
@@ -112,5 +111,5 @@ FAST: tuple[Pattern[Any], ...] = (
     fast("reduce-in-steps-mean", "mean", _reduced_in_steps),
     fast("reduce-in-steps-sum", "sum", _reduced_in_steps),
     fast("join-factors", "mul", _joined_factors, benefit=2, depth=2),
-    *(fast(f"broadcast-in-full-{name}", name, _in_full) for name in _ELEMENTWISE),
+    *(fast(f"broadcast-in-full-{name}", name, _in_full) for name in operators.having("arithmetic")),
 )

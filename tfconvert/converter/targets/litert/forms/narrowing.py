@@ -27,6 +27,7 @@ from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 # A part is at most a half, so that more slices are worth it.
 _SHARE = 2
@@ -161,12 +162,11 @@ def _joined(op: Operation, axis: int) -> _Axes:
     return [axis] * len(op.operands)
 
 
-_UNARY = "abs cast elu exp gelu hard_swish leaky_relu log logistic neg relu relu6 rsqrt sqrt square tanh"
-_BINARY = "add div maximum minimum mul pow select_v2 squared_difference sub"
+_CUT = operators.elementwise(1, 2, 3) | {"cast"}
 _PRODUCTS = frozenset(("tfl.batch_matmul", "tfl.fully_connected"))
 
 _OPERANDS: Mapping[str, Callable[[Operation, int], _Axes]] = {
-    **{f"tfl.{name}": _elementwise for name in (*_UNARY.split(), *_BINARY.split())},
+    **{f"tfl.{name}": _elementwise for name in _CUT},
     **{f"tfl.{name}": _along_last for name in ("softmax", "log_softmax")},
     **{f"tfl.{name}": _reduction for name in ("mean", "sum", "reduce_max", "reduce_min")},
     "tfl.fully_connected": _dense,

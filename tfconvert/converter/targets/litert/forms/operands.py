@@ -30,10 +30,9 @@ from tfconvert.converter.targets.litert.forms.questions import (
 )
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
-_COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
-_ARITHMETIC = ("add", "div", "maximum", "minimum", "mul", "sub")
-_OF_INTEGERS = (*_ARITHMETIC, *_COMPARISONS, "floor_div", "floor_mod", "logical_and", "logical_or")
+_OF_INTEGERS = sorted(operators.elementwise(2) - {"atan2", "bitwise_xor", "pow", "right_shift"})
 _REDUCTIONS = frozenset(("tfl.mean", "tfl.sum", "tfl.reduce_max", "tfl.reduce_min", "tfl.reduce_prod"))
 
 # The maximum number of elements of a constant that is written in full.
@@ -126,7 +125,7 @@ REWRITES = (
     Rewrite("choice-of-whole-constants", "select_v2", _constants_of_choice, 9, _ANY),
     *(
         Rewrite(f"{name}-of-number-in-dimensions", name, _number_in_dimensions, 8, _NUMBERS, producers=_REDUCTIONS)
-        for name in _ARITHMETIC
+        for name in operators.having("arithmetic")
     ),
     Rewrite("minus-itself-by-zero", "sub", _minus_itself, 7, (types.F32,)),
     Rewrite("product-of-rows-of-ones", "fully_connected", _rows_of_ones, 9, (types.F32,)),

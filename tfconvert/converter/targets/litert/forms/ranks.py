@@ -50,6 +50,7 @@ from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 
 def _reshape_once(op: tfl.TFLOp, build: FormBuilder) -> Value:
@@ -182,15 +183,8 @@ def _of_packed(op: tfl.TFLOp, build: FormBuilder) -> Value:
     return value
 
 
-_REDUCTIONS = ("mean", "reduce_all", "reduce_any", "reduce_max", "reduce_min", "reduce_prod", "sum")
-
-
 _REDUCED = frozenset(("mean", "reduce_max", "reduce_min", "reduce_prod", "sum"))
-_NAMES = (
-    "abs add cos div elu exp gelu hard_swish leaky_relu log logistic maximum minimum mul neg pow relu relu6 rsqrt sin "
-    "sqrt square squared_difference sub tanh"
-)
-_ELEMENTWISE = frozenset(_NAMES.split())
+_ELEMENTWISE = operators.elementwise(1, 2) - operators.having("opposite").keys()
 
 
 class _Ranked(NamedTuple):
@@ -333,7 +327,7 @@ REWRITES = (
     Rewrite("reshape-once", "reshape", _reshape_once),
     *(Rewrite(f"{name}-as-reshape", name, _reshaped) for name in ("expand_dims", "squeeze")),
     Rewrite("transpose-in-fewer-dimensions", "transpose", _transpose),
-    *(Rewrite(f"{name}-in-fewer-dimensions", name, _by(fit.reduction)) for name in _REDUCTIONS),
+    *(Rewrite(f"{name}-in-fewer-dimensions", name, _by(fit.reduction)) for name in operators.having("reduction")),
     Rewrite("concatenation-in-fewer-dimensions", "concatenation", _by(fit.concatenation)),
     Rewrite("split-in-fewer-dimensions", "split", _by(fit.split)),
     *(Rewrite(f"{name}-in-fewer-dimensions", name, _by(fit.pad)) for name in ("pad", "padv2")),

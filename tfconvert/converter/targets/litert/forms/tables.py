@@ -17,6 +17,7 @@ from tfconvert.converter.targets.litert.forms.fast_rows import FAST_ROWS
 from tfconvert.converter.targets.litert.forms.form import Rewrite
 from tfconvert.converter.targets.litert.optimize import reshapes
 from tfconvert.schema.dialects import tfl
+from tfconvert.schema.tflite import operators
 
 _PACKAGE = "tfconvert.converter.targets.litert.forms"
 
@@ -28,9 +29,11 @@ NARROWED = (
 )
 """The operators of integers of 64 bits that are computed in 32."""
 
-_WITH_CONSTANTS = (
-    "add broadcast_to div equal floor_div floor_mod fully_connected greater greater_equal less less_equal logical_and "
-    "logical_or maximum minimum mul not_equal select_v2 sub"
+_WITH_CONSTANTS = " ".join(
+    sorted(
+        operators.elementwise(2, 3) - {"atan2", "bitwise_xor", "pow", "right_shift"}
+        | {"broadcast_to", "fully_connected"}
+    )
 )
 
 # A module, the operators with which there may be something to rewrite by default, and those at which its rewrites
@@ -52,9 +55,7 @@ _REWRITES = (
     (
         "elementwise",
         "bitcast",
-        f"{NARROWED} atan2 ceil cos dequantize elu exp gelu hard_swish leaky_relu floor log logical_and logical_not "
-        "logical_or logistic pow prelu quantize relu relu6 relu_n1_to_1 right_shift round rsqrt sin sqrt square "
-        "squared_difference tanh",
+        " ".join(sorted({*NARROWED.split(), *operators.elementwise(1, 2, 3), "dequantize", "prelu", "quantize"})),
     ),
     (
         "ranks",

@@ -15,6 +15,7 @@ from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 # Constants up to this size are read, to see whether all heads have the same mask.
 _MAX_BYTES = 1 << 24
@@ -24,10 +25,7 @@ _SWALLOWS = -1e30
 # Below, a score that was added to has no weight beside one that wasn't.
 _HIDES = -1e9
 
-_ELEMENTWISE = frozenset(
-    f"tfl.{name}"
-    for name in ("logical_and", "logical_or", "logical_not", "cast", "neg", "add", "sub", "mul", "select", "select_v2")
-)
+_ELEMENTWISE = frozenset(f"tfl.{name}" for name in operators.elementwise(1, 2, 3) | {"cast", "select"})
 _REPEATS = frozenset(("tfl.broadcast_to", "tfl.tile"))
 
 

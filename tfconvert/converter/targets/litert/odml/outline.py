@@ -17,12 +17,10 @@ from tfconvert.schema.dialects.func import ReturnOp
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 # Operators that may have other users, too: they only arrange data, or many composites share them.
-_SHARED = frozenset(
-    f"tfl.{name}"
-    for name in (*tfl.BESIDE, "transpose", "reshape", "split", "slice", "strided_slice", "concatenation", "cos", "sin")
-)
+_SHARED = frozenset(f"tfl.{name}" for name in (*tfl.BESIDE, *operators.having("moves"), "concatenation", "cos", "sin"))
 
 Insert = Callable[[TFLBuilder], Value]
 

@@ -35,23 +35,12 @@ from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 ACTIVATIONS = ("tfl.relu", "tfl.relu6", "tfl.relu_n1_to_1")
 
-CLAMPING = (
-    "tfl.conv_2d",
-    "tfl.depthwise_conv_2d",
-    "tfl.fully_connected",
-    "tfl.transpose_conv",
-    "tfl.conv_3d",
-    "tfl.add",
-    "tfl.sub",
-    "tfl.mul",
-    "tfl.div",
-    "tfl.max_pool_2d",
-    "tfl.average_pool_2d",
-    "tfl.l2_pool_2d",
-)
+# The result of a recurrent operator is also its next state.
+CLAMPING = tuple(f"tfl.{name}" for name in operators.fusing("RELU") if name not in ("rnn", "svdf"))
 """Ops whose float kernels clamp their result."""
 
 # Two successive activations (the first may be `NONE`) as a single one.

@@ -39,6 +39,7 @@ from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.tflite import operators
 
 # Ops that are folded if all operands are constant.
 _FOLDED: Mapping[str, Callable[..., Any]] = {
@@ -59,16 +60,9 @@ _FOLDED: Mapping[str, Callable[..., Any]] = {
 # Ops that compute powers, by exponent; `None` for the first power.
 _POWERS: Mapping[float, str] = {2.0: "square", 0.5: "sqrt", -0.5: "rsqrt", 1.0: ""}
 
-_BOUNDED = frozenset({"tfl.logistic", "tfl.softmax", "tfl.tanh"})
-# Ops that only forward elements of an operand.
-_MOVES: Mapping[str, int] = {
-    "tfl.reshape": 0,
-    "tfl.slice": 0,
-    "tfl.split": 1,
-    "tfl.split_v": 0,
-    "tfl.strided_slice": 0,
-    "tfl.transpose": 0,
-}
+_BOUNDED = frozenset(f"tfl.{name}" for name, limits in operators.ranges().items() if all(map(math.isfinite, limits)))
+# Ops that only forward elements of an operand, which is this one.
+_MOVES = {f"tfl.{name}": int(index) for name, index in operators.having("moves").items()}
 _MAX_MOVES = 3
 
 _NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}

@@ -30,17 +30,11 @@ from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 _SELECTS = ("select", "select_v2")
 
-_OPPOSITE: Mapping[str, str] = {
-    "tfl.equal": "not_equal",
-    "tfl.not_equal": "equal",
-    "tfl.less": "greater_equal",
-    "tfl.greater_equal": "less",
-    "tfl.greater": "less_equal",
-    "tfl.less_equal": "greater",
-}
+_OPPOSITE = {f"tfl.{name}": opposite for name, opposite in operators.having("opposite").items()}
 # Comparisons whose opposite is their negation for all types.
 _EXACT = ("tfl.equal", "tfl.not_equal")
 

@@ -27,27 +27,10 @@ from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
-_BINARY = (
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "maximum",
-    "minimum",
-    "squared_difference",
-    "equal",
-    "not_equal",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
-    "pow",
-    "floor_div",
-    "floor_mod",
-    "logical_and",
-    "logical_or",
-)
+# The kernel of `atan2` does not broadcast.
+_BINARY = sorted(operators.elementwise(2) - {"atan2"})
 _BROADCASTING = (*_BINARY, "select_v2", "select")
 # Ops that broadcast a value, and its index among their operands.
 _DATA: Mapping[str, int] = {"tfl.broadcast_to": 0, "tfl.tile": 0, "tfl.fill": 1}
@@ -174,25 +157,7 @@ def _rewrite(op: Operation, match: _Broadcast, rewriter: Rewriter) -> None:
         rewriter.replace(rewriter.insert(rebuild(op, operands)))
 
 
-_UNARY = (
-    "abs",
-    "ceil",
-    "cos",
-    "exp",
-    "floor",
-    "log",
-    "logical_not",
-    "logistic",
-    "neg",
-    "relu",
-    "relu6",
-    "round",
-    "rsqrt",
-    "sin",
-    "sqrt",
-    "square",
-    "tanh",
-)
+_UNARY = sorted(operators.elementwise(1))
 _SOURCE = frozenset({"tfl.broadcast_to"})
 
 # All kernels of these ops broadcast tensors of this rank.

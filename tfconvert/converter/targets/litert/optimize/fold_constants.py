@@ -20,22 +20,9 @@ from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.limits import budget
+from tfconvert.schema.tflite import operators
 
-ELEMENTWISE = (
-    "abs add atan2 bitwise_xor cast ceil cos div elu equal exp floor floor_div floor_mod greater greater_equal less "
-    "less_equal leaky_relu log logical_and logical_not logical_or logistic maximum minimum mul neg not_equal pow relu "
-    "relu6 right_shift round rsqrt select select_v2 sign sin sqrt square squared_difference sub tanh zeros_like"
-)
-REARRANGING = (
-    "broadcast_args broadcast_to concatenation expand_dims fill gather gather_nd mirror_pad one_hot pack pad padv2 "
-    "range rank reverse_sequence reverse_v2 scatter_nd shape slice sparse_to_dense split split_v squeeze strided_slice "
-    "tile topk_v2 transpose unpack"
-)
-REDUCING = (
-    "add_n arg_max arg_min cumsum log_softmax mean reduce_all reduce_any reduce_max reduce_min reduce_prod segment_sum "
-    "softmax sum unsorted_segment_max unsorted_segment_min unsorted_segment_prod unsorted_segment_sum"
-)
-FOLDED = (*ELEMENTWISE.split(), *REARRANGING.split(), *REDUCING.split())
+FOLDED = sorted(operators.elementwise(1, 2, 3) | operators.having("linear").keys())
 """Ops that cost no more than their operands' and results' sizes."""
 
 

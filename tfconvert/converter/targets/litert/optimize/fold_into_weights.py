@@ -54,34 +54,12 @@ from tfconvert.schema.dialects.expressions import Handle
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
+from tfconvert.schema.tflite.operators import Filter
 
-
-class Weighted(NamedTuple):
-    """The layout of one op.
-
-    Attributes:
-        data: Index of the filtered operand.
-        filter: Index of the filter.
-        bias: Index of the bias, which may be absent.
-        rank: The filter's rank.
-        out_axis: The filter's dimension of output channels.
-        in_axis: The filter's dimension of input channels, `None` if it isn't one whole dimension.
-    """
-
-    data: int
-    filter: int
-    bias: int
-    rank: int
-    out_axis: int
-    in_axis: int | None
-
-
-OPS: Mapping[str, Weighted] = {
-    "tfl.conv_2d": Weighted(0, 1, 2, 4, 0, 3),
-    "tfl.depthwise_conv_2d": Weighted(0, 1, 2, 4, 3, None),
-    "tfl.fully_connected": Weighted(0, 1, 2, 2, 0, 1),
-    "tfl.transpose_conv": Weighted(2, 1, 3, 4, 0, 3),
-    "tfl.conv_3d": Weighted(0, 1, 2, 5, 4, 3),
+# The tail of a transposed convolution in three dimensions isn't folded.
+OPS: Mapping[str, Filter] = {
+    f"tfl.{name}": row for name, row in operators.filters().items() if name != "conv_3d_transpose"
 }
 
 NAMES = frozenset(OPS)
@@ -90,27 +68,27 @@ NAMES = frozenset(OPS)
 def filter_shape(op: Operation) -> types.Shape | None:
     """Returns the shape of a weighted op's filter, `None` if it is unknown or invalid."""
     layout = OPS[op.name]
-    dims = matching.shape(op.operands[layout.filter])
-    return dims if dims is not None and len(dims) == layout.rank else None
+    dims = matching.shape(op.operands[layout.operand])
+    return dims if dims is not None and len(dims) == len(layout.axes) else None
 
 
 def channels(op: Operation) -> int | None:
     """Returns the number of a weighted op's output channels, `None` if unknown."""
     dims = filter_shape(op)
-    length = -1 if dims is None else dims[OPS[op.name].out_axis]
+    length = -1 if dims is None else dims[OPS[op.name].output_axis]
     return None if length < 0 else length
 
 
 def float_filter(op: Operation) -> Constant | None:
     """Returns a weighted op's constant filter of 32-bit floats, or `None`."""
-    value = op.operands[OPS[op.name].filter]
+    value = op.operands[OPS[op.name].operand]
     return tensor_data.constant_of(value) if matching.is_float(value) else None
 
 
 def _is_table(op: Operation) -> bool:
     """Returns whether an op's filter is data too, a table of embeddings: scaled, it would be in the file twice."""
-    weights = op.operands[OPS[op.name].filter]
-    if not all(use.operation.name in NAMES and use.index == OPS[use.operation.name].filter for use in weights.uses):
+    weights = op.operands[OPS[op.name].operand]
+    if not all(use.operation.name in NAMES and use.index == OPS[use.operation.name].operand for use in weights.uses):
         return True
     constant = tensor_data.constant_of(weights)
     # The table may be transposed, and so another value. Only long ones are worth the search.
@@ -267,11 +245,11 @@ def _can_scale(source: Operation, vector: Constant) -> bool | Failure:
 def _cannot_scale_ranges(source: Operation, vector: Constant) -> Failure | None:
     """Returns why the filter isn't a fake-quantized constant with one range per output channel, or one for all."""
     layout = OPS[source.name]
-    weights = source.operands[layout.filter]
+    weights = source.operands[layout.operand]
     if fake_quant.constant_behind(weights) is None:
         return Failure("the filter is computed, or quantised")
     axis = fake_quant.uniform_of(weights).axis
-    if matching.size_of(vector) > 1 and axis not in (None, layout.out_axis):
+    if matching.size_of(vector) > 1 and axis not in (None, layout.output_axis):
         return Failure("the filter is quantized along another dimension")
     return None
 
@@ -279,14 +257,14 @@ def _cannot_scale_ranges(source: Operation, vector: Constant) -> Failure | None:
 def _scale(rewriter: Rewriter, root: Operation, source: Operation, vector: Constant) -> None:
     layout = OPS[source.name]
     factor = next(value for value in root.operands if value.owner is not source)
-    weights = source.operands[layout.filter]
-    scaled = scale_filter(weights, vector, layout.out_axis)
+    weights = source.operands[layout.operand]
+    scaled = scale_filter(weights, vector, layout.output_axis)
     if fake_quant.source_of(weights) is None:
         value = matching.insert_constant(rewriter, scaled, weights, factor)
     else:
         factors = tensor_data.to_array(vector)
-        value = fake_quant.scaled(rewriter.insert, weights, scaled, factors, layout.out_axis, [weights, factor])
-    changed = {layout.filter: value}
+        value = fake_quant.scaled(rewriter.insert, weights, scaled, factors, layout.output_axis, [weights, factor])
+    changed = {layout.operand: value}
     bias = bias_of(source)
     if bias is not None and not isinstance(bias, Failure) and not is_zero(bias):
         old = source.operands[layout.bias]
@@ -382,7 +360,7 @@ def _factor(op: Operation, mul: Operation) -> Constant | Failure:
     if isinstance(vector, Failure) or matching.size_of(vector) == 1:
         return vector
     weights = filter_shape(op)
-    axis = 3 if layout.in_axis is None else layout.in_axis
+    axis = 3 if layout.input_axis is None else layout.input_axis
     if weights is None or weights[axis] != dims[-1]:
         return Failure("the filter's channels aren't the input's")
     return vector
@@ -404,7 +382,7 @@ def _shift_before(factor: Constant, addend: Constant) -> Array | Failure:
 
 def _rewrite_scale(op: Operation, match: _Scaled, rewriter: Rewriter) -> None:
     layout = OPS[op.name]
-    axis = 3 if layout.in_axis is None else layout.in_axis
+    axis = 3 if layout.input_axis is None else layout.input_axis
     value = match.value
     for each in match.between:
         if each.name == "tfl.add":
@@ -417,10 +395,10 @@ def _rewrite_scale(op: Operation, match: _Scaled, rewriter: Rewriter) -> None:
             padded = rebuild(each, [value, *each.operands[1:]])
             padded.location = each.location
             value = rewriter.insert(padded).results[0]
-    weights = op.operands[layout.filter]
+    weights = op.operands[layout.operand]
     scaled = scale_filter(weights, match.factor, axis)
     filter_value = matching.insert_constant(rewriter, scaled, weights, *matching.constants_of(match.mul))
-    operands = with_operands(op, {layout.data: value, layout.filter: filter_value}, rewriter)
+    operands = with_operands(op, {layout.data: value, layout.operand: filter_value}, rewriter)
     rewriter.replace(rewriter.insert(rebuild(op, operands)))
 
 
@@ -465,7 +443,7 @@ def _is_unpadded(op: Operation) -> bool:
     padding = op.properties.get("padding")
     if padding is None or padding == matching.VALID:
         return True
-    weights = matching.shape(op.operands[OPS[op.name].filter])
+    weights = matching.shape(op.operands[OPS[op.name].operand])
     return weights is not None and weights[1:3] == (1, 1)
 
 

@@ -20,8 +20,7 @@ from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
-
-_REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
+from tfconvert.schema.tflite import operators
 
 
 def _both_axes(inner: Operation, second: Array, root: Operation) -> Array | Failure:
@@ -70,4 +69,4 @@ def _twice(name: str) -> Pattern[Any]:
     return own_rule(f"twice-{name}", matched, matched.rebuilt(X, _AXES), where=[_AXES], benefit=1)
 
 
-PATTERNS: tuple[Pattern[Any], ...] = (*map(_twice, _REDUCTIONS), _MEAN)
+PATTERNS: tuple[Pattern[Any], ...] = (*map(_twice, operators.having("reduction")), _MEAN)

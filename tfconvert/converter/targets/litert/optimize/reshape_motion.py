@@ -78,8 +78,6 @@ def _before_reshape(root: str, sources: tuple[str, ...], *, has_constant: bool =
 # Their kernels accept any rank.
 _ELEMENTWISE = frozenset(f"tfl.{name}" for name in operators.elementwise(1))
 
-_REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
-
 # The maximum length of a chain of elementwise ops.
 _LONGEST = 3
 
@@ -182,6 +180,6 @@ PATTERNS: tuple[Pattern[Any], ...] = (
             depth=_LONGEST + 1,
             producers={0: {*_ELEMENTWISE, "tfl.reshape"}},
         )
-        for name in _REDUCTIONS
+        for name in operators.having("reduction")
     ),
 )

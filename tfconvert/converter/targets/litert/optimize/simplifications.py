@@ -39,6 +39,7 @@ from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 X, Y = value("x").element(np.float32), value("y")
 _AXES = array("axes")
@@ -118,15 +119,7 @@ _ORDERED = value("x")
 _SEARCH = tfl.arg_max(op(("tfl.softmax", "tfl.log_softmax"), _ORDERED).named("softmax"), _AXES)
 
 
-_NOT_NEGATIVE = (
-    "tfl.abs",
-    "tfl.exp",
-    "tfl.logistic",
-    "tfl.softmax",
-    "tfl.sqrt",
-    "tfl.square",
-    "tfl.squared_difference",
-)
+_NOT_NEGATIVE = tuple(f"tfl.{name}" for name, (low, _) in operators.ranges().items() if low >= 0)
 
 # The kernel of squared differences broadcasts tensors of this rank.
 _MAX_RANK = 4
