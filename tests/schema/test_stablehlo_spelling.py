@@ -56,6 +56,14 @@ SAME = [
         f" #stablehlo.result_accuracy_mode<HIGHEST>>}}> : ({X}) -> {X}",
     ),
     (f"stablehlo.clamp %one, %x, %one : ({ONE}, {X}, {ONE}) -> {X}", None),
+    (f"stablehlo.clamp %one,%x ,  %one  : ({ONE}, {X}, {ONE}) -> {X}", None),
+    (
+        f"%r:2 = stablehlo.optimization_barrier %x, %y : {X}, {X}\nstablehlo.add %r#1, %x : {X}\n"
+        f"stablehlo.add %x, %r#0 : {X}\nstablehlo.reverse %r#1, dims = [0] : {X}",
+        f'%r:2 = "stablehlo.optimization_barrier"(%x, %y) : ({X}, {X}) -> ({X}, {X})\n'
+        f'"stablehlo.add"(%r#1, %x) : ({X}, {X}) -> {X}\n"stablehlo.add"(%x, %r#0) : ({X}, {X}) -> {X}\n'
+        f'"stablehlo.reverse"(%r#1) <{{dimensions = array<i64: 0>}}> : ({X}) -> {X}',
+    ),
     (
         f"stablehlo.broadcast_in_dim %one, dims = [] : ({ONE}) -> {X}",
         f'"stablehlo.broadcast_in_dim"(%one) <{{broadcast_dimensions = array<i64>}}> : ({ONE}) -> {X}',

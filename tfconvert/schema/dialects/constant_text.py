@@ -19,6 +19,7 @@ from tfconvert.schema.dialects.tensor_data import DenseResourceAttr
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.attribute_parser import UntypedAttr
 from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.token_parser import STRING
 from tfconvert.schema.ir.types import ComplexType, IndexType, IntegerType, Signedness, TensorType
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -137,11 +138,11 @@ class _Literal:
 
     def _optional_element(self) -> Any:
         """Parses a string (as bytes) or a number; digits in `0x` form are bits, not a value."""
-        if (data := self.parser.parse_optional_bytes_literal()) is not None:
-            return data
-        if (text := self.parser.parse_optional_str_literal()) is not None:
-            return text.encode()
-        if self.parser.parse_optional_punctuation("(") is not None:
+        kind = self.parser.token[0]
+        if kind == STRING:
+            return self.parser.parse_optional_bytes_literal()
+        if kind == "(":
+            self.parser.advance()
             real = self._number()
             self.parser.parse_punctuation(",")
             imaginary = self._number()
@@ -180,7 +181,7 @@ def _array(
         values = _converted(items, element, dtype)
     except (TypeError, ValueError, OverflowError):
         parser.raise_error(f"expected elements of type {element}", position)
-    return values.reshape(dims) if shape else np.broadcast_to(values.reshape(()), dims)
+    return values.reshape(dims) if shape or not dims else np.broadcast_to(values.reshape(()), dims)
 
 
 def _from_hexadecimal(parser: AttributeParser, digits: bytes, kind: TensorType, position: int) -> tensor_data.Array:

@@ -185,7 +185,7 @@ def _items(parser: Parser, name: str) -> _Head:
     words = list(_WORDS.get(name.partition(".")[2], ()))
     while parser.token[0] in (PERCENT, BARE, ","):
         if parser.token[0] == PERCENT:
-            head.operands.append(parser.parse_unresolved_operand())
+            head.operands.extend(parser.parse_listed_operands())
         elif parser.token[0] == BARE:
             _word(parser, name, head.properties, words)
         if parser.parse_optional_punctuation(",") is None:

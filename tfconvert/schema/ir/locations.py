@@ -43,7 +43,12 @@ class FileLineColLoc(Location):
 
     @classmethod
     def get(cls, filename: str, line: int, column: int) -> FileLineColLoc:
-        return cls.intern(filename, line, column)
+        # As of names below, each op has one of its own.
+        instance = FileLineColLoc()
+        instance.filename = filename
+        instance.line = line
+        instance.column = column
+        return keep((FileLineColLoc, filename, line, column), instance)
 
     def print_inside(self, printer: AttributePrinter) -> None:
         printer.write(f"{quoted(self.filename)}:{self.line}:{self.column}")

@@ -203,7 +203,10 @@ def _key(parser: AttributeParser) -> str:
 
 # Value names as the lexer splits them, token by token.
 _NAME = r"%(?:[0-9]++(?![\w$.-])|(?![0-9])[\w$.-]++)"
-_OPERANDS = re.compile(rf"\((?:({_NAME}(?:, {_NAME})*+))?\)")
+_NAMES = rf"{_NAME}(?:, {_NAME})*+"
+_RESULT = re.compile(rf"({_NAME}) =")
+_LISTED = re.compile(rf"({_NAMES})(?= :|, )")
+_OPERANDS = re.compile(rf"\((?:({_NAMES}))?\)")
 
 
 class Parser(AttributeParser):
@@ -238,10 +241,11 @@ class Parser(AttributeParser):
         self.resources: dict[str, str] = {}
         self.op_name = ""
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))] if locate else None
-        # The ops around the next token, the outermost first.
-        self._enclosing: list[type[Operation]] = []
-        self._dialects = ["builtin"]
+        # The ops around the next token, the outermost first: their classes and names.
+        self._enclosing: list[tuple[type[Operation], str]] = []
         self._classes: dict[str, type[Operation]] = {}
+        # What words with a dialect stand for.
+        self._assemblies: dict[str, tuple[str, type[Operation], Assembly]] = {}
 
     def line_of(self, position: int) -> int:
         """Returns the number of the line of a position."""
@@ -312,6 +316,12 @@ class Parser(AttributeParser):
 
     def _parse_result_names(self) -> list[tuple[str, int, int]]:
         """Parses `%a, %b:2 =`; returns names, how many results each binds, and their positions."""
+        start = self.token[1]
+        # The usual form, in one match.
+        match = _RESULT.match(self.text, start)
+        if match is not None:
+            self.token = self._lex(match.end())
+            return [(match[1][1:], 1, start)]
         names = self.parse_comma_separated_list(self.Delimiter.NONE, self._parse_result_name)
         self.parse_punctuation("=", " after operation result list")
         return names
@@ -380,23 +390,24 @@ class Parser(AttributeParser):
         return found
 
     def _parse_regions(self, cls: type[Operation], name: str) -> list[Region]:
-        self._enter(cls, name)
+        self._enclosing.append((cls, name))
         regions = self.parse_comma_separated_list(self.Delimiter.PAREN, self.parse_region)
-        self._exit()
+        self._enclosing.pop()
         return regions
 
     def _parse_assembly(self) -> Operation:
         """Parses an op in a form of its own."""
         _, position, end, _ = self.token
-        name, cls, parse = self._class_with_assembly(self.text[position:end], position)
+        word = self.text[position:end]
+        name, cls, parse = self._assemblies.get(word) or self._class_with_assembly(word, position)
         self.token = self._lex(end)
-        self._enter(cls, name)
+        self._enclosing.append((cls, name))
         self.op_name = name
         try:
             op = parse(self)
         except VerifyError as problem:
             self.raise_error(str(problem), position)
-        self._exit()
+        self._enclosing.pop()
         location = self.parse_optional_location()
         if location is not None:
             op.location = location
@@ -407,22 +418,17 @@ class Parser(AttributeParser):
 
         The dialects of the ops around it may be left out.
         """
-        dialects = () if "." in word else dict.fromkeys(reversed(self._dialects))
+        around = [name.partition(".")[0] for _, name in reversed(self._enclosing)]
+        dialects = () if "." in word else dict.fromkeys([*around, "builtin"])
         for name in [f"{dialect}.{word}" for dialect in dialects] or [word]:
             found, parse = self.registry.op(name), self.registry.assembly(name)
             if found is not None and parse is not None:
+                if name == word:
+                    self._assemblies[word] = name, found, parse
                 return name, found, parse
         if "." in word and self.registry.op(word) is not None:
             self.raise_error(f'Operation {word} does not have a custom format; write "{word}"(...)', position)
         return self.raise_error(f"Operation {word} is not registered", position)
-
-    def _enter(self, cls: type[Operation], name: str) -> None:
-        self._enclosing.append(cls)
-        self._dialects.append(name.partition(".")[0])
-
-    def _exit(self) -> None:
-        self._enclosing.pop()
-        self._dialects.pop()
 
     # Regions and blocks.
 
@@ -436,7 +442,7 @@ class Parser(AttributeParser):
             self.raise_error("'{' expected before a region")
         self.advance()
         outer = self.scope
-        isolated = bool(self._enclosing) and Trait.ISOLATED_FROM_ABOVE in self._enclosing[-1].TRAITS
+        isolated = bool(self._enclosing) and Trait.ISOLATED_FROM_ABOVE in self._enclosing[-1][0].TRAITS
         scope = self.scope = Scope(None if isolated else outer)
         region = Region()
         if arguments and self.token[0] == CARET:
@@ -540,8 +546,17 @@ class Parser(AttributeParser):
             return self.parse_comma_separated_list(
                 self.Delimiter.PAREN, self.parse_unresolved_operand, " in operation argument list"
             )
+        return self._named(match)
+
+    def parse_listed_operands(self) -> list[UnresolvedOperand]:
+        """Parses the operands at the beginning of a list that may go on with something else: `%a, %b, low = 0`."""
+        match = _LISTED.match(self.text, self.token[1])
+        return [self.parse_unresolved_operand()] if match is None else self._named(match)
+
+    def _named(self, match: re.Match[str]) -> list[UnresolvedOperand]:
+        """Returns the operands in the first group of a match, whose end is the end of what is parsed."""
         operands: list[UnresolvedOperand] = []
-        position = match.start() + 1
+        position = match.start(1)
         for name in match[1].split(", ") if match[1] else ():
             operands.append(UnresolvedOperand(name[1:], 0, position))
             position += len(name) + 2
