@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from heapq import heapify, heappop, heappush
+from operator import sub
 
 from tfconvert.schema.dialects import quant, tfl, types
 from tfconvert.schema.ir.attribute import Attribute
@@ -19,6 +20,9 @@ from tfconvert.schema.tflite.arena import Schedule, Step, bytes_of
 
 # Maximum number of operators in all orders that differ from the best one by one operator's place.
 _WORK_OF_MOVES = 5_000
+
+# Operators for each byte that another order may save: with more of them it isn't worth looking for one.
+_OPERATORS_PER_BYTE = 16
 
 
 def schedule_of(inputs: Sequence[Value], operators: Sequence[Operation], outputs: Sequence[Value]) -> Schedule:
@@ -65,16 +69,21 @@ def _has_effect(op: Operation) -> bool:
 def best_order(schedule: Schedule) -> list[int] | None:
     """Returns the numbers of the operators in the order with the smallest arena, or `None` for the order as it is.
 
+    Where a large graph could save only a few bytes, no other order is looked for.
+
     Args:
         schedule: The operators. Their tensors, some of which may take no memory, are all that orders them.
     """
     smallest = schedule.arena()
-    if smallest is None or smallest <= (bound := _lower_bound(schedule)):
+    if smallest is None:
+        return None
+    bound = _lower_bound(schedule)
+    if smallest - bound <= len(schedule.steps) // _OPERATORS_PER_BYTE:
         return None
     orders = _Orders(schedule)
     unchanged = best = list(range(len(schedule.steps)))
     for order in orders.all():
-        arena = _arena_below(schedule, order, smallest)
+        arena = None if order == best else _arena_below(schedule, order, smallest)
         if arena is not None:
             smallest, best = arena, order
     tries = _WORK_OF_MOVES // len(best)
@@ -116,12 +125,13 @@ class _Orders:
         for tensor in (*schedule.inputs, *schedule.outputs):
             self._sizes[tensor] = 0  # They live on, so that no order saves their memory.
         self._operands = [tuple(dict.fromkeys(step.operands)) for step in schedule.steps]
-        self._results = [step.results for step in schedule.steps]
+        # How much memory the results of each operator take.
+        self._new = [sum([self._sizes[tensor] for tensor in step.results]) for step in schedule.steps]
         self._users: list[list[int]] = [[] for _ in self._sizes]
         for number, operands in enumerate(self._operands):
             for tensor in operands:
                 self._users[tensor].append(number)
-        producer = {tensor: number for number, results in enumerate(self._results) for tensor in results}
+        producer = {tensor: number for number, step in enumerate(schedule.steps) for tensor in step.results}
         self._before = [
             list(dict.fromkeys([producer[tensor] for tensor in operands if tensor in producer]))
             for operands in self._operands
@@ -156,9 +166,6 @@ class _Orders:
         for place, target in further:
             yield _moved(order, place, target)
 
-    def _new(self, number: int) -> int:
-        return sum([self._sizes[tensor] for tensor in self._results[number]])
-
     def _forwards(self, *, is_deep: bool) -> list[int]:
         """Returns the order in which the next operator is the one that adds least to the memory in use.
 
@@ -167,7 +174,7 @@ class _Orders:
         """
         left = [len(users) for users in self._users]
         missing = [len(before) for before in self._before]
-        costs = [self._new(number) - self._freed(number, left) for number in range(len(missing))]
+        costs = [new - self._freed(operands, left) for new, operands in zip(self._new, self._operands, strict=True)]
         is_done = [False] * len(missing)
         ready = [(costs[number], number) for number, count in enumerate(missing) if not count]
         heapify(ready)
@@ -197,14 +204,14 @@ class _Orders:
                     heappush(ready, (costs[other], other))
         return order
 
-    def _freed(self, number: int, left: Sequence[int]) -> int:
-        return sum([self._sizes[tensor] for tensor in self._operands[number] if left[tensor] == 1])
+    def _freed(self, operands: Sequence[int], left: Sequence[int]) -> int:
+        return sum([self._sizes[tensor] for tensor in operands if left[tensor] == 1])
 
     def _backwards(self) -> list[int]:
         """Returns the order in which the operator before is the one that adds least to the memory in use."""
         missing = [len(after) for after in self._after]
         needed = [sum([self._sizes[tensor] for tensor in operands]) for operands in self._operands]
-        costs = [size - self._new(number) for number, size in enumerate(needed)]
+        costs = list(map(sub, needed, self._new))
         is_live = [not size for size in self._sizes]
         is_done = [False] * len(missing)
         ready = [(costs[number], -number) for number, count in enumerate(missing) if not count]
@@ -241,13 +248,14 @@ class _Orders:
 
         It is exact for trees: what needs more is computed first.
         """
+        new = self._new
         needs: list[int] = []
         for number, before in enumerate(self._before):
             held = peak = 0
-            for other in sorted(before, key=needs.__getitem__):
-                peak = max(peak, held + self._new(other) - needs[other])
-                held += self._new(other)
-            needs.append(self._new(number) - max(peak, held + self._new(number)))
+            for other in sorted(before, key=needs.__getitem__) if len(before) > 1 else before:
+                peak = max(peak, held + new[other] - needs[other])
+                held += new[other]
+            needs.append(new[number] - max(peak, held + new[number]))
         return needs
 
     def _operands_first(self, keys: Sequence[int]) -> list[int]:
@@ -256,15 +264,17 @@ class _Orders:
         Args:
             keys: Those with the lowest key are first, equal ones in the program's order.
         """
-        is_done = [False] * len(self._before)
+        before, is_done = self._before, [False] * len(self._before)
         order: list[int] = []
         for sink in [number for number, after in enumerate(self._after) if not after]:
             pending = [sink]
             while pending:
                 number = pending[-1]
-                open_ = [other for other in self._before[number] if not is_done[other]]
+                open_ = [other for other in before[number] if not is_done[other]]
                 if open_ and not is_done[number]:
-                    pending += sorted(open_, key=lambda other: (keys[other], other), reverse=True)
+                    if len(open_) > 1:
+                        open_.sort(key=lambda other: (keys[other], other), reverse=True)
+                    pending += open_
                     continue
                 pending.pop()
                 if not is_done[number]:

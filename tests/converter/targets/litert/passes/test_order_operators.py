@@ -169,3 +169,14 @@ def test_orders_are_those_of_the_program(seed: int) -> None:
         after = schedule._replace(steps=[steps[number] for number in best]).arena()
         assert after is not None
         assert _lower_bound(schedule) <= after < before
+
+
+@pytest.mark.parametrize(("following", "is_ordered"), [(4, True), (3000, False)])
+def test_large_graphs_are_not_searched_for_a_few_bytes(following: int, is_ordered: bool) -> None:
+    """Two large tensors are computed, then a small one of each; small operators follow."""
+    sizes = [64, 128, 128, 64, 64, 64, *[64] * following]
+    steps = [Step([0], [1]), Step([0], [2]), Step([1], [3]), Step([2], [4]), Step([3, 4], [5])]
+    steps += [Step([5 + number], [6 + number]) for number in range(following)]
+    schedule = Schedule(sizes, steps, [0], [5 + following])
+    assert schedule.arena() == _lower_bound(schedule) + 128
+    assert (best_order(schedule) is not None) == is_ordered

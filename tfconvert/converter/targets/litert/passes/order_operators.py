@@ -75,7 +75,7 @@ class OrderOperators:
 def _order(function: FuncOp) -> bool:
     operators = [op for op in function.body.block.ops if op.name not in _BESIDE]
     terminator = operators.pop()
-    if not _has_choice(operators) or any(op.regions or _uses_handles(op) for op in operators):
+    if not _has_choice(operators) or any(op.regions for op in operators) or _use_handles(operators):
         return False
     # Here, since in most networks only few functions, or none, can have another order.
     from tfconvert.converter.targets.litert.operator_order import best_order, schedule_of
@@ -107,5 +107,6 @@ def _has_choice(operators: Sequence[Operation]) -> bool:
     return any(all(value.owner is not before for value in op.operands) for before, op in pairwise(operators))
 
 
-def _uses_handles(op: Operation) -> bool:
-    return any(isinstance(types.element_of(value.type), _HANDLES) for value in (*op.operands, *op.results))
+def _use_handles(operators: Sequence[Operation]) -> bool:
+    kinds = {value.type for op in operators for value in (*op.operands, *op.results)}
+    return any(isinstance(types.element_of(kind), _HANDLES) for kind in kinds)
