@@ -157,9 +157,10 @@ class Operands:
         return [types.shape_of(result.type) for result in self.op.results]
 
     def _operand(self, index: int) -> Value:
-        if not -len(self.values) <= index < len(self.values):
-            raise MismatchError(f"it has {len(self.values)} operands, which is too few")
-        return self.values[index]
+        try:
+            return self.values[index]
+        except IndexError:
+            raise MismatchError(f"it has {len(self.values)} operands, which is too few") from None
 
     def shape(self, index: int) -> Shape | None:
         """Returns an operand's shape, `None` if its rank is unknown."""

@@ -108,15 +108,19 @@ def infer_values(operands: Operands, shapes: list[Shape | None]) -> list[Partial
         shapes: The results' shapes as inferred.
     """
     found = declaration(operands.op.name.removeprefix("tf."))
-    if found is None or found.values is None or not any(map(_is_followed, operands.op.results, shapes)):
+    if found is None or found.values is None:
+        return [None] * len(shapes)
+    results = operands.op.results
+    followed = list(map(_is_followed, results, shapes))
+    if True not in followed:
         return [None] * len(shapes)
     try:
         values = found.values(operands)
     except MismatchError as mismatch:
         raise _contradiction(operands, str(mismatch)) from None
     return [
-        partial if _is_followed(result, shape) and _fits(partial, result, shape) else None
-        for partial, result, shape in zip(values, operands.op.results, shapes, strict=True)
+        partial if is_followed and _fits(partial, result, shape) else None
+        for partial, result, shape, is_followed in zip(values, results, shapes, followed, strict=True)
     ]
 
 

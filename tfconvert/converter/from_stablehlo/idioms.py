@@ -127,9 +127,9 @@ def divide(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
 def add(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
     """Returns the elu that `max(x, 0) + (exp(min(x, 0)) - 1)` is."""
     for one, other in ((x, y), (y, x)):
-        above = _with_constant(one, 0, "Maximum")
         elu = operands_of(other, "Elu")
         below = _with_constant(elu[0], 0, "Minimum") if elu else None
+        above = None if below is None else _with_constant(one, 0, "Maximum")
         if above is not None and below is not None and is_same(above, below):
             return above.elu()
     return None

@@ -425,9 +425,9 @@ class RaisedOp:
     def _squeezed(self, operands: Sequence[EmittedTensor]) -> list[EmittedTensor] | None:
         """Returns operands without dimensions of size 1 that a reshape made, `None` if they are not all made so."""
         joined = self._joined(operands) or ()
-        ones = {axis - len(joined) for axis, size in enumerate(joined) if size == 1}
-        if not ones:
+        if 1 not in joined:
             return None
+        ones = {axis - len(joined) for axis, size in enumerate(joined) if size == 1}
         found, is_cheaper = [], False
         for operand in operands:
             sizes = self.sizes(operand)
@@ -519,9 +519,8 @@ def _only_element(constant: tensor_data.Constant) -> np.ndarray[Any, np.dtype[An
 def _are_equal_constants(operands: Sequence[EmittedTensor]) -> bool:
     """Returns whether tensors are constants of one shape, of more than one element."""
     first = operands[0].value.type
-    return (
-        all(each.value.type is first and tensor_data.constant_of(each.value) is not None for each in operands)
-        and types.shape_of(first) != ()
+    return types.shape_of(first) != () and all(
+        each.value.type is first and tensor_data.constant_of(each.value) is not None for each in operands
     )
 
 

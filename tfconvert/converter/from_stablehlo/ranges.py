@@ -96,6 +96,8 @@ def _range(value: Value, known: Known, depth: int) -> Range:
     constant = tensor_data.constant_of(value)
     if constant is not None:
         array = tensor_data.to_array(constant)
+        if array.size == 1:
+            return Range(array.item(), array.item())
         return Range(int(array.min()), int(array.max())) if array.size else Range(0, 0)
     partial = known.partial(value)
     if partial and UNKNOWN not in partial:

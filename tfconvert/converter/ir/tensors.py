@@ -82,7 +82,7 @@ class EmittedTensor(Tensor):
         values = [each.value if isinstance(each, EmittedTensor) else self._constant(each) for each in operands]
         elements = result_elements(name, values, results, attributes)
         kept = {key: value for key, value in attributes.items() if not isinstance(value, np.dtype)}
-        op = tf.build(name, values, [types.tensor(element, None) for element in elements], kept)
+        op = tf.build(name, values, list(map(_unranked, elements)), kept)
         for value in values:
             self._note(value)
         view = Operands(op, self.known)
@@ -136,6 +136,12 @@ def expand(formula: Formula, op: Operation, builder: TFBuilder) -> Sequence[Valu
         if isinstance(value, OpResult):
             value.type = types.most_specific(value.type, old.type)
     return values
+
+
+@cache
+def _unranked(element: Attribute) -> Attribute:
+    """Returns the type of a result until its shape is known; keeping it spares creating one for each op."""
+    return types.tensor(element, None)
 
 
 def _typed(element: Attribute, shape: Shape | None) -> Attribute:
