@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.converter.targets.litert.optimize.graph import Graph, check, i32, random
@@ -217,6 +218,19 @@ def test_spellings_of_prelu(cut: str, form: str, scalar: bool, run_tflite: RunTF
         result = graph.op("add", *((negative, positive) if form == "commuted" else (positive, negative)))
     graph.returns(result)
     check(graph, ["leaky_relu" if scalar else "prelu"], run_tflite)
+
+
+@pytest.mark.parametrize("spelling", ["slope", "numbers", "leaky"])
+def test_a_prelu_without_slope_is_a_relu(spelling: str, run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    x = graph.conv(graph.inputs[0], random(2, 3, 3, 2))
+    if spelling == "leaky":
+        graph.returns(graph.op("leaky_relu", x, alpha=0.0))
+    else:
+        slope = 0.0 if spelling == "slope" else np.zeros((1, 1, 2), np.float32)
+        negative = graph.op("mul", _minus_relu(graph, x), slope)
+        graph.returns(graph.op("add", graph.op("relu", x), negative))
+    check(graph, ["conv_2d{RELU}"], run_tflite)
 
 
 def test_parts_of_other_values_are_no_prelu(run_tflite: RunTFLite) -> None:

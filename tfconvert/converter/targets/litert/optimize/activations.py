@@ -5,6 +5,7 @@
     minimum(relu(x), 6), minimum(maximum(x, 0), 6) ->  relu6(x)
     minimum(maximum(x, -1), 1)                     ->  relu_n1_to_1(x)
     maximum(x, x * a), 0 < a < 1                   ->  leaky_relu{a}(x)
+    leaky_relu{0}(x)                               ->  relu(x)
     relu(x) + a * relu(-x)                         ->  prelu(x, -a)
     (x + abs(x)) * 0.5 + a * (x - abs(x)) * 0.5    ->  prelu(x, a), leaky_relu{a}(x) for a number
 
@@ -296,6 +297,17 @@ def _rewrite_prelu(op: Operation, match: tuple[Value, Constant | float], rewrite
     rewriter.replace(rewriter.insert(dialect.build("prelu", [x, alpha], kind)))
 
 
+def _match_zero_slope(op: Operation) -> Value | Failure:
+    """Matches leaky ReLUs that are none, which XNNPACK refuses to run on integers."""
+    if dialect.attribute(op, "alpha") != 0 or not matching.is_float(op.results[0]):
+        return Failure("the slope isn't zero, or the elements aren't 32-bit floats")
+    return op.operands[0]
+
+
+def _rewrite_zero_slope(op: Operation, x: Value, rewriter: Rewriter) -> None:
+    rewriter.replace(rewriter.insert(dialect.build("relu", [x], [op.results[0].type])))
+
+
 X = value("x").element(np.float32)
 
 _LEAKY_RELU = own_rule(
@@ -313,6 +325,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     Pattern("clamp-maximum", "tfl.maximum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),
     Pattern("clamp-minimum", "tfl.minimum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),
     _LEAKY_RELU,
+    Pattern("leaky-relu-of-zero", "tfl.leaky_relu", _match_zero_slope, _rewrite_zero_slope),
     *(
         Pattern(f"prelu-of-{root}", f"tfl.{root}", _match_prelu, _rewrite_prelu, benefit=5, depth=6)
         for root in ("add", "sub")
