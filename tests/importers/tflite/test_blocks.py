@@ -151,9 +151,52 @@ def test_values_that_are_computed_have_blocks_too(file: File, round_trip: RoundT
         ([X, weight(3), Y, scale(buffer=3)], "has a buffer of"),
         ([X, weight(3), Y, {**scale(), "shape": (-1, 2)}], "is not a constant"),
         ([X, {**weight(3), "type": "FLOAT32"}, Y, scale()], "only integers"),
+        (
+            [X, weight(3, zero_points=4), Y, scale(), {**scale(), "name": "z"}],
+            "'w' has zero points that are not integers",
+        ),
+        (
+            [
+                X,
+                {
+                    **weight(3),
+                    "quantization": {
+                        "details": ("MultiAxisQuantization", {"scales": 3, "quantized_dimensions": (0, 2)})
+                    },
+                },
+                Y,
+                scale(),
+            ],
+            r"along dimensions \[0, 2\], but its rank is 2",
+        ),
     ],
 )
 def test_tensors_without_scales_are_rejected(file: File, tensors: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(ConversionError, match=message) as caught:
         import_tflite(file(tensors, [DENSE], [CODE], outputs=(2,), buffers=BUFFERS))
     assert caught.value.code == "malformed-tflite"
+
+
+@pytest.mark.parametrize(
+    ("scales", "zeros", "message"),
+    [
+        (np.nan, 0, "tensor 'w' has the scale nan"),
+        (np.inf, 0, "tensor 'w' has the scale inf"),
+        (-0.5, 0, "tensor 'w' has the scale -0.5"),
+        (0.5, 8, "tensor 'w' has the zero point 8, which is not from -8 to 7"),
+    ],
+)
+def test_blocks_of_damaged_numbers_are_rejected(file: File, scales: float, zeros: int, message: str) -> None:
+    wrong, points = SCALES.copy(), np.zeros(SCALES.shape, np.int8)
+    wrong[3, 1], points[5, 0] = scales, zeros
+    tensors = [X, weight(3, zero_points=4), Y, scale(), ZEROS]
+    buffers = [BUFFERS[0], wrong.tobytes(), points.tobytes()]
+    with pytest.raises(ConversionError, match=message) as caught:
+        import_tflite(file(tensors, [DENSE], [CODE], outputs=(2,), buffers=buffers))
+    assert caught.value.code == "malformed-tflite"
+
+
+def test_blocks_of_zeros_may_have_the_scale_zero(file: File, round_trip: RoundTrip) -> None:
+    scales = SCALES.copy()
+    scales[3, 1] = 0
+    round_trip(file([X, weight(3), Y, scale()], [DENSE], [CODE], outputs=(2,), buffers=[BUFFERS[0], scales.tobytes()]))

@@ -32,14 +32,26 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "already has a value": {"inputs": (0, 0)},
     "t1 has two values": {"operators": [CALL, CALL]},
     "read before it is computed": {"inputs": ()},
-    "a buffer of 3 bytes": {"tensors": [{"buffer": 1}, {}], "buffers": [b"abc"], "inputs": ()},
-    "are outside of its buffer": {
+    "tensor 't0' of 2 float has a buffer of 3 bytes": {
+        "tensors": [{"buffer": 1}, {}],
+        "buffers": [b"abc"],
+        "inputs": (),
+    },
+    "the strings of tensor 't0' are outside of its buffer": {
         "tensors": [{"type": "STRING", "buffer": 1}, {}],
         "buffers": [struct.pack("<4i", 2, 16, 9, 99)],
         "inputs": (),
     },
-    "does not hold 2": {"tensors": [{"type": "STRING", "buffer": 1}, {}], "buffers": [b"\1"], "inputs": ()},
-    "larger than any memory": {"tensors": [{"shape": (2**31 - 1,) * 8, "is_variable": True}, {}], "inputs": ()},
+    "tensor 't0' of 2 strings has a buffer that does not hold 2": {
+        "tensors": [{"type": "STRING", "buffer": 1}, {}],
+        "buffers": [b"\1"],
+        "inputs": (),
+    },
+    "tensor 't0' of shape [2147483647": {
+        "tensors": [{"shape": (2**31 - 1,) * 8, "is_variable": True}, {}],
+        "inputs": (),
+    },
+    "tensor 't0' has 5000 dimensions, more than the limit of 64": {"tensors": [{"shape": (1,) * 5000}, {}]},
     "has the shape": {"tensors": [{"shape": (-7,)}, {}]},
     "a shape of rank 2 and one of rank 1": {"tensors": [{"shape": (1, 2), "shape_signature": (-1,)}, {}]},
     "type number 99": {"tensors": [{"type": 99}, {}]},

@@ -78,6 +78,39 @@ READ: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any]]] = {
 }
 
 
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        {"min": (float("nan"),), "max": (float("inf"),)},
+        {"min": (-1.0, 0.0, 1.0), "max": (2.0,)},
+        {"min": (2.0,), "max": (-1.0,)},
+    ],
+)
+def test_ranges_say_nothing(file: File, run_tflite: RunTFLite, tmp_path: Path, ranges: dict[str, Any]) -> None:
+    """Nothing reads `min` and `max` where there are scales, so LiteRT runs files in which they are wrong."""
+    x = tensor("INT8", (2,), scale=(0.5,), zero_point=(3,), **ranges)
+    content, path = file([x, x], [CALL], [{"builtin_code": "ABS", "version": 2}]), tmp_path / "model.tflite"
+    path.write_bytes(content)
+    given = [np.array([-7, 20], np.int8)]
+    for expected, got in zip(
+        run_tflite(content, given), run_tflite(bytes(tfconvert.convert(path)), given), strict=True
+    ):
+        np.testing.assert_array_equal(got, expected, strict=True)
+
+
+@pytest.mark.parametrize("kind", ["INT32", "INT64"])
+def test_wide_integers_with_a_scale_of_zero_are_numbers(
+    file: File, run_tflite: RunTFLite, tmp_path: Path, kind: str
+) -> None:
+    """LiteRT's kernels don't read the scales of integers of 32 and 64 bits."""
+    x = tensor(kind, (2,), scale=(0.0,), zero_point=(0,))
+    call = {"opcode_index": 0, "inputs": (0, 0), "outputs": (1,), "builtin_options": ("AddOptions", {})}
+    content, path = file([x, x], [call], ["ADD"]), tmp_path / "model.tflite"
+    path.write_bytes(content)
+    (got,) = run_tflite(bytes(tfconvert.convert(path)), [np.array([-7, 20], kind.lower())])
+    np.testing.assert_array_equal(got, np.array([-14, 40], kind.lower()), strict=True)
+
+
 @pytest.mark.parametrize("name", READ)
 def test_scales_are_read(file: File, round_trip: RoundTrip, name: str) -> None:
     fields, expected = READ[name]
@@ -95,6 +128,7 @@ def test_scales_are_read(file: File, round_trip: RoundTrip, name: str) -> None:
         tensor("INT8", (2,), min=(-1.0,), max=(1.0,)),
         tensor("FLOAT32", (2,), scale=(0.5,), zero_point=(1,)),
         tensor("BOOL", (2,), scale=(0.5,), zero_point=(1,)),
+        tensor("FLOAT32", (2,), scale=(-1.0,), zero_point=(2**40,), quantized_dimension=9),
     ],
 )
 def test_others_stay_what_they_are(file: File, round_trip: RoundTrip, fields: dict[str, Any]) -> None:
@@ -115,11 +149,19 @@ def test_others_stay_what_they_are(file: File, round_trip: RoundTrip, fields: di
         (tensor("INT8", (2,), scale=(0.5,) * 2, quantized_dimension=1), "along dimension 1"),
         (tensor("INT8", (2,), scale=(0.5,) * 2, quantized_dimension=-1), "along dimension -1"),
         (tensor("INT8", (), scale=(0.5,) * 2), "its shape is unknown"),
+        (tensor("INT8", (2,), scale=(0.5,), zero_point=(128,)), "zero point 128, which is not from -128 to 127"),
+        (tensor("INT8", (2,), scale=(0.5,) * 2, zero_point=(0, -129)), "zero point -129, which"),
+        (tensor("UINT8", (2,), scale=(0.5,), zero_point=(-1,)), "zero point -1, which is not from 0 to 255"),
+        (tensor("INT16", (2,), scale=(0.5,), zero_point=(2**15,)), "zero point 32768, which"),
+        (tensor("INT4", (2,), scale=(0.5,), zero_point=(8,)), "zero point 8, which is not from -8 to 7"),
+        # The runtime reads 32 bits.
+        (tensor("INT64", (2,), scale=(0.5,), zero_point=(2**40,)), "zero point 1099511627776, which"),
     ],
 )
 def test_damaged_scales_are_refused(file: File, fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConversionError, match=message):
-        element(file, fields)
+    with pytest.raises(ConversionError, match=f"tensor 'x' .*{message}") as caught:
+        element(file, {**fields, "name": "x"})
+    assert caught.value.code == "malformed-tflite"
 
 
 def test_scales_follow_the_type_and_statistics_stay_beside_them(file: File) -> None:

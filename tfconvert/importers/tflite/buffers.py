@@ -26,17 +26,24 @@ PACKED = {"int4": 4, "uint4": 4, "int2": 2}
 MAX_ELEMENTS = 1 << 40
 """The limit of shapes: products of dimensions must not overflow 64 bits."""
 
+MAX_RANK = 64
+"""The limit of numpy; LiteRT's kernels take less."""
 
-def elements(shape: tuple[int, ...]) -> int:
-    """Returns the number of elements of a static shape.
+
+def check_size(name: str, shape: tuple[int, ...]) -> None:
+    """Checks that a shape is not larger than any tensor can be.
+
+    Args:
+        name: The tensor's name.
+        shape: Its shape, without dynamic dimensions.
 
     Raises:
-        ConversionError: There are too many (`malformed-tflite`).
+        ConversionError: It is (`malformed-tflite`).
     """
-    count = math.prod(shape)
-    if len(shape) > 64 or count > MAX_ELEMENTS:
-        raise malformed(f"a tensor of shape {list(shape)[:8]} is larger than any memory")
-    return count
+    if len(shape) > MAX_RANK:
+        raise malformed(f"tensor {name!r} has {len(shape)} dimensions, more than the limit of {MAX_RANK}")
+    if math.prod(shape) > MAX_ELEMENTS:
+        raise malformed(f"tensor {name!r} of shape {list(shape)} is larger than any memory")
 
 
 class Content(Protocol):
@@ -161,12 +168,12 @@ class StringSource(Source):
         return ("strings", id(self))
 
 
-def _check_strings(data: memoryview, count: int) -> None:
+def _check_strings(name: str, data: memoryview, count: int) -> None:
     if len(data) < 4 * (count + 2) or int.from_bytes(data[:4], "little") != count:
-        raise malformed(f"a tensor of {count} strings has a buffer that does not hold {count}")
+        raise malformed(f"tensor {name!r} of {count} strings has a buffer that does not hold {count}")
     ends = np.frombuffer(data, "<i4", count + 1, 4)
     if ends[0] < 4 * (count + 2) or ends[-1] > len(data) or bool((np.diff(ends) < 0).any()):
-        raise malformed("the strings of a tensor are outside of its buffer")
+        raise malformed(f"the strings of tensor {name!r} are outside of its buffer")
 
 
 def content_of(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Content:
@@ -259,10 +266,11 @@ class Buffers:
         offset, length = self.place(index)
         return self.content.read(offset, length)
 
-    def constant(self, index: int, tensor_type: TensorType) -> Constant:
+    def constant(self, name: str, index: int, tensor_type: TensorType) -> Constant:
         """Returns the constant of a buffer.
 
         Args:
+            name: The tensor's name, for messages.
             index: The buffer's index.
             tensor_type: Static type of the value.
 
@@ -272,14 +280,14 @@ class Buffers:
         row = types.from_mlir(tensor_type.element_type)
         assert row is not None
         offset, length = self.place(index)
-        count = elements(types.shape_of(tensor_type) or ())
+        count = math.prod(types.shape_of(tensor_type) or ())
         if row.name == "string":
-            return self._strings(index, count, tensor_type)
+            return self._strings(name, index, count, tensor_type)
         if row.dtype == object:
-            raise malformed(f"a {row.name} can't be a constant")
+            raise malformed(f"tensor {name!r} is a constant, which a {row.name} can't be")
         bits = PACKED.get(row.name, 8 * row.dtype.itemsize)
         if length != -(-count * bits // 8):
-            raise malformed(f"a tensor of {count} {row.name} has a buffer of {length} bytes")
+            raise malformed(f"tensor {name!r} of {count} {row.name} has a buffer of {length} bytes")
         source = self._sources.get((index, tensor_type.element_type))
         if source is None:
             source = self.content.source(offset, length)
@@ -289,10 +297,10 @@ class Buffers:
         handle = TensorData.get(tensor_type, source)
         return handle if length > SMALL or row.name in PACKED else tensor_data.of_array(handle.array(), row.mlir)
 
-    def _strings(self, index: int, count: int, tensor_type: TensorType) -> Constant:
+    def _strings(self, name: str, index: int, count: int, tensor_type: TensorType) -> Constant:
         offset, length = self.place(index)
         data = memoryview(self.content.read(offset, length))
-        _check_strings(data, count)
+        _check_strings(name, data, count)
         source = self._sources.setdefault((index, tensor_type.element_type), StringSource(data))
         return TensorData.get(tensor_type, source)
 
@@ -301,6 +309,6 @@ def zeros(tensor_type: TensorType) -> Constant:
     """Returns the initial value of state, which takes hardly any memory."""
     dtype = types.numpy_dtype(tensor_type.element_type)
     shape = types.shape_of(tensor_type) or ()
-    if elements(shape) * dtype.itemsize <= SMALL and not dtype.hasobject:
+    if math.prod(shape) * dtype.itemsize <= SMALL and not dtype.hasobject:
         return tensor_data.of_array(np.zeros(shape, dtype), tensor_type.element_type)
     return TensorData.get(tensor_type, BufferSource(np.broadcast_to(np.zeros((), dtype), shape)))

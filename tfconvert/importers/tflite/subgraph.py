@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from tfconvert.importers.tflite.buffers import Buffers, elements, zeros
+import numpy as np
+
+from tfconvert.importers.tflite.buffers import Buffers, check_size, zeros
 from tfconvert.importers.tflite.operators import Code, Properties, check_arity
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import quant, tfl, tfl_file, types
+from tfconvert.schema.dialects import quant, tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.quant import BlockedType, Blocks, BlockwiseType, MultiAxisType, Uniform, UniformType
@@ -135,9 +137,13 @@ class Tensors:
             own = tensor.fields.setdefault("quantization", {})
             own["details"] = (kind.details, {"zero_points": zero_points})
         constants = {name: self._constant(part) for name, part in tensor.parts.items()}
-        if types.element_of(constants["scales"].type) not in (F16, BF16, F32):
-            raise malformed(f"tensor {tensor.name!r} has scales that are not floats")
+        _check_blocks(tensor.name, storage, constants)
         numbers = tuple(details.get(kind.dimensions_field, ()))
+        rank = len(types.shape_of(tensor.type) or ())
+        if kind is MultiAxisType and not all(0 <= number < rank for number in numbers):
+            raise malformed(
+                f"tensor {tensor.name!r} has scales along dimensions {list(numbers)}, but its rank is {rank}"
+            )
         blocks = Blocks(storage, size, numbers, **constants)
         tensor.type = types.tensor(kind.get(blocks), types.shape_of(tensor.type))
 
@@ -145,7 +151,22 @@ class Tensors:
         stored = tensor.stored_type(True)
         if stored is None or "sparsity" in tensor.fields or not self._buffers.place(tensor.buffer)[1]:
             raise malformed(f"tensor {tensor.name!r} holds scales or zero points, but is not a constant")
-        return self._buffers.constant(tensor.buffer, stored)
+        return self._buffers.constant(tensor.name, tensor.buffer, stored)
+
+
+def _check_blocks(name: str, storage: IntegerType, constants: Mapping[str, Constant]) -> None:
+    """Checks the scales and zero points of blocks."""
+    if constants["scales"].type.element_type not in (F16, BF16, F32):
+        raise malformed(f"tensor {name!r} has scales that are not floats")
+    scales = tensor_data.to_array(constants["scales"]).astype(np.float32)
+    wrong = scales[~((scales >= 0) & (scales < np.inf))]
+    if wrong.size:
+        _scale(name, float(wrong[0]))
+    if "zero_points" in constants:
+        if not _can_be_stored(constants["zero_points"].type.element_type):
+            raise malformed(f"tensor {name!r} has zero points that are not integers")
+        stored = tensor_data.to_array(constants["zero_points"]).astype(np.int64)
+        _check_zero_points(name, storage, (int(stored.min()), int(stored.max())) if stored.size else ())
 
 
 def _tensor(view: View) -> Tensor:
@@ -174,7 +195,7 @@ def _shape(view: View, name: str) -> tuple[tuple[int, ...] | None, dict[str, Any
         raise malformed(f"tensor {name!r} has a shape of rank {len(shape)} and one of rank {len(signature)}")
     if min((*shape, *signature), default=0) < -1:
         raise malformed(f"tensor {name!r} has the shape {list(signature or shape)}")
-    elements(tuple(max(dim, 1) for dim in signature or shape))
+    check_size(name, tuple(max(dim, 1) for dim in signature or shape))
     if not signature:
         return (shape if shape or view["has_rank"] else None), {}
     allocated = tuple(1 if dim < 0 else dim for dim in signature)
@@ -211,7 +232,7 @@ def _mapping(
     uniform = Uniform(
         element,
         tuple(_scale(name, scale) for scale in scales),
-        _zero_points(name, fields.get("zero_point", ()), len(scales)),
+        _zero_points(name, element, fields.get("zero_point", ()), len(scales)),
         _axis(name, fields.get("quantized_dimension", 0), len(scales), shape),
     )
     return UniformType.get(uniform), {key: value for key, value in fields.items() if key not in _IN_MAPPING}
@@ -227,11 +248,21 @@ def _scale(name: str, scale: float) -> float:
     return scale or _LEAST_SCALE
 
 
-def _zero_points(name: str, stored: tuple[int, ...], count: int) -> tuple[int, ...]:
+def _zero_points(name: str, storage: IntegerType, stored: tuple[int, ...], count: int) -> tuple[int, ...]:
     """Returns a zero point for each scale: 0 if the file has no zero points; one may be for all scales."""
     if len(stored) not in (0, 1, count):
         raise malformed(f"tensor {name!r} has {count} scales, but {len(stored)} zero points")
+    _check_zero_points(name, storage, stored)
     return stored if len(stored) == count else (stored or (0,)) * count
+
+
+def _check_zero_points(name: str, storage: IntegerType, stored: Iterable[int]) -> None:
+    """Checks that zero points are numbers that a tensor can store, and the runtime, which reads them as 32 bits."""
+    low, high = quant.storage_range(storage)
+    low, high = max(low, -(2**31)), min(high, 2**31 - 1)
+    wrong = next((zero for zero in stored if not low <= zero <= high), None)
+    if wrong is not None:
+        raise malformed(f"tensor {name!r} has the zero point {wrong}, which is not from {low} to {high}")
 
 
 def _axis(name: str, stored: int, count: int, shape: tuple[int, ...] | None) -> int | None:
@@ -432,13 +463,13 @@ class Subgraph:
             size = types.numpy_dtype(stored.element_type).itemsize
             row = types.tensor(stored.element_type, (length // size,))
             assert isinstance(row, TensorType)
-            value = self._shared.buffers.constant(tensor.buffer, row)
+            value = self._shared.buffers.constant(tensor.name, tensor.buffer, row)
             return tfl.build(
                 tfl.PSEUDO_SPARSE_CONST, result_types=(tensor.type,), properties={"value": value}, location=location
             )
         if types.shape_of(tensor.type) is None:
             tensor.type = types.tensor(types.element_of(tensor.type), ())
-        return tfl.constant(self._shared.buffers.constant(tensor.buffer, stored), location, tensor.type)
+        return tfl.constant(self._shared.buffers.constant(tensor.name, tensor.buffer, stored), location, tensor.type)
 
 
 def _location(name: str) -> Location:

@@ -45,7 +45,7 @@ class Uniform(NamedTuple):
     @property
     def range(self) -> tuple[int, int]:
         """The minimum and maximum stored integer."""
-        return _range(self.storage) if self.limits is None else self.limits
+        return storage_range(self.storage) if self.limits is None else self.limits
 
 
 class UniformType(Type):
@@ -215,7 +215,7 @@ def _parse_storage(parser: AttributeParser) -> IntegerType:
     return IntegerType.get(int(word[1:]), Signedness.UNSIGNED if word[0] == "u" else Signedness.SIGNLESS)
 
 
-def _range(storage: IntegerType) -> tuple[int, int]:
+def storage_range(storage: IntegerType) -> tuple[int, int]:
     """Returns the minimum and maximum integer of a type."""
     if storage.signedness is Signedness.UNSIGNED:
         return 0, 2**storage.width - 1
@@ -224,13 +224,13 @@ def _range(storage: IntegerType) -> tuple[int, int]:
 
 def are_limits(storage: IntegerType, low: int, high: int) -> bool:
     """Returns whether stored integers can have limits."""
-    minimum, maximum = _range(storage)
+    minimum, maximum = storage_range(storage)
     return minimum <= low < high <= maximum
 
 
 def limits_within(storage: IntegerType, low: int, high: int) -> tuple[int, int] | None:
     """Returns the limits of stored integers; `None` for those of the storage."""
-    return None if (low, high) == _range(storage) else (low, high)
+    return None if (low, high) == storage_range(storage) else (low, high)
 
 
 def _parse_limits(parser: AttributeParser, storage: IntegerType) -> tuple[int, int] | None:
@@ -241,7 +241,7 @@ def _parse_limits(parser: AttributeParser, storage: IntegerType) -> tuple[int, i
     high = parser.parse_integer(False, True)
     parser.parse_punctuation(">")
     if not are_limits(storage, low, high):
-        minimum, maximum = _range(storage)
+        minimum, maximum = storage_range(storage)
         parser.raise_error(f"expected limits within {minimum} and {maximum}, the lower one first")
     return limits_within(storage, low, high)
 
