@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import importlib.util
+import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import h5py
@@ -304,6 +307,140 @@ def test_files_without_a_model_are_reported(keras: ModuleType, tmp_path: Path) -
     (tmp_path / "text.hdf5").write_bytes(b"damaged")
     assert _error(tmp_path / "text.hdf5").code == "not-a-keras-model"
     assert _error(tmp_path / "missing.keras").code == "model-not-found"
+
+
+def _changed_config(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes the configuration of the model in a file."""
+    if path.suffix == ".h5":
+        with h5py.File(path, "a") as file:
+            config = json.loads(file.attrs["model_config"])
+            change(config)
+            file.attrs["model_config"] = json.dumps(config)
+        return
+    members = _members(path)
+    config = json.loads(members["config.json"])
+    change(config)
+    _write_members(path, {**members, "config.json": json.dumps(config).encode()})
+
+
+def _members(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def _write_members(path: Path, members: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def _dense(config: dict[str, Any]) -> dict[str, Any]:
+    return next(each for each in config["config"]["layers"] if each["class_name"] == "Dense")
+
+
+DAMAGES: dict[str, tuple[Callable[[dict[str, Any]], None], str, str]] = {
+    "class 5": (lambda config: config.update(class_name=5), "damaged-model", "class 5, which is not a name"),
+    "class list": (lambda config: _dense(config).update(class_name=["Dense"]), "damaged-model", "not a name"),
+    "class null": (lambda config: _dense(config).update(class_name=None), "damaged-model", "not a name"),
+    "no name": (lambda config: _dense(config)["config"].update(units=3), "", ""),
+    "unknown": (lambda config: _dense(config).update(class_name="Other"), "load-failed", "Other"),
+    "settings": (lambda config: _dense(config)["config"].update(other=1), "load-failed", "other"),
+    "much": (lambda config: _dense(config)["config"].update(units=10**15), "out-of-memory", "not enough memory"),
+}
+
+
+@pytest.mark.parametrize("ending", ["keras", "h5"])
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damaged_configurations_are_reported(keras: ModuleType, ending: str, name: str, tmp_path: Path) -> None:
+    change, code, message = DAMAGES[name]
+    path = tmp_path / f"network.{ending}"
+    keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)]).save(path)
+    _changed_config(path, change)
+    problem = _error(path)
+    assert problem.code == (code or problem.code) != "internal-error"
+    assert str(path) in str(problem)
+    assert message in str(problem)
+
+
+def test_damaged_weights_are_reported(tmp_path: Path) -> None:
+    keras = importlib.import_module("keras")
+    path = tmp_path / "network.keras"
+    _network(keras).save(path)
+    members = _members(path)
+    weights = members["model.weights.h5"]
+    for damaged in (b"", weights[:100], weights[: len(weights) // 2]):
+        _write_members(path, {**members, "model.weights.h5": damaged})
+        problem = _error(path)
+        assert (problem.code, "its weights can't be read" in str(problem)) == ("damaged-model", True)
+    _write_members(path, members)
+    with h5py.File(tmp_path / "weights.h5", "w") as file:
+        file.create_group("layers")
+    _write_members(path, {**members, "model.weights.h5": (tmp_path / "weights.h5").read_bytes()})
+    assert _error(path).code == "damaged-model"
+
+
+def test_what_h5py_raises_is_a_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "network.h5"
+    _network(importlib.import_module("tf_keras")).save(path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("Unable to get link info")
+
+    monkeypatch.setattr(
+        h5py.Group, "get", FunctionType(fail.__code__, {**vars(builtins), "__name__": "h5py._hl.group"})
+    )
+    assert _error(path).code == "damaged-model"
+    # Our own mistakes aren't the file's.
+    monkeypatch.undo()
+    own = FunctionType(fail.__code__, {**vars(builtins), "__name__": keras_importer.__name__})
+    monkeypatch.setattr(keras_importer, "check_hdf5", own)
+    with pytest.raises(RuntimeError, match="link info"):
+        tfconvert.convert(path)
+
+
+def test_errors_of_own_classes_are_not_damage(tmp_path: Path) -> None:
+    keras = importlib.import_module("keras")
+
+    class Own(keras.layers.Layer):  # type: ignore[misc, name-defined]
+        def __init__(self, **options: Any) -> None:
+            super().__init__()
+            if options:
+                raise KeyError("own")
+
+        def call(self, x: Any) -> Any:
+            return x
+
+    path = tmp_path / "network.keras"
+    keras.Sequential([keras.Input((4,)), Own()]).save(path)
+    with keras.saving.custom_object_scope({"Own": Own}):
+        assert _error(path).code == "load-failed"
+
+
+@pytest.mark.parametrize("module", ["keras", "tf_keras"])
+def test_exhausted_memory_is_not_a_failed_export(
+    module: str, tf: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keras = importlib.import_module(module)
+    network = _network(keras)
+    path = tmp_path / f"network.{'keras' if module == 'keras' else 'h5'}"
+    network.save(path)
+    problems = [
+        tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor with shape[99999]"),
+        MemoryError("std::bad_alloc"),
+        RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes"),
+        ValueError("2 objects could not be loaded: Unable to allocate 8.0 GiB for an array"),
+    ]
+    for problem in problems:
+
+        def fail(*_: object, problem: Exception = problem, **__: object) -> None:
+            raise problem
+
+        for model, owner, name in ((network, network, "call"), (path, keras.models, "load_model")):
+            with monkeypatch.context() as patch:
+                patch.setattr(owner, name, fail)
+                found = _error(model)
+            assert found.code == "out-of-memory"
+            assert str(path if model is path else type(network).__name__) in str(found)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ class ConverterFileError(ConverterError, OSError):
 
 _OF_FILES = frozenset(
     (
+        "damaged-model",
         "damaged-saved-model",
         "missing-index",
         "missing-shard",

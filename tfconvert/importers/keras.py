@@ -12,13 +12,13 @@ import os
 import re
 import sys
 import zipfile
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, redirect_stdout
 from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
-from types import ModuleType
+from traceback import extract_tb, walk_tb
+from types import ModuleType, TracebackType
 from typing import Any
 
 from tfconvert.importers.temporary_model import (
@@ -28,6 +28,7 @@ from tfconvert.importers.temporary_model import (
     PreparedModel,
     TemporaryModel,
     explained,
+    is_out_of_memory,
     save_options,
     temporary_model,
     user_module,
@@ -52,13 +53,17 @@ def check_config(path: Path, config: object, *, runs_code: bool) -> None:
         runs_code: Whether the Keras that loads it would run code in it.
 
     Raises:
-        ConversionError: It holds code that would run, or names a file that would be read (`unsafe-model`).
+        ConversionError: It holds code that would run, or names a file that would be read (`unsafe-model`), or an
+            object has no class (`damaged-model`).
     """
     for each in _tables(config):
         if runs_code and _holds_code(each):
             raise _unsafe(path, "has a Lambda layer whose code would run to load it")
-        vocabulary = _settings(each).get("vocabulary")
-        if each.get("class_name") in _LOOKUPS and isinstance(vocabulary, str):
+        name, vocabulary = each.get("class_name"), _settings(each).get("vocabulary")
+        if not isinstance(name, str):
+            if {"class_name", "config"} <= each.keys():
+                raise _damaged(path, f"it has an object of the class {str(name)[:_MAX_REASON]}, which is not a name")
+        elif name in _LOOKUPS and isinstance(vocabulary, str):
             raise _unsafe(path, f"names the file {vocabulary!r}, which would be read to load it")
 
 
@@ -127,7 +132,8 @@ _METADATA = 1 << 16
 # Maximum size of a model's configuration.
 _CONFIG = 1 << 28
 
-_DAMAGED = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, ValueError, zlib.error)
+# Maximum length of a quoted exception, which may hold a whole configuration.
+_MAX_REASON = 300
 
 _KIND = "KERAS_MODEL"
 
@@ -138,6 +144,17 @@ _PIP = "pip install 'tfconvert[tensorflow]'"
 _LOAD = (
     "load the model in Python with its custom objects, and pass it to tfconvert.convert; or on the command line, name "
     "the files that define custom layers: --import FILE.py"
+)
+_OTHER_FORMAT = "it is damaged or has another format"
+# What Keras raises deliberately about files that are as they were written: unknown classes, other versions, code.
+_DELIBERATE = (ImportError, NotImplementedError, ValueError, RecursionError, Warning)
+# Its messages about weights that aren't those of the model's configuration.
+_CONTRADICTION = re.compile(
+    r"could not be loaded|(?:[Ll]ayer|[Ww]eight) count mismatch|[Ss]hape mismatch|expected \d+ variables, but received"
+)
+# Whose code runs to load a file that needs none of the user's.
+_LOADERS = frozenset(
+    ("tfconvert", "keras", "tf_keras", "tensorflow", "jax", "h5py", "numpy", "optree", *sys.stdlib_module_names)
 )
 # The part of Keras' message about a class or function that it doesn't know.
 _MISSING = re.compile(r"(?:Could not locate|Unknown) [a-z :]+'[^']*'")
@@ -210,12 +227,69 @@ def prepare_keras_file(path: Path, custom_objects: Mapping[str, Any] | None = No
     """
     is_zip, version = _version(path)
     keras = _keras_for(path, is_old=not version.startswith("3"))
-    with explained("load-failed", f"Keras can't load {path}", _LOAD, _reason):
+    with (
+        explained("load-failed", f"Keras can't load {path}", _LOAD, _reason),
+        _Damage(partial(_unless_deliberate, path)),
+    ):
         # Keras' warnings about optimizers are dropped: conversion doesn't need optimizers.
         model = keras.models.load_model(
             path, custom_objects=custom_objects, compile=False, **({"safe_mode": True} if is_zip else {})
         )
     return prepare_keras(model, str(path))
+
+
+class _Damage:
+    """A context that converts what a damaged file makes others' code raise, which is nearly every exception.
+
+    Args:
+        error_of: Returns the error about an exception, `None` for one that passes.
+    """
+
+    __slots__ = ("_error_of",)
+
+    def __init__(self, error_of: Callable[[Exception], ConversionError | None]) -> None:
+        self._error_of = error_of
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raises the error, whose cause the exception is."""
+        if isinstance(value, Exception) and not isinstance(value, ConversionError):
+            problem = self._error_of(value)
+            if problem is not None:
+                raise problem from value
+
+
+def _unless_ours(damage: ConversionError, problem: Exception) -> ConversionError | None:
+    """Returns the error about an exception of zipfile, json or h5py; `None` for a bug in this package."""
+    *_, (frame, _) = walk_tb(problem.__traceback__)
+    is_ours = str(frame.f_globals.get("__name__")).startswith("tfconvert.")
+    return None if is_ours or isinstance(problem, MemoryError) else damage
+
+
+def _unless_deliberate(path: Path, problem: Exception) -> ConversionError | None:
+    """Returns the error about an exception by which Keras fails on a file that it doesn't check."""
+    if not _is_accident(problem):
+        return None
+    text = _reason(" ".join(str(problem).split()))[:_MAX_REASON]
+    return _damaged(path, f"Keras fails on it with {type(problem).__name__}{': ' if text else ''}{text}")
+
+
+def _is_accident(problem: Exception) -> bool:
+    """Returns whether Keras failed on a damaged file: without the user's code, and not for a reason that it has."""
+    packages = {str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in walk_tb(problem.__traceback__)}
+    if packages - _LOADERS or is_out_of_memory(problem):
+        return False
+    if _CONTRADICTION.search(str(problem)):
+        return True
+    if isinstance(problem, TypeError):
+        # Keras checks some types; all others are checked by Python alone.
+        return not str(extract_tb(problem.__traceback__)[-1].line).startswith("raise ")
+    deliberate = isinstance(problem, _DELIBERATE) and not isinstance(problem, UnicodeError)
+    return not deliberate and not any(cls.__name__ == "OpError" for cls in type(problem).__mro__)
 
 
 def _reason(text: str) -> str:
@@ -360,13 +434,13 @@ def _version(path: Path) -> tuple[bool, str]:
         raise error("unreadable-file", f"can't read {path}: {problem.strerror}") from None
     if not is_zip:
         return False, _check_hdf5(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
+    with ExitStack() as stack:
+        with _Damage(partial(_unless_ours, _no_model(path, _OTHER_FORMAT))):
+            archive = stack.enter_context(zipfile.ZipFile(path))
             metadata = json.loads(_member(archive, "metadata.json", _METADATA))
             config = json.loads(_member(archive, "config.json", _CONFIG))
+        with _Damage(partial(_unless_ours, _damaged(path, "its weights can't be read"))):
             _check_weights(path, archive)
-    except (*_DAMAGED, RecursionError):
-        raise _no_model(path, "it is damaged or has another format") from None
     check_config(path, config, runs_code=False)
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
     return True, version if isinstance(version, str) else "3"
@@ -397,20 +471,18 @@ def _check_hdf5(path: Path) -> str:
         raise _needs(path, "Keras", _PIP)
     import h5py
 
-    try:
-        with h5py.File(path, "r") as file:
+    with ExitStack() as stack:
+        with _Damage(partial(_unless_ours, _no_model(path, _OTHER_FORMAT))):
+            file = stack.enter_context(h5py.File(path, "r"))
+        with _Damage(partial(_unless_ours, _damaged(path, "a part of it can't be read"))):
             check_hdf5(path, file)
             text, version = file.attrs.get("model_config"), file.attrs.get("keras_version", "2")
-    except OSError:
-        raise _no_model(path, "it is damaged or has another format") from None
     if text is None:
         raise _no_model(path, "it has weights only")
-    try:
+    with _Damage(partial(_unless_ours, _no_model(path, "its configuration is damaged"))):
         config = json.loads(text)
-    except (RecursionError, TypeError, ValueError):
-        raise _no_model(path, "its configuration is damaged") from None
     check_config(path, config, runs_code=True)
-    return version.decode() if isinstance(version, bytes) else str(version)
+    return version.decode("utf-8", "replace") if isinstance(version, bytes) else str(version)
 
 
 def _keras_for(path: Path, is_old: bool) -> Any:
@@ -433,6 +505,14 @@ def _keras_for(path: Path, is_old: bool) -> Any:
 
 def _needs(path: Path, what: str, pip: str) -> ConversionError:
     return error("no-tensorflow", f"{path} can only be read with {what} installed", hint=pip)
+
+
+def _damaged(path: Path, because: str) -> ConversionError:
+    return error(
+        "damaged-model",
+        f"{path} is damaged: {because}",
+        hint="copy or download the file again, or save the model again with model.save",
+    )
 
 
 def _no_model(path: Path, because: str) -> ConversionError:

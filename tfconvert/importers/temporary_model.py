@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -24,6 +25,7 @@ _TROUBLE: tuple[type[Exception], ...] = (
     AttributeError,
     ImportError,
     LookupError,
+    MemoryError,
     NotImplementedError,
     OSError,
     RuntimeError,
@@ -131,15 +133,36 @@ def explained(code: str, what: str, hint: str, reason: Callable[[str], str] = st
         reason: Returns the part of a message that users need.
 
     Raises:
-        ConversionError: The block failed.
+        ConversionError: The block failed, or there is not enough memory for it (`out-of-memory`).
     """
     try:
         yield
     except ConversionError:
         raise
     except _trouble() as problem:
+        if is_out_of_memory(problem):
+            because = "there is not enough memory"
+            raise error("out-of-memory", f"{what}: {because}", hint="convert it on a larger machine") from problem
         text = " ".join(str(problem).split()) or type(problem).__name__
         raise error(code, f"{what}: {reason(text)}", hint=hint) from problem
+
+
+# How TensorFlow, XLA, numpy and the system say that memory is exhausted, also in messages that others quote.
+_OUT_OF_MEMORY = re.compile(
+    r"RESOURCE_EXHAUSTED|OOM when allocating|Unable to allocate|bad_alloc|(?:[Oo]ut of|[Cc]annot allocate) memory"
+)
+
+
+def is_out_of_memory(problem: BaseException | None) -> bool:
+    """Returns whether an exception is about exhausted memory, or was raised because of one that is."""
+    seen: list[BaseException] = []
+    while problem is not None and problem not in seen:
+        is_named = type(problem).__name__ == "ResourceExhaustedError"
+        if is_named or isinstance(problem, MemoryError) or _OUT_OF_MEMORY.search(str(problem)):
+            return True
+        seen.append(problem)
+        problem = problem.__cause__ or problem.__context__
+    return False
 
 
 TABLES = "it uses tables or files"
