@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from tests.mutate.mutants import KINDS, draw
+from tests.mutate import campaign
+from tests.mutate.mutants import DEFAULT_KINDS, FRAMEWORK_KINDS, KINDS, Mutant, draw
 from tests.mutate.seeds import Seeds, find_seeds
 from tests.mutate.worker import FAILED, REFUSED, RESULT, Workers, where
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 _MODELS = ("two_heads", "branches_and_loops", "vocabulary", "indexing", "lists")
 
@@ -41,6 +47,72 @@ def test_mutants_are_converted_or_refused(seeds: Seeds, root: Path, tmp_path: Pa
     assert counts["opened in LiteRT"] > 10
 
 
+def test_mutants_of_keras_files_are_converted_or_refused(seeds: Seeds, root: Path, tmp_path: Path) -> None:
+    """Also in another process, which loads TensorFlow once for all."""
+    command = [sys.executable, "-m", "tests.mutate", "--count", "30", *(f"--kind={kind}" for kind in FRAMEWORK_KINDS)]
+    done = subprocess.run(
+        [*command, "--seeds", seeds.folder, "--keep", tmp_path],
+        cwd=root,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = [path.read_text("utf-8") for path in sorted(tmp_path.rglob("failure.txt"))]
+    assert not done.returncode, "\n".join([done.stdout, done.stderr, *told])
+    counts = {what: int(count) for count, what in re.findall(r"^ *(\d+) (.*)$", done.stdout, re.MULTILINE)}
+    assert counts[RESULT] > 3
+    assert counts[REFUSED] > 3
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise ConversionError([Diagnostic("refused", "it is refused")])
+
+
+def test_an_interrupted_campaign_goes_on(seeds: Seeds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = tmp_path / "journal"
+    monkeypatch.setattr("tests.mutate.worker.converted", _refuse)
+    monkeypatch.setattr(campaign, "warm_up", lambda _: None)
+    run = partial(campaign.run, seeds, seed=3, kinds=("tflite", "artifact"), journal=journal)
+    whole = campaign.run(seeds, range(8), seed=3, kinds=("tflite", "artifact"))
+    run(range(5))
+    text = journal.read_text("utf-8")
+    assert len(text.splitlines()) == 6
+    # It was interrupted while it wrote the last line.
+    journal.write_text(text[:-20], "utf-8")
+    drawn: list[int] = []
+    monkeypatch.setattr(Workers, "_start", lambda self, numbers: drawn.extend(numbers))
+    run(range(8))
+    assert drawn == [4]  # The first of those that are left.
+    monkeypatch.undo()
+    monkeypatch.setattr("tests.mutate.worker.converted", _refuse)
+    monkeypatch.setattr(campaign, "warm_up", lambda _: None)
+    assert run(range(8)) == whole
+    assert {json.loads(line)["outcome"]["number"] for line in journal.read_text("utf-8").splitlines()[1:]} == {
+        *range(8)
+    }
+    with pytest.raises(ValueError, match="another campaign"):
+        campaign.run(seeds, range(8), seed=4, kinds=("tflite", "artifact"), journal=journal)
+
+
+def test_the_mutants_after_one_that_ends_its_process_are_converted(
+    seeds: Seeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process converts several; the one that ends it is the only one that fails."""
+    mutant = draw(seeds, 0, 0, ("tflite",))
+
+    def drawn(number: int) -> Mutant:
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return mutant
+
+    monkeypatch.setattr("tests.mutate.worker.converted", _refuse)
+    outcomes = list(Workers(drawn, 1, 0, each=4).run(iter(range(6))))
+    assert [each.number for each in outcomes] == [*range(6)]
+    assert [each.kind for each in outcomes] == [REFUSED, REFUSED, FAILED, REFUSED, REFUSED, REFUSED]
+    assert outcomes[2].group == "signal SIGTERM"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_mutants_differ_from_their_seeds(seeds: Seeds, kind: str) -> None:
     mutants = [draw(seeds, number, 1, (kind,)) for number in range(20)]
@@ -55,7 +127,7 @@ def test_failures_are_seen(seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> Non
         return b"x" * (1 << 33) if is_large else vars()["nothing"]
 
     is_large = False
-    mutant = draw(seeds, 0, 0, tuple(KINDS))
+    mutant = draw(seeds, 0, 0, DEFAULT_KINDS)
     monkeypatch.setattr("tests.mutate.worker.converted", convert)
     (outcome,) = Workers(lambda _: mutant, 1, 0).run(iter([0]))
     assert (outcome.kind, outcome.group.partition(" ")[0]) == (FAILED, "KeyError")

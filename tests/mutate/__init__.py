@@ -2,7 +2,8 @@
 
     python -m tests.mutate --count 100000 --keep FOLDER
 
-`seed_models` and `seeds` make the models, `mutants` draws what is changed in which (`messages`, `checkpoints`,
-`tokens`, `flatbuffers` change the formats), `worker` converts a mutant in a process of its own, `litert` opens what
-came of some, and `campaign` counts, and groups failures by where they arise.
+`seed_models`, `keras_seeds` and `seeds` make the models, `mutants` draws what is changed in which (`messages`,
+`checkpoints`, `tokens`, `flatbuffers`, `artifacts`, `keras_files` change the formats), `worker` converts mutants in
+other processes, `litert` opens what came of some, `campaign` counts, and groups failures by where they arise, and
+`journal` keeps the outcomes, so that a campaign can be interrupted.
 """

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tests.mutate import campaign
-from tests.mutate.mutants import KINDS
+from tests.mutate.mutants import DEFAULT_KINDS, KINDS
 from tests.mutate.seeds import find_seeds
 
 
@@ -19,10 +19,20 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1000, help="how many mutants")
     parser.add_argument("--first", type=int, default=0, help="the first mutant's number")
     parser.add_argument("--seed", type=int, default=0, help="of the random numbers")
-    parser.add_argument("--kind", action="append", choices=KINDS, help="only mutants of this kind (repeatable)")
+    parser.add_argument(
+        "--kind",
+        action="append",
+        choices=KINDS,
+        help="only mutants of this kind (repeatable); by default all but those of Keras files, which TensorFlow reads",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="how many are converted at the same time")
     parser.add_argument("--open-every", type=int, default=10, help="of how many results one is opened in LiteRT")
     parser.add_argument("--keep", type=Path, help="a folder to write an example of every failure to")
+    parser.add_argument(
+        "--journal",
+        type=Path,
+        help="a file for the outcomes; the same command goes on from it after an interruption, and with a larger count",
+    )
     parser.add_argument(
         "--seeds",
         type=Path,
@@ -31,7 +41,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    kinds = tuple(arguments.kind or KINDS)
+    kinds = tuple(arguments.kind or DEFAULT_KINDS)
     start = time.perf_counter()
     summary = campaign.run(
         find_seeds(arguments.seeds),
@@ -42,6 +52,7 @@ def main() -> None:
         open_every=arguments.open_every,
         keep=arguments.keep,
         progress=30,
+        journal=arguments.journal,
     )
     for what, count in sorted(summary.counts.items()):
         print(f"{count:9} {what}")

@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tests.mutate.journal import Journal
 from tests.mutate.litert import LiteRT
-from tests.mutate.mutants import KINDS, SETTINGS, Mutant, draw
-from tests.mutate.seeds import Seeds
+from tests.mutate.mutants import DEFAULT_KINDS, FRAMEWORK_KINDS, SETTINGS, Mutant, draw
+from tests.mutate.seeds import FRAMEWORK_FORMATS, Seeds
 from tests.mutate.worker import FAILED, Outcome, Workers, write_mutant
 from tests.support.flat_settings import converted
 from tfconvert.schema.diagnostics import ConversionError
+
+# How many mutants a process converts into which a framework has to be loaded.
+_IN_A_PROCESS = 500
 
 # Of how many seeds one is converted with all settings to warm up.
 _OFTEN = 8
@@ -45,10 +49,20 @@ class Summary:
 
 
 def warm_up(seeds: Seeds) -> None:
-    """Converts seeds here, so that what conversions need is loaded before processes are forked."""
-    for index, seed in enumerate(seeds.all):
+    """Converts seeds here, so that what conversions need is loaded before processes are forked.
+
+    TensorFlow isn't loaded, as it has threads, which a forked process lacks.
+    """
+    for index, seed in enumerate(seed for seed in seeds.all if seed.format not in FRAMEWORK_FORMATS):
         for settings in SETTINGS if index % _OFTEN == 0 else ("plain",):
             _convert_once(Mutant("", seed, seed.files, seed.target, settings))
+
+
+def load_frameworks(seeds: Seeds) -> None:
+    """Converts a seed of each framework, so that it is loaded into a process that converts many mutants of them."""
+    for seed in seeds.of(*FRAMEWORK_FORMATS):
+        if seed.name.endswith("_dense"):
+            _convert_once(Mutant("", seed, seed.files, seed.target, "plain"))
 
 
 def _convert_once(mutant: Mutant) -> None:
@@ -64,11 +78,12 @@ def run(
     numbers: Iterable[int],
     *,
     seed: int = 0,
-    kinds: Sequence[str] = tuple(KINDS),
+    kinds: Sequence[str] = DEFAULT_KINDS,
     jobs: int = 1,
     open_every: int = 10,
     keep: Path | None = None,
     progress: float = 0,
+    journal: Path | None = None,
 ) -> Summary:
     """Converts mutants.
 
@@ -81,16 +96,29 @@ def run(
         open_every: Of how many results one is opened in LiteRT; 0 for none.
         keep: Where an example of every failure is written to.
         progress: Seconds between lines that say how far it has come; 0 for none.
+        journal: The file of the outcomes: mutants that are in it already are not converted again.
+
+    Raises:
+        ValueError: The journal is that of another campaign.
     """
     drawn = partial(draw, seeds, seed=seed, kinds=tuple(kinds))
+    known = Journal(journal, {"seed": seed, "kinds": list(kinds), "seeds": seeds.digest})
+    with_frameworks = not FRAMEWORK_KINDS.isdisjoint(kinds)
     warm_up(seeds)
-    summary, told = Summary(), time.monotonic()
-    with LiteRT() as litert:
-        for outcome in Workers(drawn, jobs, open_every).run(iter(numbers)):
+    load = partial(load_frameworks, seeds) if with_frameworks else tuple
+    workers = Workers(drawn, jobs, open_every, _IN_A_PROCESS if with_frameworks else 1, load)
+    summary, told, wanted = Summary(), time.monotonic(), dict.fromkeys(numbers)
+    for outcome, kind in known.outcomes:
+        if outcome.number in wanted:
+            del wanted[outcome.number]
+            summary.add(outcome, kind)
+    with LiteRT() as litert, known:
+        for outcome in workers.run(iter(wanted)):
             kind = drawn(outcome.number).kind
             if outcome.output:
                 outcome = _opened(litert, outcome, drawn(outcome.number), summary)
             summary.add(outcome, kind)
+            known.add(outcome, kind)
             if outcome.kind == FAILED and keep is not None and len(summary.failures[outcome.group]) <= 3:
                 _keep(keep, drawn(outcome.number), outcome)
             if progress and time.monotonic() - told > progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -13,11 +14,26 @@ from tfconvert.schema.tflite.writer import encode
 Tree = dict[str, Any]
 
 
-def mutate(random: Random, content: bytes) -> bytes:
-    """Returns a file with one to four fields changed; the file itself is well-formed."""
+# How often tables are changed, by their names; others have 1, and tables of options 3.
+_WEIGHTS = {"Operator": 3, "Tensor": 3}
+_QUANTIZED_WEIGHTS = {
+    **dict.fromkeys(("QuantizationParameters", "BlockwiseQuantization", "MultiAxisQuantization"), 12),
+    "Tensor": 4,
+    "Buffer": 4,
+}
+
+
+def mutate(random: Random, content: bytes, *, quantization: bool = False) -> bytes:
+    """Returns a file with one to four fields changed; the file itself is well-formed.
+
+    Args:
+        random: Draws everything.
+        content: The file.
+        quantization: Whether it is mostly scales, zero points and their axes that are changed, and values.
+    """
     tree = read_model(content).tree()
     for _ in range(random.choice((1, 1, 1, 2, 4))):
-        _mutate_table(random, tree)
+        _mutate_table(random, tree, _QUANTIZED_WEIGHTS if quantization else _WEIGHTS)
     return bytes(encode(TFLITE, tree, TFLITE_IDENTIFIER).data)
 
 
@@ -38,9 +54,9 @@ def _tables(tree: Tree, name: str) -> list[tuple[str, Tree]]:
     return found
 
 
-def _mutate_table(random: Random, tree: Tree) -> None:
+def _mutate_table(random: Random, tree: Tree, by_name: Mapping[str, int]) -> None:
     tables = _tables(tree, TFLITE.root)
-    weights = [3 if name in ("Operator", "Tensor") or name.endswith("Options") else 1 for name, _ in tables]
+    weights = [by_name.get(name, 3 if name.endswith("Options") else 1) for name, _ in tables]
     name, table = random.choices(tables, weights)[0]
     fields = [field for field in TFLITE.fields(name).values() if field.kind != "utype"]
     stored = [field for field in fields if field.name in table]

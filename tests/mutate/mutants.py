@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from google.protobuf import text_format
 from google.protobuf.message import Message
 
-from tests.mutate import checkpoints, flatbuffers, messages, numbers, tokens
+from tests.mutate import artifacts, checkpoints, flatbuffers, keras_files, messages, numbers, tokens
 from tests.mutate.checkpoints import Files
 from tests.mutate.seeds import Seed, Seeds
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -180,8 +180,21 @@ def _flatbuffer(random: Random, seed: Seed, seeds: Seeds) -> Files:
     return {"model.tflite": flatbuffers.mutate(random, seed.files["model.tflite"])}
 
 
+def _quantized(random: Random, seed: Seed, seeds: Seeds) -> Files:
+    return {"model.tflite": flatbuffers.mutate(random, seed.files["model.tflite"], quantization=True)}
+
+
+def _by(mutate: Callable[[Random, bytes], bytes]) -> Callable[[Random, Seed, Seeds], Files]:
+    """Returns what changes the only file of a seed."""
+    return lambda random, seed, seeds: {seed.target: mutate(random, seed.files[seed.target])}
+
+
 def _missing(random: Random, seed: Seed, seeds: Seeds) -> Files:
     return {random.choice(sorted(seed.files)): b""}
+
+
+def _target_bytes(random: Random, seed: Seed, seeds: Seeds) -> Files:
+    return _bytes_of(seed.target)(random, seed, seeds)
 
 
 _WITH_VARIABLES = ("saved_model", "meta_graph")
@@ -204,7 +217,17 @@ KINDS: Mapping[str, Kind] = {
     "mlir": Kind(16, ("mlir",), "", _text_of("model.mlir")),
     "tflite": Kind(12, ("tflite",), "", _flatbuffer),
     "tflite-bytes": Kind(3, ("tflite",), "", _bytes_of("model.tflite")),
+    "tflite-quantized": Kind(12, ("quantized",), "", _quantized),
+    "artifact": Kind(12, ("artifact",), "", _by(artifacts.mutate)),
+    "keras": Kind(8, ("keras",), "", _by(keras_files.mutate_zip)),
+    "keras-hdf5": Kind(6, ("hdf5",), "", _by(keras_files.mutate_hdf5)),
+    "keras-bytes": Kind(2, ("keras", "hdf5"), "", _target_bytes),
 }
+
+# The kinds that TensorFlow reads, which takes a process seconds to load: they are mutated only if they are named, and
+# many of them are converted in one process.
+FRAMEWORK_KINDS = frozenset({"keras", "keras-hdf5", "keras-bytes"})
+DEFAULT_KINDS = tuple(kind for kind in KINDS if kind not in FRAMEWORK_KINDS)
 
 
 @cache

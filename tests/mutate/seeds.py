@@ -13,18 +13,23 @@ import subprocess
 import sys
 from collections.abc import Collection
 from functools import cached_property
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 from random import Random
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from google.protobuf import text_format
 
 import tfconvert
 from tests.differential.random_programs import random_program
 from tests.importers import v1_graphs, v1_models
+from tests.importers.stablehlo.seeds import SEEDS as ARTIFACTS
 from tests.importers.tflite import official_models
+from tests.importers.tflite.written_files import build_file
+from tests.mutate import keras_seeds
 from tests.mutate.seed_models import SAVED
 from tests.support.sample_models import save
 from tfconvert.converter.pipeline.runner import run_stages
@@ -38,7 +43,9 @@ from tfconvert.settings.options import Options
 
 OFFICIAL = sorted(set(official_models.MODELS) - {"two_signatures"})
 # The folders of the seeds, by format.
-FORMATS = ("saved_model", "graph_def", "meta_graph", "mlir", "tflite")
+FORMATS = ("saved_model", "graph_def", "meta_graph", "mlir", "tflite", "quantized", "artifact", "keras", "hdf5")
+# Those that are read by TensorFlow.
+FRAMEWORK_FORMATS = ("keras", "hdf5")
 
 # After which passes the text of a model becomes a seed.
 _STAGES = ("import", "executor-to-functional", "shape-inference", "legalize", "separate-results")
@@ -76,7 +83,7 @@ class Seed(NamedTuple):
         )
 
 
-_ORDER = {".meta": 0, ".pb": 1, ".pbtxt": 1, ".mlir": 1, ".tflite": 1}
+_ORDER = {".meta": 0, **dict.fromkeys((".pb", ".pbtxt", ".mlir", ".mlirbc", ".tflite", ".keras", ".h5"), 1)}
 
 
 class Seeds:
@@ -98,6 +105,15 @@ class Seeds:
             for folder in sorted((self.folder / kind).iterdir())
             if folder.is_dir()
         ]
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of all of them."""
+        found = sha256()
+        for seed in self.all:
+            for name, content in seed.files.items():
+                found.update(f"{seed.format}/{seed.name}/{name}:{len(content)}:".encode() + content)
+        return found.hexdigest()
 
     def of(self, *formats: str) -> list[Seed]:
         """Returns the seeds of some formats."""
@@ -160,6 +176,12 @@ def make_seeds(
         place = folder / "tflite" / f"official_{name}"
         place.mkdir(parents=True)
         (place / "model.tflite").write_bytes(official_models.MODELS[name](tf))
+    _make_quantized(tf, folder / "quantized")
+    for name, content in ARTIFACTS.items():
+        place = folder / "artifact" / name
+        place.mkdir(parents=True)
+        (place / "model.mlirbc").write_bytes(content)
+    keras_seeds.write(folder)
     (folder / "complete").touch()
     return Seeds(folder)
 
@@ -190,6 +212,42 @@ def _make_file(folder: Path, model: Path) -> None:
     """Writes a model as we convert it."""
     folder.mkdir(parents=True)
     tfconvert.convert(model, target=tfconvert.LiteRT(allow_custom_ops=True)).save(folder / "model.tflite")
+
+
+def _make_quantized(tf: ModuleType, folder: Path) -> None:
+    """Writes files of integers: of 8 bits and of 16, with and without the ranges of tensors, and by blocks."""
+    filters = tf.constant(np.linspace(-1, 1, 54).reshape(3, 3, 2, 3), tf.float32)
+
+    def body(x: Any) -> Any:
+        y = tf.nn.relu(tf.nn.conv2d(x, filters, 1, "SAME")[..., :2] + x)
+        y = tf.concat([tf.nn.avg_pool2d(y, 2, 2, "SAME"), tf.nn.max_pool2d(tf.nn.sigmoid(y), 2, 2, "SAME")], 3)
+        return tf.nn.softmax(tf.matmul(tf.reduce_mean(y, [1, 2]), tf.ones([4, 3])))
+
+    files = {f"ranges_{mode}": official_models.with_ranges(tf, body, (1, 4, 4, 2), mode) for mode in ("int8", "int16")}
+    for name in ("int8", "int16", "dynamic_range", "lstm_int8"):
+        files[name] = official_models.MODELS[name](tf)
+    for name, content in {**files, "blocks": _blocks()}.items():
+        place = folder / name
+        place.mkdir(parents=True)
+        (place / "model.tflite").write_bytes(content)
+
+
+def _blocks() -> bytes:
+    """Returns a file of a layer with a scale for each block of its weights."""
+    details = ("BlockwiseQuantization", {"scales": 3, "zero_points": 4, "block_size": 32})
+    scales: dict[str, Any] = {"shape": (8, 2), "type": "FLOAT16", "buffer": 2}
+    tensors: list[dict[str, Any]] = [
+        {"shape": (2, 64)},
+        {"shape": (8, 64), "type": "INT4", "buffer": 1, "quantization": {"details": details}},
+        {"shape": (2, 8)},
+        scales,
+        {**scales, "type": "INT8", "buffer": 3},
+    ]
+    options: tuple[str, dict[str, Any]] = ("FullyConnectedOptions", {})
+    call = {"opcode_index": 0, "inputs": (0, 1, -1), "outputs": (2,), "builtin_options": options}
+    code = {"builtin_code": "FULLY_CONNECTED", "deprecated_builtin_code": 9, "version": 12}
+    buffers = [bytes(range(256)), np.full(16, 0.5, np.float16).tobytes(), bytes(16)]
+    return build_file(tensors, [call], [code], outputs=(2,), buffers=buffers)
 
 
 def _make_graphs(tf: ModuleType, folder: Path) -> None:

@@ -12,11 +12,13 @@ import signal
 import tempfile
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.hardening.bounded import MEMORY, SECONDS
 from tests.mutate.mutants import Mutant
@@ -50,19 +52,21 @@ class Outcome(NamedTuple):
 
 
 class _Recorded:
-    """A context from which every exception comes out as an outcome, and a process ends."""
+    """A context from which every exception comes out as an outcome."""
 
     def __init__(self, number: int, pipe: int) -> None:
         self._number = number
         self._pipe = pipe
+        self.output = ""
 
-    def __enter__(self) -> None:
-        """Does nothing."""
+    def __enter__(self) -> _Recorded:
+        """Returns itself, to which the file that is kept can be told."""
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Sends the outcome; never returns."""
+    ) -> bool:
+        """Sends the outcome."""
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         if isinstance(problem, ConversionError):
             kind_ = FAILED if NOT_EXPLAINED.intersection(each.code for each in problem.diagnostics) else REFUSED
@@ -72,13 +76,14 @@ class _Recorded:
                 self._number, FAILED, where(problem), "".join(traceback.format_exception(problem))[-4000:]
             )
         else:
-            outcome = Outcome(self._number, RESULT, "")
-        self.send(outcome)
+            outcome = Outcome(self._number, RESULT, "", "", self.output)
+        _send(self._pipe, outcome._asdict())
+        return True
 
-    def send(self, outcome: Outcome) -> None:
-        """Sends an outcome; never returns."""
-        os.write(self._pipe, json.dumps(outcome).encode()[:60_000])
-        os._exit(0)
+
+def _send(pipe: int, message: Any) -> None:
+    """Writes a line of JSON."""
+    os.write(pipe, json.dumps(message).encode() + b"\n")
 
 
 def where(problem: BaseException) -> str:
@@ -99,18 +104,19 @@ def write_mutant(mutant: Mutant, folder: Path) -> Path:
     return folder / mutant.target
 
 
-def _convert(mutant: Mutant, folder: Path, output: Path | None, send: Callable[[str], None]) -> None:
+def _convert(mutant: Mutant, folder: Path, output: Path | None) -> bool:
+    """Converts a mutant; returns whether there is a file to be opened."""
     path = write_mutant(mutant, folder)
     _limit()
     model = converted(path, **mutant.arguments)
     content = bytes(model)
     model.report.to_dict()
     if content[4:8] != TFLITE_IDENTIFIER:
-        return
+        return False
     import_tflite(content)
     if output is not None:
         output.write_bytes(content)
-        send(str(output))
+    return output is not None
 
 
 def _limit() -> None:
@@ -119,15 +125,34 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (max(MEMORY, mapped + MEMORY // 2), resource.RLIM_INFINITY))
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(used.ru_utime + used.ru_stime) + SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
 
 
-class _Running(NamedTuple):
-    number: int
+# The first line of a process that has loaded what it needs.
+_READY = "ready"
+# Seconds in which it does so.
+_LOADING = 300
+
+
+@dataclass(slots=True)
+class _Running:
+    """A process.
+
+    Attributes:
+        numbers: The mutants that it has to convert, the one that it converts first.
+        process: Its number.
+        pipe: From where its lines are read.
+        deadline: When it is killed.
+        folder: The directory of its files.
+        read: What was read of a line that isn't complete.
+    """
+
+    numbers: deque[int]
     process: int
     pipe: int
     deadline: float
     folder: Path
+    read: bytes = b""
 
 
 class Workers:
@@ -137,12 +162,23 @@ class Workers:
         draw: Returns a mutant by its number.
         jobs: How many run at the same time.
         keep_every: Of how many results one is kept to be looked at; 0 keeps none.
+        each: How many mutants a process converts.
+        prepare: Loads into a process what its mutants need, if that can't be loaded before it is forked.
     """
 
-    def __init__(self, draw: Callable[[int], Mutant], jobs: int, keep_every: int) -> None:
+    def __init__(
+        self,
+        draw: Callable[[int], Mutant],
+        jobs: int,
+        keep_every: int,
+        each: int = 1,
+        prepare: Callable[[], object] = tuple,
+    ) -> None:
         self._draw = draw
         self._jobs = jobs
         self._keep_every = keep_every
+        self._each = each
+        self._prepare = prepare
         self._folder = Path(tempfile.mkdtemp(prefix="mutants-"))
         self._selector = selectors.DefaultSelector()
 
@@ -150,42 +186,62 @@ class Workers:
         """Yields the outcome of each mutant, in any order."""
         gc.collect()
         gc.freeze()
-        for number in islice(numbers, self._jobs):
-            self._start(number)
+        for _ in range(self._jobs):
+            self._start(deque(islice(numbers, self._each)))
         while self._selector.get_map():
             for running in self._ready():
-                yield self._finish(running)
-                for number in islice(numbers, 1):
-                    self._start(number)
+                data = os.read(running.pipe, 1 << 20)
+                yield from self._outcomes(running, data)
+                if not data:
+                    yield from self._finish(running)
+                    self._start(running.numbers or deque(islice(numbers, self._each)))
         shutil.rmtree(self._folder)
 
-    def _start(self, number: int) -> None:
+    def _outcomes(self, running: _Running, data: bytes) -> Iterator[Outcome]:
+        """Yields what the complete lines of a process say."""
+        *lines, running.read = (running.read + data).split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            running.deadline = time.monotonic() + 3 * SECONDS
+            if message != _READY:
+                running.numbers.popleft()
+                yield Outcome(**message)
+
+    def _start(self, numbers: deque[int]) -> None:
+        """Starts a process that converts some mutants, if there are any."""
+        if not numbers:
+            return
         receiving, sending = os.pipe()
-        folder = self._folder / str(number)
+        folder = self._folder / str(numbers[0])
         folder.mkdir()
         process = os.fork()
         if not process:
             os.close(receiving)
-            self._child(number, sending, folder)
+            self._child(numbers, sending, folder)
         os.close(sending)
-        running = _Running(number, process, receiving, time.monotonic() + 3 * SECONDS, folder)
+        running = _Running(numbers, process, receiving, time.monotonic() + _LOADING, folder)
         self._selector.register(receiving, selectors.EVENT_READ, running)
 
-    def _child(self, number: int, sending: int, folder: Path) -> None:
-        """Converts a mutant and ends the process."""
+    def _child(self, numbers: deque[int], sending: int, folder: Path) -> None:
+        """Converts mutants and ends the process."""
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
-        tempfile.tempdir = str(folder)
-        record = _Recorded(number, sending)
-        keep = self._keep_every and not number % self._keep_every
-        output = self._folder / f"{number}.tflite" if keep else None
-        with record:
-            mutant = self._draw(number)
-            _convert(mutant, folder / "model", output, lambda path: record.send(Outcome(number, RESULT, "", "", path)))
+        self._prepare()
+        _send(sending, _READY)
+        for number in numbers:
+            own = folder / str(number)
+            own.mkdir()
+            tempfile.tempdir = str(own)
+            output = self._folder / f"{number}.tflite" if self._keep_every and not number % self._keep_every else None
+            with _Recorded(number, sending) as record:
+                if _convert(self._draw(number), own / "model", output):
+                    record.output = str(output)
+            shutil.rmtree(own, ignore_errors=True)
+        os._exit(0)
 
     def _ready(self) -> list[_Running]:
-        """Waits for the next processes to end or to overrun."""
+        """Waits for the next lines and ends of processes; kills those that overrun."""
         events = self._selector.select(timeout=1)
         ready = [key.data for key, _ in events]
         now = time.monotonic()
@@ -194,15 +250,16 @@ class Workers:
                 os.kill(key.data.process, signal.SIGKILL)
         return ready
 
-    def _finish(self, running: _Running) -> Outcome:
+    def _finish(self, running: _Running) -> Iterator[Outcome]:
+        """Yields the outcome of the mutant that ended its process; the next ones are converted in another."""
         self._selector.unregister(running.pipe)
-        with os.fdopen(running.pipe, "rb") as stream:
-            told = stream.read()
+        os.close(running.pipe)
         _, status = os.waitpid(running.process, 0)
         shutil.rmtree(running.folder, ignore_errors=True)
-        if told:
-            return Outcome(*json.loads(told))
-        code = os.waitstatus_to_exitcode(status)
+        if not running.numbers:
+            return
+        number, code = running.numbers.popleft(), os.waitstatus_to_exitcode(status)
         if -code in (signal.SIGXCPU, signal.SIGKILL):
-            return Outcome(running.number, FAILED, f"over {SECONDS} s")
-        return Outcome(running.number, FAILED, f"signal {signal.Signals(-code).name}" if code < 0 else f"exit {code}")
+            yield Outcome(number, FAILED, f"over {SECONDS} s")
+        else:
+            yield Outcome(number, FAILED, f"signal {signal.Signals(-code).name}" if code < 0 else f"exit {code}")
