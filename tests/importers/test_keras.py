@@ -343,6 +343,7 @@ DAMAGES: dict[str, tuple[Callable[[dict[str, Any]], None], str, str]] = {
     "class list": (lambda config: _dense(config).update(class_name=["Dense"]), "damaged-model", "not a name"),
     "class null": (lambda config: _dense(config).update(class_name=None), "damaged-model", "not a name"),
     "no name": (lambda config: _dense(config)["config"].update(units=3), "", ""),
+    "a list": (lambda config: _dense(config).update(config=[1]), "damaged-model", ""),
     "unknown": (lambda config: _dense(config).update(class_name="Other"), "load-failed", "Other"),
     "settings": (lambda config: _dense(config)["config"].update(other=1), "load-failed", "other"),
     "much": (lambda config: _dense(config)["config"].update(units=10**15), "out-of-memory", "not enough memory"),
@@ -398,14 +399,15 @@ def test_what_h5py_raises_is_a_damaged_file(tmp_path: Path, monkeypatch: pytest.
         tfconvert.convert(path)
 
 
-def test_errors_of_own_classes_are_not_damage(tmp_path: Path) -> None:
+@pytest.mark.parametrize("problem", [KeyError("own"), TypeError("own")])
+def test_errors_of_own_classes_are_not_damage(problem: Exception, tmp_path: Path) -> None:
     keras = importlib.import_module("keras")
 
     class Own(keras.layers.Layer):  # type: ignore[misc, name-defined]
         def __init__(self, **options: Any) -> None:
             super().__init__()
             if options:
-                raise KeyError("own")
+                raise problem
 
         def call(self, x: Any) -> Any:
             return x

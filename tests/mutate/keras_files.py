@@ -167,8 +167,8 @@ def _mutate_attribute(random: Random, found: Any) -> None:
     if name in configurations and random.random() < 0.9:
         try:
             changed = _text(random, found.attrs[name])
-        except ValueError:
-            return  # An earlier change made another text of it.
+        except (TypeError, ValueError):
+            return  # An earlier change made something else of it.
         del found.attrs[name]
         if len(changed) < 60_000:  # An attribute has no more.
             found.attrs[name] = changed

@@ -148,9 +148,11 @@ _LOAD = (
 _OTHER_FORMAT = "it is damaged or has another format"
 # What Keras raises deliberately about files that are as they were written: unknown classes, other versions, code.
 _DELIBERATE = (ImportError, NotImplementedError, ValueError, RecursionError, Warning)
-# Its messages about weights that aren't those of the model's configuration.
+# Its messages about configurations that no version writes, and weights that aren't those of the configuration.
 _CONTRADICTION = re.compile(
-    r"could not be loaded|(?:[Ll]ayer|[Ww]eight) count mismatch|[Ss]hape mismatch|expected \d+ variables, but received"
+    r"Expected 'config' to be a dict|Improper config format|not a valid Keras config|Received an invalid value|"
+    r"Invalid H5|could not be loaded|(?:[Ll]ayer|[Ww]eight) count mismatch|[Ss]hape mismatch|"
+    r"expected \d+ variables, but received"
 )
 # Whose code runs to load a file that needs none of the user's.
 _LOADERS = frozenset(
@@ -280,16 +282,27 @@ def _unless_deliberate(path: Path, problem: Exception) -> ConversionError | None
 
 def _is_accident(problem: Exception) -> bool:
     """Returns whether Keras failed on a damaged file: without the user's code, and not for a reason that it has."""
-    packages = {str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in walk_tb(problem.__traceback__)}
+    causes = list(_causes(problem))
+    frames = [frame for each in causes for frame, _ in walk_tb(each.__traceback__)]
+    packages = {str(frame.f_globals.get("__name__")).partition(".")[0] for frame in frames}
     if packages - _LOADERS or is_out_of_memory(problem):
         return False
     if _CONTRADICTION.search(str(problem)):
         return True
     if isinstance(problem, TypeError):
-        # Keras checks some types; all others are checked by Python alone.
-        return not str(extract_tb(problem.__traceback__)[-1].line).startswith("raise ")
+        # Keras checks some types, and quotes what Python says of others; unknown keywords are those of other versions.
+        *_, first = (each for each in causes if isinstance(each, TypeError))
+        is_raised = str(extract_tb(first.__traceback__)[-1].line).startswith("raise ")
+        return not is_raised and "unexpected keyword" not in str(first)
     deliberate = isinstance(problem, _DELIBERATE) and not isinstance(problem, UnicodeError)
     return not deliberate and not any(cls.__name__ == "OpError" for cls in type(problem).__mro__)
+
+
+def _causes(problem: BaseException | None) -> Iterator[BaseException]:
+    """Yields an exception, and those during whose handling it was raised."""
+    while problem is not None:
+        yield problem
+        problem = problem.__context__
 
 
 def _reason(text: str) -> str:
