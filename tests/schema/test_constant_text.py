@@ -127,6 +127,10 @@ def test_forms_of_mlir_are_read(literal: str, type: str, expected: object) -> No
         ('dense<"0x0z">', "tensor<1xi8>", "hexadecimal"),
         ("dense<0>", "tensor<999999x999999xf32>", "at most"),
         ("dense<0>", "tensor<?xf32>", "static shape"),
+        ("dense<0>", f"tensor<{'1x' * 65}i32>", "at most 64 dimensions"),
+        ('dense<"0x00000000">', f"tensor<{'1x' * 5000}i32>", "at most 64 dimensions"),
+        (_proto("dtype: DT_QINT8 int_val: 1"), "tensor<999999x999999x!tf_type.qint8>", "at most 1073741824 bytes"),
+        (_proto("dtype: DT_QINT8 int_val: 1"), f"tensor<{'1x' * 65}!tf_type.qint8>", "at most 64 dimensions"),
         ("dense<0>", "tensor<!tf_type.resource>", "numbers or strings"),
         ('#tf_type<tensor_proto : "0x00">', "tensor<1x!tf_type.qint8>", "not a tensor"),
         ('#tf_type<tensor_proto : "00">', "tensor<1x!tf_type.qint8>", "begins with 0x"),
@@ -193,6 +197,19 @@ def test_resources_of_a_file_are_constants() -> None:
         module = IRParser(text).parse_module()
         (op,) = (op for op in module.walk() if op.name == "tf.Const")
         assert tensor_data.to_array(op.properties["value"]).tolist() == [1, 2]
+
+
+def test_resources_of_too_many_dimensions_are_refused() -> None:
+    kind = f"tensor<{'1x' * 65}f32>"
+    text = f"""
+    func.func @f() -> {kind} {{
+      %0 = "tf.Const"() <{{value = dense_resource<w> : {kind}}}> : () -> {kind}
+      return %0 : {kind}
+    }}
+    {{-# dialect_resources: {{ builtin: {{ w: "0x040000000000803F" }} }} #-}}
+    """
+    with pytest.raises(ParseError, match="at most 64 dimensions"):
+        IRParser(text).parse_module()
 
 
 @pytest.mark.slow

@@ -21,8 +21,7 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 MAX_BYTES = 1 << 33
 """Maximum size of a constant: a hostile file can state any shape in a few bytes."""
 
-_MAX_RANK = 64
-# The limits of numpy; the second even where one dimension is 0.
+# The limit of numpy, even where one dimension is 0.
 _MAX_ELEMENTS = 1 << 58
 
 # `DataType` number -> the TensorProto field that holds its elements one by one.
@@ -87,7 +86,9 @@ def import_tensor(tensor: pb.TensorProto, node: str) -> tensor_data.Constant:
     elements = math.prod(shape)
     most = elements or math.prod([dim or 1 for dim in shape])
     size = row.dtype.itemsize
-    if len(shape) > _MAX_RANK or most > _MAX_ELEMENTS or elements * max(size, 1) > MAX_BYTES:
+    if len(shape) > types.MAX_RANK:
+        raise _invalid_node(node, f"has {len(shape)} dimensions, more than the limit of {types.MAX_RANK}")
+    if most > _MAX_ELEMENTS or elements * max(size, 1) > MAX_BYTES:
         raise _invalid_node(node, f"states the absurd shape {list(shape)}")
     content = tensor.tensor_content
     if content and row.dtype.kind != "O":

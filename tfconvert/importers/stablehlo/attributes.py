@@ -73,7 +73,6 @@ _MAX_PARTS = 1 << 16
 
 # The limits of types.
 _MAX_WIDTH = 1024
-_MAX_RANK = 64
 _MAX_ELEMENTS = 1 << 40
 
 # Characters that a name in a text can't have.
@@ -481,8 +480,8 @@ def _element(known: Attributes, cursor: Cursor) -> Attribute:
 
 def _shape(cursor: Cursor) -> tuple[int, ...]:
     sizes = cursor.signeds()
-    if len(sizes) > _MAX_RANK:
-        raise malformed(f"a tensor has {len(sizes)} dimensions")
+    if len(sizes) > types.MAX_RANK:
+        raise malformed(f"a tensor has {len(sizes)} dimensions, more than the limit of {types.MAX_RANK}")
     if any(size < 0 and size != _OPEN for size in sizes):
         raise malformed("the size of a dimension is negative")
     return tuple([DYNAMIC if size == _OPEN else size for size in sizes])
@@ -529,7 +528,7 @@ def _quantized_by_axis(known: Attributes, cursor: Cursor) -> Attribute:
     limits = cursor.signed(), cursor.signed()
     scales = tuple([_double(cursor) for _ in range(cursor.count())])
     zeros = tuple(cursor.signeds())
-    if axis >= _MAX_RANK or len(scales) != len(zeros):
+    if axis >= types.MAX_RANK or len(scales) != len(zeros):
         raise malformed("a quantized type is malformed")
     return _uniform(flags, storage, expressed, scales, zeros, axis, limits)
 

@@ -26,9 +26,6 @@ PACKED = {"int4": 4, "uint4": 4, "int2": 2}
 MAX_ELEMENTS = 1 << 40
 """The limit of shapes: products of dimensions must not overflow 64 bits."""
 
-MAX_RANK = 64
-"""The limit of numpy; LiteRT's kernels take less."""
-
 
 def check_size(name: str, shape: tuple[int, ...]) -> None:
     """Checks that a shape is not larger than any tensor can be.
@@ -40,8 +37,8 @@ def check_size(name: str, shape: tuple[int, ...]) -> None:
     Raises:
         ConversionError: It is (`malformed-tflite`).
     """
-    if len(shape) > MAX_RANK:
-        raise malformed(f"tensor {name!r} has {len(shape)} dimensions, more than the limit of {MAX_RANK}")
+    if len(shape) > types.MAX_RANK:
+        raise malformed(f"tensor {name!r} has {len(shape)} dimensions, more than the limit of {types.MAX_RANK}")
     if math.prod(shape) > MAX_ELEMENTS:
         raise malformed(f"tensor {name!r} of shape {list(shape)} is larger than any memory")
 

@@ -50,6 +50,9 @@ def parse_dense(parser: AttributeParser) -> Attribute:
         parser.raise_error("expected a tensor type of numbers or strings", position)
     if not tensor_type.is_static:
         parser.raise_error("expected a static shape", position)
+    excess = _excess(tensor_type)
+    if excess:
+        parser.raise_error(f"expected {excess}", position)
     return tensor_data.of_array(_array(parser, items, shape, tensor_type, position), tensor_type.element_type)
 
 
@@ -75,11 +78,22 @@ def resource(parser: AttributeParser, attribute: DenseResourceAttr, digits: str)
     kind = attribute.type
     if not isinstance(kind, TensorType) or not kind.is_static or not dense_text.can_write(kind.element_type):
         parser.raise_error(f"the resource {attribute.handle!r} can't be a {kind}")
+    if len(kind.shape) > types.MAX_RANK:
+        parser.raise_error(f"expected {_excess(kind)}")
     try:
         data = bytes.fromhex(digits.removeprefix("0x"))[_RESOURCE_HEADER:]
     except ValueError:
         parser.raise_error(f"the resource {attribute.handle!r} is not a string of hexadecimal digits")
     return tensor_data.of_array(_from_bytes(parser, data, kind, None), kind.element_type)
+
+
+def _excess(kind: TensorType) -> str:
+    """Returns the limit that a constant exceeds which a short text states; empty for others."""
+    if len(kind.shape) > types.MAX_RANK:
+        return f"at most {types.MAX_RANK} dimensions in a constant"
+    # numpy limits the product of the other sizes where one is zero, too.
+    size = math.prod([size for size in kind.shape if size]) * types.numpy_dtype(kind.element_type).itemsize
+    return f"at most {MAX_BYTES} bytes in a constant" if size > MAX_BYTES else ""
 
 
 class _Literal:
@@ -168,9 +182,6 @@ def _array(
 ) -> tensor_data.Array:
     element, dims = kind.element_type, kind.shape
     dtype = types.numpy_dtype(element)
-    # numpy limits the product of the other sizes where one is zero, too.
-    if math.prod([size for size in dims if size]) * dtype.itemsize > MAX_BYTES:
-        parser.raise_error(f"expected at most {MAX_BYTES} bytes in a constant", position)
     if math.prod(dims) == 0 and not items:
         return np.zeros(dims, dtype)
     if not shape and isinstance(items[0], bytes) and element is not types.STRING:
@@ -313,6 +324,9 @@ def typed(contents: bytes, tensor_type: Attribute) -> Attribute:
         raise VerifyError("the tensor has another element type")
     if not isinstance(tensor_type, TensorType) or not ("int" in row.name or row.dtype.kind == "c"):
         return TensorProtoAttr.get(contents, tensor_type)
+    excess = _excess(tensor_type)
+    if excess:
+        raise VerifyError(f"expected {excess}")
     return tensor_data.of_array(_value(proto, row, tensor_type.shape), row.mlir)
 
 

@@ -81,6 +81,9 @@ __all__ = [
 Shape = tuple[int, ...]
 """Dimensions, -1 where unknown."""
 
+MAX_RANK = 64
+"""Maximum number of a constant's dimensions: the limit of numpy. LiteRT's kernels take fewer."""
+
 REF_OFFSET = 100
 """A reference type's `DataType` number is its base type's plus this."""
 
