@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -16,7 +16,8 @@ from click.testing import CliRunner
 import tfconvert
 from tests.converter.validation.test_valid_inputs import save
 from tfconvert.cli.main import main
-from tfconvert.converter.validation import function_check, tensorflow_process
+from tfconvert.converter.validation import function_check, tensorflow_process, witness
+from tfconvert.converter.validation.inputs import Refused
 from tfconvert.importers import keras as keras_importer
 from tfconvert.importers.tflite.outline import outline
 from tfconvert.schema.diagnostics import ConversionError
@@ -105,6 +106,14 @@ def test_a_function_is_its_own_witness_and_keeps_its_state(tf: Any) -> None:
     report = tfconvert.convert(module, verify=True).report
     assert _witnesses(report) == {"the function itself"}
     assert module.total.numpy().tolist() == [1.0, 2.0]
+
+
+def test_inputs_for_which_there_is_not_enough_memory_are_refused_as_others() -> None:
+    def compute(calls: Any) -> NoReturn:
+        raise MemoryError("Unable to allocate 8.0 EiB")
+
+    answer = witness._answer(compute)([[np.zeros(1)]])
+    assert isinstance(answer, Refused)
 
 
 def test_a_function_of_jax_is_its_own_witness() -> None:

@@ -99,7 +99,7 @@ def _answer(compute: OwnRun) -> Answer:
                 found = compute(calls)
                 return [Run(*each) for each in zip(calls, found, strict=True)]
         except ConversionError as problem:
-            if problem.code not in ("runtime-error", "empty-tensor"):
+            if problem.code not in ("runtime-error", "empty-tensor", "out-of-memory"):
                 raise
             return Refused(problem)
 
