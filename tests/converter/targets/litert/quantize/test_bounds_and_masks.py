@@ -62,7 +62,15 @@ DENSE: Mapping[str, Case] = {
     ),
     "gate": Case(lambda tf, x, m: x * tf.sigmoid(tf.where(THIRDS, x, -1e9))),
     "divisor that may be 0": Case(
-        lambda tf, x, m: x / (tf.reduce_sum(tf.nn.relu(x - 1.5), -1, keepdims=True) + 1e-3) * 1e-3, (12, 15)
+        lambda tf, x, m: x / (tf.reduce_sum(tf.nn.relu(x - 1.5), -1, keepdims=True) + 1e-3) * 1e-3, (12, 25)
+    ),
+    "maximum with a choice": Case(lambda tf, x, m: tf.maximum(x, tf.where(x > 0, -1e9, 0.0)), (35.2, 39)),
+    "minimum with a choice": Case(lambda tf, x, m: tf.minimum(x, tf.where(x < 0, 1e9, 0.2)), (35.2, 39)),
+    "pool of those above a bound": Case(
+        lambda tf, x, m: tf.nn.max_pool2d(tf.where(x > -0.5, x, -1e9)[:, None], [1, 2], 1, "SAME")[:, 0], (12, 12)
+    ),
+    "pool of those below a bound": Case(
+        lambda tf, x, m: tf.nn.max_pool2d(-tf.where(x < 2, x, 1e9)[:, None], [1, 3], 1, "SAME")[:, 0], (25, 35)
     ),
 }
 
@@ -75,6 +83,9 @@ SCORES: Mapping[str, Case] = {
     "choice of a sum": Case(lambda tf, s, m: tf.where(CAUSAL, s, s - 1e9)),
     "choice of a sum by an input": Case(lambda tf, s, m: tf.where(m[:, None] > 0.5, s, s * 0.5 - 1e4)),
     "two masks": Case(lambda tf, s, m: s + np.where(CAUSAL, 0, -1e4).astype(np.float32) - (1 - m)[:, None] * 1e9),
+    "pairs": Case(lambda tf, s, m: s - (1 - m[:, :, None] * m[:, None]) * 1e9),
+    "pairs that differ": Case(lambda tf, s, m: s - (1 - m[:, :, None] * m[:, None]) * 1e4, (4, 28)),
+    "whole rows": Case(lambda tf, s, m: s - (1 - m[:, :, None]) * 1e4, (4, 28)),
     "minimum": Case(lambda tf, s, m: tf.minimum(s, (m[:, None] * 2 - 1) * 1e9)),
     "mask of what is lowest": Case(lambda tf, s, m: -(s + (1 - m)[:, None] * 1e9)),
 }

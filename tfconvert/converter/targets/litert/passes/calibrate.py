@@ -129,7 +129,7 @@ class Calibrate:
 
     def _seen(self, module: ModuleOp, kept: Path | None, notes: list[Diagnostic]) -> dict[Value, Range]:
         """Returns the ranges from a file, if there is one, or from samples; also sets those of rows."""
-        values, rows = self._wanted(module), Rows(module)
+        values, rows = self._wanted(module), Rows(module, Settings.of(self.quantize).storage)
         found: dict[Value, Range] = {}
         try:
             if kept is not None and kept.is_file():

@@ -1,7 +1,8 @@
 """Values that must have one scale, in groups.
 
-Each value starts in its own group. An operator that needs one scale joins groups. A group's mapping is given by a
-kernel or by training, or else follows from the range of all its members.
+Each value starts in its own group. An operator that needs one scale joins groups, unless one would lose numbers that
+other operators use: they would round away all that is compared if -1e9 replaced some of it. A group's mapping is given
+by a kernel or by training, or else follows from the range of all its members.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import IntegerType
 from tfconvert.schema.ir.values import Value
 
+# How many times as wide a range must be to take away the precision of a value.
+_MUCH_WIDER = 64
+
 
 class _Group:
-    __slots__ = ("given", "is_centered", "parent", "range")
+    __slots__ = ("given", "is_centered", "is_shared", "parent", "range")
 
-    def __init__(self, seen: Range | None) -> None:
+    def __init__(self, seen: Range | None, *, is_shared: bool) -> None:
         self.parent: _Group = self
         self.range = seen
+        self.is_shared = is_shared
         self.given: Uniform | None = None
         self.is_centered = False
 
@@ -52,6 +57,13 @@ class Groups:
         """Asks for a mapping of a value's group with the zero point 0; declines if that costs too much precision."""
         self._find(value).is_centered = True
 
+    def loses(self, value: Value, joined: Value) -> bool:
+        """Returns whether a value that has several users would lose its precision in another value's group."""
+        group, other = self._find(value), self._find(joined)
+        if group is other or not group.is_shared or group.given or group.range is None or other.range is None:
+            return False
+        return 0 < _MUCH_WIDER * group.range.width < other.range.width
+
     def join(self, one: Value, other: Value) -> None:
         """Joins two groups whose given mappings don't contradict each other."""
         first, second = self._find(one), self._find(other)
@@ -60,6 +72,7 @@ class Groups:
         second.parent = first
         first.given = first.given or second.given
         first.is_centered |= second.is_centered
+        first.is_shared |= second.is_shared
         self._widen(first, second.range)
 
     def widen(self, value: Value, seen: Range | None) -> None:
@@ -80,7 +93,8 @@ class Groups:
     def _find(self, value: Value) -> _Group:
         group = self._groups.get(value)
         if group is None:
-            group = self._groups[value] = _Group(self._needs(value))
+            is_shared = len({use.operation for use in value.uses}) > 1
+            group = self._groups[value] = _Group(self._needs(value), is_shared=is_shared)
         while group.parent is not group:
             group.parent = group.parent.parent
             group = group.parent

@@ -10,9 +10,10 @@ these, which integers do by themselves:
 - A term of a sum need not be lower than for the lowest sum that matters, beside the highest number of the other term.
 - A function with a limit, such as a sigmoid, needs no numbers beyond which its result has the limit's integer;
   a softmax none that are further below the lowest of the largest numbers of rows in the samples (`rows`).
-- A constant that is compared has to lie beyond the numbers that it is compared with, no matter how far.
+- A number that is compared has to lie beyond those that it is compared with, no matter how far.
 
-So results are the same, up to half a step, for all inputs whose values are in the calibrated ranges.
+So results are the same, up to half a step, for all inputs whose values are in the calibrated ranges. 16-bit integers
+reach beyond these (`headroom`), but no further than the numbers that matter.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import IntegerType
 from tfconvert.schema.ir.values import Value
 
-# The share of a range that must matter for all of it to be represented: a bit more of precision isn't lost.
-_MOST = 0.5
+# The share of a range that must matter for all of it to be represented: half a bit of precision isn't lost.
+_MOST = 0.7
 
 # The smallest difference that floats distinguish: of probabilities that a row shares, and of any numbers.
 _FLOAT_SHARES, _FLOATS = 2.0**-24, 2.0**-126
@@ -70,22 +71,30 @@ class Needs:
 
     def of(self, value: Value) -> Range | None:
         """Returns the numbers of a computed value that matter, `None` if its range is unknown."""
-        seen = range_of(value)
-        return None if seen is None else self._covered(seen, self._narrowed(value, seen))
+        seen = self._reached(value)
+        return None if seen is None else self._within(self._narrowed(value, seen))
 
     def of_constant(self, op: Operation, index: int) -> Range:
         """Returns the range of a constant operand without the numbers that don't matter."""
         seen = self._constant_range(op.operands[index])
-        return self._covered(seen, _moved(seen, self._operand(op, index)))
+        moved = _moved(seen, self._operand(op, index))
+        # What is beyond the end of a mask should have the same integer.
+        inside = self._within(moved)
+        return Range(*(end if end == old else least for end, old, least in zip(moved, seen, inside, strict=True)))
 
     def _narrowed(self, value: Value, seen: Range) -> Range:
         moved = _moved(seen, self._wanted.get(value, EVERYTHING))
-        return moved if _width(*moved) < _MOST * _width(*seen) else seen
+        return moved if moved.width < _MOST * seen.width else seen
 
-    def _covered(self, seen: Range, narrowed: Range) -> Range:
-        """Returns the range to cover with integers: what is beyond the end of a mask should have the same integer."""
+    def _reached(self, value: Value) -> Range | None:
+        """Returns the range of a computed value with the headroom of its integers, `None` if it is unknown."""
+        seen, beyond = range_of(value), headroom(self._storage)
+        return None if seen is None else Range(seen.low * beyond, seen.high * beyond)
+
+    def _within(self, reached: Range) -> Range:
+        """Returns a range without the headroom that its integers will have."""
         beyond = headroom(self._storage)
-        return Range(*(end if end == old else end / beyond for end, old in zip(narrowed, seen, strict=True)))
+        return Range(reached.low / beyond, reached.high / beyond)
 
     def _operand(self, op: Operation, index: int) -> Range:
         """Returns the numbers of an operand that matter to an op."""
@@ -116,6 +125,7 @@ class Needs:
             len(others) == 1 and is_constant(others[0]),
             result,
             step,
+            2 * self._seen(value).width / levels,
             levels,
             _row(value),
             float(tfl.attribute(op, "beta")) if op.name == "tfl.softmax" else 1.0,
@@ -123,30 +133,25 @@ class Needs:
 
     def _result(self, op: Operation) -> Range:
         """Returns the numbers of an op's results that matter."""
-        ranges = {result: range_of(result) for result in op.results if is_float(result)}
+        ranges = {result: self._reached(result) for result in op.results if is_float(result)}
         found = [self._narrowed(value, seen) if seen is not None else EVERYTHING for value, seen in ranges.items()]
         return reduce(Range.joined, found) if found else EVERYTHING
 
     def _seen(self, value: Value) -> Range:
         if is_constant(value):
             return self._constant_range(value)
-        return range_of(value) or EVERYTHING
+        return self._reached(value) or EVERYTHING
 
     def _step(self, value: Value) -> float:
         """Returns the least step that a value's integers may have."""
         seen = self._seen(value)
-        needed = seen if is_constant(value) else self._narrowed(value, seen)
+        needed = seen if is_constant(value) else self._within(self._narrowed(value, seen))
         return uniform_of(needed, self._storage).scales[0] if needed.is_finite else _FLOATS
 
 
 def _moved(seen: Range, wanted: Range) -> Range:
     """Returns a range without the numbers that don't matter: one wholly beyond those that do is their end."""
     return Range(*(min(max(end, wanted.low), wanted.high) for end in seen))
-
-
-def _width(low: float, high: float) -> float:
-    """Returns the width of a range of integers, which contains 0."""
-    return max(high, 0.0) - min(low, 0.0)
 
 
 def _row(value: Value) -> int:

@@ -29,6 +29,11 @@ class Range(NamedTuple):
         return cls(float(found.low[0]), float(found.high[0]))
 
     @property
+    def width(self) -> float:
+        """The width of a range of integers, which contains 0."""
+        return max(self.high, 0.0) - min(self.low, 0.0)
+
+    @property
     def is_finite(self) -> bool:
         """Whether both ends are numbers."""
         return math.isfinite(self.low) and math.isfinite(self.high)

@@ -34,6 +34,7 @@ class View(NamedTuple):
         is_other_constant: Whether that is a constant.
         result: The numbers of the result that matter.
         step: The difference between two numbers that the result distinguishes.
+        apart: Two steps of the operand's integers, or more.
         levels: The number of integers.
         row: The number of elements in the last dimension.
         beta: The factor of a softmax.
@@ -47,6 +48,7 @@ class View(NamedTuple):
     is_other_constant: bool
     result: Range
     step: float
+    apart: float
     levels: int
     row: int
     beta: float
@@ -58,6 +60,11 @@ Need = Callable[[View], Range]
 def picked(view: View) -> Range:
     """An operator that picks or moves numbers needs those that its result needs."""
     return view.result
+
+
+def top(view: View) -> Range:
+    """Numbers below those that are chosen must remain so: their positions are a result, too."""
+    return Range(view.result.low - view.apart, view.result.high)
 
 
 def added(view: View) -> Range:
@@ -89,10 +96,8 @@ def multiplied(view: View) -> Range:
 
 
 def compared(view: View) -> Range:
-    """A constant may lie anywhere beyond the numbers that it is compared with, but not on them."""
-    if not view.is_constant or view.is_other_constant:
-        return EVERYTHING
-    beyond = 2 * (view.other.high - view.other.low) / view.levels
+    """A number may lie anywhere beyond those that it is compared with, but not on them."""
+    beyond = max(2 * (view.other.high - view.other.low) / view.levels, 0.0 if view.is_constant else view.apart)
     return Range(view.other.low - beyond, view.other.high + beyond)
 
 
@@ -109,7 +114,8 @@ def softmax(view: View) -> Range:
     """All that is further below the largest of a row adds less than half a step together."""
     if view.beta <= 0:
         return EVERYTHING
-    return Range(view.rows.low - math.log(2 * view.row / view.step) / view.beta, math.inf)
+    furthest = math.log(2 * view.row / view.step) / view.beta
+    return Range(view.rows.low - furthest, view.rows.high + furthest)
 
 
 def log_softmax(view: View) -> Range:
@@ -146,5 +152,4 @@ def arg_min(view: View) -> Range:
 
 def _apart(view: View) -> float:
     """Returns two steps of integers for the numbers that are chosen from rows."""
-    low, high = view.rows
-    return 2 * (max(high, 0.0) - min(low, 0.0)) / view.levels
+    return 2 * view.rows.width / view.levels

@@ -65,8 +65,9 @@ def _place(value: Value) -> tuple[Operation | None, int]:
 
 # The factor by which 16-bit numbers may exceed those of the samples.
 #
-# Losing one bit is negligible compared to the errors of 8-bit weights; a clipped number spoils a whole result.
-_HEADROOM = 2.0
+# Losing one bit is negligible compared to the errors of 8-bit weights; a clipped number spoils a whole result. It isn't
+# quite 2, so that the largest number of the samples is 2**14: products of masks of zeros and ones are exact then.
+_HEADROOM = (2**15 - 1) / 2**14
 
 
 def headroom(storage: IntegerType) -> float:

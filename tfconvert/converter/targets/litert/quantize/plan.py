@@ -54,7 +54,8 @@ _LOST = "an operand is smaller than a step of its integers"
 
 # Operators that keep a divisor, or the operand of a logarithm, from being 0.
 _GUARDING = frozenset(("tfl.add", "tfl.maximum"))
-_GUARD = "its constant is smaller than a step of its integers, and its result must not be 0"
+_GUARD = "its constant is only a few steps of its integers, and its result must not be 0"
+_GUARD_STEPS = 8
 
 NOT_SEEN = "the ranges of its operands or results are unknown"
 
@@ -249,7 +250,7 @@ class Plan:
         uniform, seen = groups.uniform(result), range_of(result)
         if uniform is None or seen is None or seen.low <= 0:
             return False
-        is_small = any(0 < each.high < uniform.scales[0] / 2 for each in self._constant_ranges(op))
+        is_small = any(0 < each.high < _GUARD_STEPS * uniform.scales[0] for each in self._constant_ranges(op))
         return is_small and not any(use.operation in self.quantized for use in result.uses)
 
     def float_only(self) -> list[Operation]:
@@ -367,7 +368,8 @@ class Plan:
         if len(given) > 1 or not all(fits(numbers, next(iter(given), None)) for numbers in seen):
             computed = [value for value in computed if groups.given(value) is None]
         for value in computed:
-            groups.join(first, value)
+            if not groups.loses(value, first):
+                groups.join(first, value)
         for numbers in seen:
             groups.widen(first, numbers)
         if groups.uniform(first) is None:

@@ -1,8 +1,9 @@
 """The largest numbers of the rows that a softmax or an arg max compares: what is far below them doesn't matter.
 
 Only samples tell whether a low number is masked, or all of its row is low. So while they run, the model also computes
-the largest number of each row, for an arg min the smallest one. Rows of one number, such as those that are masked
-wholly, don't count: they give the same whatever the number is. The range of the others is an attribute of the op.
+the largest number of each row, for an arg min the smallest one. Rows whose numbers are too close to each other for
+integers to tell them apart, such as those that are masked wholly, don't count: they give the same whatever the numbers
+are. The range of the others is an attribute of the op.
 
     %0 = "tfl.softmax"(%x) <{beta = 1.0 : f32}> {tfl.rows = array<f32: -0.5, 7.0>} : ...
 """
@@ -24,7 +25,7 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import F32
+from tfconvert.schema.ir.types import F32, IntegerType
 from tfconvert.schema.ir.values import Value
 
 _ROWS = "tfl.rows"
@@ -36,8 +37,8 @@ _REDUCTIONS: Mapping[Need, str] = {
     operand_needs.arg_min: "reduce_min",
 }
 
-# How far apart numbers of a row must be, relative to their size, so that it isn't by rounding: scores beside -1e9.
-_ROUNDING = 2.0**-20
+# By how many steps numbers of a row must be apart if integers are to tell scores beside -1e4.
+_STEPS = 4
 
 
 def rows_of(op: Operation) -> Range | None:
@@ -51,9 +52,14 @@ class Rows:
 
     Attributes:
         values: These numbers, by function.
+
+    Args:
+        module: The module.
+        storage: The type of integers.
     """
 
-    def __init__(self, module: ModuleOp) -> None:
+    def __init__(self, module: ModuleOp, storage: IntegerType) -> None:
+        self._rounding = _STEPS / 2**storage.width
         self.values: dict[FuncOp, list[Value]] = {}
         self._owners: dict[Value, Operation] = {}
         self._added: list[Operation] = []
@@ -77,7 +83,7 @@ class Rows:
         highest = builder.tfl("reduce_max", (value, axes), row, {"keep_dims": True})
         lowest = builder.tfl("reduce_min", (value, axes), row, {"keep_dims": True})
         rounding = builder.tfl(
-            "mul", (builder.tfl("abs", (highest,), row), builder.scalar(_ROUNDING, types.F32)), row, _PLAIN
+            "mul", (builder.tfl("abs", (highest,), row), builder.scalar(self._rounding, types.F32)), row, _PLAIN
         )
         difference = builder.tfl("sub", (highest, lowest), row, _PLAIN)
         differs = builder.tfl("greater", (difference, rounding), types.tensor(types.I1, types.shape_of(row)))
