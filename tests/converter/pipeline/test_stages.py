@@ -175,6 +175,7 @@ EVERYTHING = [
     "quantize-weights",
     "separate-boxes",
     "fit-accelerators",
+    "separate-results",
     "separate-outputs",
     "verify-quantized",
     "sparse-weights",

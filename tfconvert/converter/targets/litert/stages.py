@@ -171,7 +171,7 @@ STAGES: Sequence[Stage] = (
     Stage("separate-reads", "reads of one variable may be merged until here, but crash", (("tfl.read_variable",),)),
     Stage(
         "separate-results",
-        "inserts copies for the runtime, which every pass before would remove",
+        "inserts copies for the runtime, which every pass before would remove, and calibrating needs",
         (("tfl.if", "tfl.while"),),
     ),
     Stage(
@@ -226,6 +226,7 @@ STAGES: Sequence[Stage] = (
         takes=("accelerators=accelerator",),
         only_with="accelerator",
     ),
+    Stage("separate-results", "forms of integers and of accelerators have lost copies", (("tfl.if", "tfl.while"),)),
     Stage("separate-outputs", "any pass before would remove copies, and quantizing would round them"),
     Stage(
         "verify-quantized",
