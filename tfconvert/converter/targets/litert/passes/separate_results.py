@@ -63,7 +63,9 @@ Before:
       %0 = "tfl.pseudo_const"() <{value = dense<5> : tensor<i32>}> : () -> tensor<i32>
       %1 = "tfl.shape"(%x) <{out_type = "INT32"}> : (tensor<?xf32>) -> tensor<1xi32>
       %2 = "tfl.less"(%1, %0) : (tensor<1xi32>, tensor<i32>) -> tensor<1xi1>
-      func.return %2 : tensor<1xi1>
+      %3 = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %4 = "tfl.reduce_any"(%2, %3) : (tensor<1xi1>, tensor<1xi32>) -> tensor<i1>
+      func.return %4 : tensor<i1>
     }
     func.func private @body(%x: tensor<?xf32>) -> tensor<?xf32> {
       %0 = "tfl.pseudo_const"() <{value = dense<1.0> : tensor<1xf32>}> : () -> tensor<1xf32>
@@ -84,7 +86,9 @@ After:
       %0 = "tfl.pseudo_const"() <{value = dense<5> : tensor<i32>}> : () -> tensor<i32>
       %1 = "tfl.shape"(%x) <{out_type = "INT32"}> : (tensor<?xf32>) -> tensor<1xi32>
       %2 = "tfl.less"(%1, %0) : (tensor<1xi32>, tensor<i32>) -> tensor<1xi1>
-      func.return %2 : tensor<1xi1>
+      %3 = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %4 = "tfl.reduce_any"(%2, %3) : (tensor<1xi1>, tensor<1xi32>) -> tensor<i1>
+      func.return %4 : tensor<i1>
     }
     func.func private @body(%x: tensor<?xf32>) -> tensor<?xf32> {
       %0 = "tfl.pseudo_const"() <{value = dense<1.0> : tensor<1xf32>}> : () -> tensor<1xf32>
