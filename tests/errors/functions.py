@@ -122,7 +122,7 @@ def _sparse(tf: Any, x: Any) -> Any:
 
 
 def _morphology(tf: Any, image: Any) -> Any:
-    y = tf.nn.erosion2d(image, tf.zeros([3, 3, 3]), [1, 1, 1, 1], "SAME", "NHWC", [1, 1, 1, 1])
+    y = tf.nn.erosion2d(image, tf.zeros([9, 9, 3]), [1, 1, 1, 1], "SAME", "NHWC", [1, 1, 1, 1])
     return tf.nn.fractional_max_pool(y, [1.0, 1.4, 1.4, 1.0])[0]
 
 

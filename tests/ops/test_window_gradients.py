@@ -40,6 +40,31 @@ def test_gradient_of_a_filter_of_cubes(agree: Agree, padding: str) -> None:
     agree("Conv3DBackpropFilterV2", operands, attributes, tolerance=1e-5)
 
 
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_gradient_of_a_pooling_s_gradient(agree: Agree, padding: str) -> None:
+    attributes = {"ksize": [1, 3, 2, 1], "strides": [1, 2, 2, 1], "padding": padding}
+    x = np.round(np.random.default_rng(2).normal(size=(2, 7, 6, 3))).astype(np.float32)
+    (y,) = evaluate(Call("MaxPool", (x,), attributes))
+    agree("MaxPoolGradGrad", (x, y, "f32[2,7,6,3]"), attributes)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_gradient_at_the_places_of_a_pooling(agree: Agree, batch: bool) -> None:
+    attributes = {"ksize": [1, 3, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME", "include_batch_in_index": batch}
+    x = np.random.default_rng(2).normal(size=(2, 7, 6, 3)).astype(np.float32)
+    y, places = evaluate(Call("MaxPoolWithArgmax", (x,), attributes))
+    agree("MaxPoolGradWithArgmax", (x, y, places), attributes)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("op", ["Dilation2DBackpropFilter", "Dilation2DBackpropInput"])
+def test_gradients_of_a_dilation(agree: Agree, op: str, padding: str) -> None:
+    attributes = {"strides": [1, 2, 1, 1], "rates": [1, 1, 2, 1], "padding": padding}
+    operands = ("f32[2,7,6,3]", "f32[3,2,3]")
+    windows = "4,6" if padding == "SAME" else "3,4"
+    agree(op, (*operands, f"f32[2,{windows},3]"), attributes, tolerance=1e-5)
+
+
 def _by_decomposition(call: Call) -> Array:
     """Computes an op that has a kernel by its decomposition."""
     (found, *_) = decompositions(call.op)

@@ -6,6 +6,7 @@ multiplies it at once, so that the time is spent in BLAS; sums are in float32, o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from tfconvert.ops.operands import Operands
 from tfconvert.ops.requirements import only_batch_is_open
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.ops.windows import (
+    MAX_TAPS,
     Windows,
     channels_first,
     from_channels_last,
@@ -39,6 +41,7 @@ from tfconvert.schema.ir.operation import Operation
 
 # Elements of the gathered windows that are multiplied at once: more would not stay in the cache.
 _COLUMNS = 1 << 21
+_ONES = (1, 1, 1, 1)
 
 
 def _convolution_shape(rank: int, operands: Operands) -> Shapes:
@@ -199,6 +202,35 @@ def _dilation(call: Call) -> Results:
     return (typed(result, x.dtype),)
 
 
+def dilated(
+    image: Tensor, kernel: Tensor, attributes: Mapping[str, object]
+) -> tuple[Windows, Sequence[Tensor], Tensor]:
+    """Returns the windows of `Dilation2D`, the sums at each place in a window, and the largest of these."""
+    call = Call("Dilation2D", (), {**attributes, "dilations": attributes.get("rates", _ONES)})
+    at = windows(call, (image.shape or ())[1:-1], (kernel.shape or ())[:-1], "NHWC", call.integers("strides", _ONES))
+    rows = kernel.reshape([math.prod(at.size), -1])
+    sums = [part + rows.gather(index) for index, part in enumerate(at.slices(image, -math.inf))]
+    best = sums[0]
+    for each in sums[1:]:
+        best = best.maximum(each)
+    return at, sums, best
+
+
+def dilation(image: Tensor, kernel: Tensor, *, attributes: Mapping[str, object] = MappingProxyType({})) -> Tensor:
+    """The largest sum of elements of a window and of the filter."""
+    return dilated(image, kernel, attributes)[2]
+
+
+def dilation_is_small(op: Operation) -> str | None:
+    """Requires a filter of few elements: each is a slice of the image."""
+    size = types.shape_of(op.operands[1].type)
+    if size is None or not types.is_static(size):
+        return "the size of the filter is not known"
+    if math.prod(size[:-1]) > MAX_TAPS:
+        return f"its windows have more than {MAX_TAPS} places"
+    return only_batch_is_open(0)(op)
+
+
 def _flipped(kernel: Tensor) -> Tensor:
     return kernel.op("ReverseV2", kernel, list(range(kernel.rank - 2)))  # type: ignore[no-any-return]
 
@@ -325,5 +357,10 @@ OPS = (
         compute=_depthwise_transpose,
         decompose=(Decomposition(depthwise_input_gradient, requires=_is_reversible, typed=2, example=_DEPTHWISE),),
     ),
-    op("Dilation2D", shape=_dilation_shape, compute=_dilation),
+    op(
+        "Dilation2D",
+        shape=_dilation_shape,
+        compute=_dilation,
+        decompose=(Decomposition(dilation, requires=dilation_is_small, example=((2, 4, 4, 3), (2, 2, 3))),),
+    ),
 )

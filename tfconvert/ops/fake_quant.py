@@ -5,13 +5,17 @@ Scales are computed as TensorFlow's kernels do, operation by operation in 32 bit
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, scalar, typed
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.declaration import Decomposition, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
+from tfconvert.ops.requirements import rank_is_known
 from tfconvert.ops.shape_functions import Shapes, all_equal, same
 from tfconvert.schema.dialects.dims import merge_all, merge_dim, with_rank, with_rank_at_least
 from tfconvert.schema.dialects.relations.rules import attribute_between, is_scalar
@@ -36,10 +40,7 @@ def _per_channel_shape(operands: Operands) -> Shapes:
 
 def _fake_quant(call: Call) -> Results:
     if call.op == "FakeQuantWithMinMaxArgs":
-        least, greatest = (
-            typed(call.number("min", -6.0), np.dtype("f4")),
-            typed(call.number("max", 6.0), np.dtype("f4")),
-        )
+        least, greatest = (typed(call.number(*each), np.dtype("f4")) for each in _DEFAULT_RANGE.items())
     else:
         least, greatest = call.inputs[1:3]
     bits = call.integer("num_bits", 8)
@@ -158,18 +159,61 @@ def nudged(least: Array, greatest: Array, bits: int, narrow: bool) -> Steps:
     return Steps(scale, inverse, np.where(empty, low, zero_point).astype(np.float32), low, high)
 
 
+def _representable(least: Tensor, greatest: Tensor, attributes: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+    """Returns the least and the greatest number of ranges that may be computed, as `nudged` shifts them."""
+    low, high = float(bool(attributes.get("narrow_range"))), 2.0 ** int(attributes.get("num_bits", 8)) - 1
+    scale = (greatest - least) / (high - low)
+    from_least = low - least / scale
+    whole = from_least.floor()
+    zero_point = (from_least - whole >= 0.5).where(whole + 1, whole).clip(low, high)
+    return (low - zero_point) * scale, (high - zero_point) * scale
+
+
+def args_gradient(gradient: Tensor, x: Tensor, *, attributes: Mapping[str, Any] = MappingProxyType({})) -> Tensor:
+    """Hands gradients on where numbers are inside of the range."""
+    least, greatest = (x.of(np.array(attributes.get(name, default), "f4")) for name, default in _DEFAULT_RANGE.items())
+    bottom, top = _representable(least, greatest, attributes)
+    return ((x >= bottom) & (x <= top)).where(gradient, 0)
+
+
+def vars_gradient(
+    gradient: Tensor,
+    x: Tensor,
+    least: Tensor,
+    greatest: Tensor,
+    *,
+    attributes: Mapping[str, Any] = MappingProxyType({}),
+) -> Sequence[Tensor]:
+    """Hands gradients on where numbers are inside of the range, and sums those of both sides for its ends.
+
+    A range is a scalar or has the size of the last axis. One that is nothing but 0 leaves numbers as they are.
+    """
+    is_empty = least.equal(0) & greatest.equal(0)
+    bottom, top = _representable(least, is_empty.where(1, greatest), attributes)
+    is_below, is_above = ((x < bottom) & ~is_empty, (x > top) & ~is_empty)
+    axes = range(x.rank - least.rank)
+    sums = (side.where(gradient, 0).sum(axes) for side in (is_below, is_above))
+    return ((is_below | is_above).where(0, gradient), *sums)
+
+
+def _gradient_shapes(operands: Operands) -> Shapes:
+    return (merge_all(operands.shapes(0, 2)), operands.shape(2), operands.shape(3))
+
+
 def _range_of(view: View) -> None:
     minimum, maximum = view.attribute("min"), view.attribute("max")
     if isinstance(minimum, int | float) and isinstance(maximum, int | float) and minimum >= maximum:
         view.fail(f"the attribute 'min' must be less than 'max', found {minimum} and {maximum}")
 
 
+_DEFAULT_RANGE = {"min": -6.0, "max": 6.0}
+
 _BITS = attribute_between("num_bits", 2, MAX_BITS)
 
 
 OPS = (
     op("FakeQuantWithMinMaxArgs", shape=same, compute=_fake_quant, relations=(_range_of, _BITS), verified=True),
-    op("FakeQuantWithMinMaxArgsGradient", shape=all_equal, verified=True),
+    op("FakeQuantWithMinMaxArgsGradient", shape=all_equal, decompose=args_gradient, verified=True),
     op("FakeQuantWithMinMaxVars", shape=same, compute=_fake_quant, relations=(is_scalar("min", "max"), _BITS)),
     op(
         "FakeQuantWithMinMaxVarsPerChannel",
@@ -177,6 +221,14 @@ OPS = (
         compute=_fake_quant,
         relations=(_BITS,),
         verified=True,
+    ),
+    *(
+        op(
+            f"FakeQuantWithMinMaxVars{which}Gradient",
+            shape=_gradient_shapes,
+            decompose=(Decomposition(vars_gradient, requires=rank_is_known, example=((4, 3), (4, 3), ends, ends)),),
+        )
+        for which, ends in {"": (), "PerChannel": (3,)}.items()
     ),
     op("QuantizeAndDequantize", shape=same, compute=_quantize_and_dequantize, verified=True),
     *ops_like(

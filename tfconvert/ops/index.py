@@ -32,8 +32,8 @@ MODULES: Mapping[str, str] = {
     ),
     "fake_quant": (
         "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars "
-        "FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 "
-        "QuantizeAndDequantizeV4"
+        "FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel FakeQuantWithMinMaxVarsPerChannelGradient "
+        "QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4"
     ),
     "gradients": (
         "BiasAddGrad EluGrad FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 InvGrad LRNGrad "
@@ -87,9 +87,10 @@ MODULES: Mapping[str, str] = {
     ),
     "resampling": "ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor ScaleAndTranslate",
     "segments": (
-        "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean SparseSegmentMeanWithNumSegments "
-        "SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
-        "UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum"
+        "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean SparseSegmentMeanGrad "
+        "SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments "
+        "SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumWithNumSegments UnsortedSegmentMax UnsortedSegmentMin "
+        "UnsortedSegmentProd UnsortedSegmentSum"
     ),
     "shape": "BroadcastArgs BroadcastGradientArgs EnsureShape ExpandDims Rank Reshape Shape ShapeN Size Squeeze",
     "signal": "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D",
@@ -118,7 +119,8 @@ MODULES: Mapping[str, str] = {
     ),
     "window_gradients": (
         "AvgPool3DGrad AvgPoolGrad Conv2DBackpropFilter Conv3DBackpropFilterV2 DepthwiseConv2dNativeBackpropFilter "
-        "MaxPool3DGrad MaxPoolGrad MaxPoolGradV2"
+        "Dilation2DBackpropFilter Dilation2DBackpropInput MaxPool3DGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradV2 "
+        "MaxPoolGradWithArgmax"
     ),
     "xla": (
         "UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue UniformQuantizedConvolution "
@@ -133,22 +135,25 @@ DECOMPOSED = (
     "AvgPool3DGrad AvgPoolGrad BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag "
     "BatchNormWithGlobalNormalization BatchToSpace BesselI0e BiasAddGrad BroadcastGradientArgs Cholesky ClipByValue "
     "ConcatOffset Conv2DBackpropFilter Conv2DBackpropInput Conv3DBackpropFilterV2 Conv3DBackpropInputV2 Cosh Cross "
-    "Cumprod DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Diag DiagPart DivNoNan "
-    "DynamicPartition DynamicStitch EluGrad Erf Erfc Erfinv EuclideanNorm Expm1 ExtractImagePatches FFT FFT2D FFT3D "
-    "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 HSVToRGB IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D "
-    "InTopK InTopKV2 Inv InvGrad InvertPermutation IsFinite IsInf IsNan L2Loss LRNGrad LeakyReluGrad LinSpace "
-    "ListDiff Log1p LogMatrixDeterminant LowerBound Lu MatrixBandPart MatrixDeterminant MatrixDiagPart "
-    "MatrixDiagPartV2 MatrixDiagPartV3 MatrixInverse MatrixSolve MatrixTriangularSolve MaxPool3DGrad MaxPoolGrad "
-    "MaxPoolGradV2 MaxPoolWithArgmax MirrorPadGrad Mod MulNoNan NthElement ParallelDynamicStitch Qr RFFT RFFT2D "
-    "RFFT3D RGBToHSV RaggedTensorToSparse RaggedTensorToTensor RandomShuffle RandomUniformInt Reciprocal "
-    "ReciprocalGrad Relu6Grad ReluGrad ResizeBicubicGrad ResizeBilinearGrad ResizeNearestNeighborGrad Reverse Roll "
-    "RsqrtGrad ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Selu SeluGrad ShapeN "
-    "SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad Softsign SoftsignGrad SpaceToBatch "
-    "SparseFillEmptyRows SparseMatMul SparseReorder SparseReshape SparseSegmentMean SparseSegmentMeanWithNumSegments "
-    "SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
-    "SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul SqrtGrad StatelessRandomGetKeyCounter "
-    "StatelessRandomGetKeyCounterAlg StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomUniform "
-    "StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2 StatelessRandomUniformInt "
+    "Cumprod DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Diag DiagPart Dilation2D "
+    "Dilation2DBackpropFilter Dilation2DBackpropInput DivNoNan DynamicPartition DynamicStitch EluGrad Erf Erfc Erfinv "
+    "EuclideanNorm Expm1 ExtractImagePatches FFT FFT2D FFT3D FakeQuantWithMinMaxArgsGradient "
+    "FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient FusedBatchNormGrad "
+    "FusedBatchNormGradV2 FusedBatchNormGradV3 HSVToRGB IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D InTopK InTopKV2 Inv "
+    "InvGrad InvertPermutation IsFinite IsInf IsNan L2Loss LRNGrad LeakyReluGrad LinSpace ListDiff Log1p "
+    "LogMatrixDeterminant LowerBound Lu MatrixBandPart MatrixDeterminant MatrixDiagPart MatrixDiagPartV2 "
+    "MatrixDiagPartV3 MatrixInverse MatrixSolve MatrixTriangularSolve MaxPool3DGrad MaxPoolGrad MaxPoolGradGrad "
+    "MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolWithArgmax MirrorPadGrad Mod MulNoNan NthElement "
+    "ParallelDynamicStitch Qr RFFT RFFT2D RFFT3D RGBToHSV RaggedTensorToSparse RaggedTensorToTensor RandomShuffle "
+    "RandomUniformInt Reciprocal ReciprocalGrad Relu6Grad ReluGrad ResizeBicubicGrad ResizeBilinearGrad "
+    "ResizeNearestNeighborGrad Reverse Roll RsqrtGrad ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin "
+    "SegmentProd SegmentSum Selu SeluGrad ShapeN SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad "
+    "Softsign SoftsignGrad SpaceToBatch SparseFillEmptyRows SparseMatMul SparseReorder SparseReshape "
+    "SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN "
+    "SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad "
+    "SparseSegmentSumWithNumSegments SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul SqrtGrad "
+    "StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg StatelessRandomNormal StatelessRandomNormalV2 "
+    "StatelessRandomUniform StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2 StatelessRandomUniformInt "
     "StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessTruncatedNormal StatelessTruncatedNormalV2 "
     "StridedSliceGrad Tan TanhGrad TensorScatterAdd TensorScatterSub TopK TridiagonalMatMul TruncateDiv TruncateMod "
     "TruncatedNormal UniqueV2 UniqueWithCounts UniqueWithCountsV2 UnravelIndex UpperBound Xdivy Xlog1py Xlogy"

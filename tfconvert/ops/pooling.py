@@ -15,6 +15,7 @@ from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.ops.windows import (
+    MAX_TAPS,
     Windows,
     channels_first,
     explicit_pads,
@@ -122,10 +123,6 @@ def _max_with_argmax(call: Call) -> Results:
     return best, where.astype(call.dtype("Targmax", np.int64))
 
 
-# Largest number of elements of a window: each is a slice.
-_MAX_TAPS = 64
-
-
 def _windows_are_known(op: Operation) -> str | None:
     shape = types.shape_of(op.operands[0].type)
     if shape is None or len(shape) != 4 or min(shape[1:]) < 1:
@@ -137,7 +134,7 @@ def _windows_are_known(op: Operation) -> str | None:
         return "its padding is neither SAME nor VALID"
     if math.prod(shape[1:]) * max(shape[0], 1) > np.iinfo(np.int32).max:
         return "places in the image don't fit 32 bits"
-    return None if math.prod(size) <= _MAX_TAPS else f"its windows have more than {_MAX_TAPS} places"
+    return None if math.prod(size) <= MAX_TAPS else f"its windows have more than {MAX_TAPS} places"
 
 
 def max_pool_with_argmax(

@@ -176,6 +176,16 @@ def _of_picked_rows(how: str, data: Tensor, picked: Tensor, ids: Tensor, count: 
     return _by_any_order(how, data.gather(picked), ids, count)
 
 
+def _gradient_of_picked_rows(how: str, gradient: Tensor, picked: Tensor, ids: Tensor, count: Tensor) -> Tensor:
+    """Adds up, for each row, the gradients of the segments that it was picked for."""
+    ids = ids.cast(np.int32)
+    if how != "Sum":
+        sizes = segment_sizes(ids, gradient.size(0), gradient.dtype).maximum(1)
+        divisor = (sizes.sqrt() if how == "SqrtN" else sizes).reshape([-1, *[1] * (gradient.rank - 1)])
+        gradient = gradient.op("Div", gradient, divisor)
+    return segment_sum(gradient.gather(ids), picked.cast(np.int32), count.cast(np.int32))
+
+
 def _ordered(how: str, compute: Kernel) -> OpDeclaration:
     example = ((4, 3), (4,))
     forms = (Decomposition(partial(_by_any_order, how), "number", rank_is_known, example=example),)
@@ -200,6 +210,11 @@ def _picked(how: str, divisor: Callable[[Array], Array]) -> tuple[OpDeclaration,
     return (
         declare(f"SparseSegment{how}", shape=_picked_segment_shape),
         declare(f"SparseSegment{how}WithNumSegments", shape=_counted_segment_shape),
+        op(
+            f"SparseSegment{how}Grad",
+            shape=_counted_segment_shape,
+            decompose=(Decomposition(partial(_gradient_of_picked_rows, how), "float", rank_is_known, example=example),),
+        ),
     )
 
 

@@ -10,21 +10,27 @@ from types import MappingProxyType
 import numpy as np
 
 from tfconvert.ops.call import Call, ints
-from tfconvert.ops.convolution import convolves_images, layout_of, slid, windows_of
+from tfconvert.ops.convolution import convolves_images, dilated, dilation_is_small, layout_of, slid, windows_of
 from tfconvert.ops.declaration import Decomposition, op, ops_like
 from tfconvert.ops.formula import Tensor, sizes_of
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.requirements import only_batch_is_open
+from tfconvert.ops.segments import segment_sum
 from tfconvert.ops.shape_functions import Shapes, same
-from tfconvert.ops.windows import slides_over_images, spatial, windows, with_channels_as, with_channels_last
+from tfconvert.ops.windows import (
+    MAX_TAPS,
+    Windows,
+    slides_over_images,
+    spatial,
+    windows,
+    with_channels_as,
+    with_channels_last,
+)
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.dims import dim_of_element
 from tfconvert.schema.dialects.relations.rules import rank
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
-
-# Largest number of elements of a window: each is a slice.
-_MAX_TAPS = 64
 
 
 def _filter_gradient_shape(operands: Operands) -> Shapes:
@@ -116,6 +122,66 @@ def max_pool_gradient_v2(
     return max_pool_gradient(True, x, y, gradient, attributes={**attributes, **given})
 
 
+def max_pool_second_gradient(
+    x: Tensor, y: Tensor, gradient: Tensor, *, attributes: Mapping[str, object] = MappingProxyType({})
+) -> Tensor:
+    """Takes the gradient of the first largest element of each window: the adjoint of `max_pool_gradient`."""
+    layout = str(attributes.get("data_format", "NHWC"))
+    images, best, gradients = (with_channels_last(each, layout) for each in (x, y, gradient))
+    call = Call("MaxPool", (), attributes)
+    size, strides = (call.integers(name, (1, 2, 2, 1)) for name in ("ksize", "strides"))
+    at = windows(call, (images.shape or ())[1:-1], spatial(size, layout), layout, strides)
+    found = best * 0
+    pairs = list(zip(at.slices(images, math.nan), at.slices(gradients), strict=True))
+    for part, given in reversed(pairs):
+        found = part.equal(best).where(given, found)
+    return with_channels_as(found, layout)
+
+
+def max_pool_gradient_at(
+    x: Tensor, gradient: Tensor, places: Tensor, *, attributes: Mapping[str, object] = MappingProxyType({})
+) -> Tensor:
+    """Adds gradients up at the places that `MaxPoolWithArgmax` returned."""
+    _, *dims = x.shape or ()
+    count = math.prod(dims)
+    places = places.cast(np.int32)
+    if not attributes.get("include_batch_in_index"):
+        places = places + (x.numbers(0) * count).reshape([-1, 1, 1, 1])
+    batch = x.size(0)
+    found = segment_sum(gradient.reshape([-1]), places.reshape([-1]), batch * count)
+    return found.reshape([-1, *dims])
+
+
+def _dilation_gradients(
+    image: Tensor, kernel: Tensor, gradient: Tensor, attributes: Mapping[str, object]
+) -> tuple[Windows, list[Tensor]]:
+    """Returns the windows, and the gradients that each place in a window gets: those of the first largest sums."""
+    at, sums, best = dilated(image, kernel, attributes)
+    parts = []
+    for each in sums:
+        is_best = each.equal(best)
+        parts.append(is_best.where(gradient, 0))
+        gradient = is_best.where(0, gradient)
+    return at, parts
+
+
+def dilation_input_gradient(
+    image: Tensor, kernel: Tensor, gradient: Tensor, *, attributes: Mapping[str, object] = MappingProxyType({})
+) -> Tensor:
+    """Hands each gradient on to the element of the image that was part of the largest sum."""
+    at, parts = _dilation_gradients(image, kernel, gradient, attributes)
+    return at.spread(parts)
+
+
+def dilation_filter_gradient(
+    image: Tensor, kernel: Tensor, gradient: Tensor, *, attributes: Mapping[str, object] = MappingProxyType({})
+) -> Tensor:
+    """Adds each gradient up at the element of the filter that was part of the largest sum."""
+    _, parts = _dilation_gradients(image, kernel, gradient, attributes)
+    sums = [part.sum([0, 1, 2]) for part in parts]
+    return image.op("Pack", *sums, axis=0, N=len(sums)).reshape(list(kernel.shape or ()))  # type: ignore[no-any-return]
+
+
 def average_pool_gradient(
     sizes: Tensor,
     gradient: Tensor,
@@ -152,8 +218,8 @@ def _pools_images(op: Operation) -> str | None:
     lists = dict(zip(("ksize", "strides"), found, strict=True))
     if (reason := slides_over_images(op, lists, 5 if "3D" in op.name else 4)) is not None:
         return reason
-    is_small = is_average or math.prod(found[0]) <= _MAX_TAPS
-    return None if is_small else f"its windows have more than {_MAX_TAPS} places"
+    is_small = is_average or math.prod(found[0]) <= MAX_TAPS
+    return None if is_small else f"its windows have more than {MAX_TAPS} places"
 
 
 def _filter_is_known(op: Operation) -> str | None:
@@ -168,6 +234,8 @@ _TO_FIRST, _TO_ALL = (
     Decomposition(partial(max_pool_gradient, is_first), requires=_pools_images, example=(_IMAGE, _POOLED, _POOLED))
     for is_first in (True, False)
 )
+_SECOND = Decomposition(max_pool_second_gradient, requires=_pools_images, example=(_IMAGE, _POOLED, _IMAGE))
+_DILATION = (_IMAGE, (2, 2, 3), (2, 3, 3, 3))
 _PAIR = np.array((1, 2, 2, 1), np.int32)
 _FILTER = (_IMAGE, np.array([3, 3, 3, 2], np.int32), (2, 2, 2, 2))
 _DEPTHWISE = (*_FILTER[:2], (2, 2, 2, 6))
@@ -195,12 +263,32 @@ OPS = (
         shape=_filter_gradient_shape,
         decompose=(Decomposition(depthwise_filter_gradient, requires=_filter_is_known, example=_DEPTHWISE),),
     ),
+    op(
+        "Dilation2DBackpropFilter",
+        shape=lambda operands: (operands.shape(1),),
+        decompose=(Decomposition(dilation_filter_gradient, requires=dilation_is_small, example=_DILATION),),
+    ),
+    op(
+        "Dilation2DBackpropInput",
+        shape=same,
+        decompose=(Decomposition(dilation_input_gradient, requires=dilation_is_small, example=_DILATION),),
+    ),
     op("MaxPool3DGrad", shape=same, decompose=(_TO_ALL,)),
     op(
         "MaxPoolGrad",
         shape=same,
         decompose=(_TO_FIRST,),
         relations=(rank("orig_input", 4), rank("orig_output", 4), rank("grad", 4)),
+    ),
+    op("MaxPoolGradGrad", shape=lambda operands: (operands.shape(1),), decompose=(_SECOND,)),
+    op(
+        "MaxPoolGradWithArgmax",
+        shape=same,
+        decompose=(
+            Decomposition(
+                max_pool_gradient_at, requires=only_batch_is_open(0), example=(_IMAGE, _POOLED, np.zeros(_POOLED, "i8"))
+            ),
+        ),
     ),
     op(
         "MaxPoolGradV2",

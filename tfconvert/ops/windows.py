@@ -79,6 +79,10 @@ def window_counts(operands: Operands, space: Sequence[int], kernel: Sequence[int
     )
 
 
+MAX_TAPS = 64
+"""Largest number of elements of a window of which each becomes a slice."""
+
+
 class Windows(NamedTuple):
     """The windows over the spatial dimensions.
 

@@ -52,7 +52,7 @@ MODELS: Mapping[str, Callable[[Any], Model]] = {
     ),
     "AsString": lambda tf: (lambda x: tf.strings.as_string(x, precision=2), [MATRIX]),
     "Dilation2D": lambda tf: (
-        lambda x: tf.nn.dilation2d(x, tf.zeros([2, 2, 3]), [1, 1, 1, 1], "SAME", "NHWC", [1, 1, 1, 1]),
+        lambda x: tf.nn.dilation2d(x, tf.zeros([9, 9, 3]), [1, 1, 1, 1], "SAME", "NHWC", [1, 1, 1, 1]),
         [np.ones((1, 4, 4, 3), np.float32)],
     ),
     "CTCGreedyDecoder": lambda tf: (

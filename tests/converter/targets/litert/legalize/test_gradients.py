@@ -37,6 +37,7 @@ _INPUT_AND_FILTER = "Conv2DBackpropInput Conv2DBackpropFilter"
 _DEPTHWISE = "DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter"
 _3D = "Conv3DBackpropInputV2 Conv3DBackpropFilterV2"
 _CUBE = (5, 6, 5, 2)
+_PICKED = ("Mean", "SqrtN", "Sum")
 _KERNEL, _FINE = (3, 2, 4, 3), (3, 3, 4, 2)
 
 
@@ -53,6 +54,19 @@ def _pool(kind: str, size: Any, stride: Any, padding: str) -> Callable[[Any, Any
     return lambda tf, x, w: getattr(tf.nn, kind)(
         tf.round(x) + x * 0 * w if kind[0] == "m" else x * w, size, stride, padding
     )
+
+
+def _pool_with_argmax(*, batch: bool) -> Callable[[Any, Any, Any], Any]:
+    return lambda tf, x, w: tf.nn.max_pool_with_argmax(x * w, (3, 2), 2, "SAME", include_batch_in_index=batch)[0]
+
+
+def _dilation(stride: int, padding: str, rate: int = 1) -> Callable[[Any, Any, Any], Any]:
+    return lambda tf, x, w: tf.nn.dilation2d(x, w, (1, stride, stride, 1), padding, "NHWC", (1, rate, rate, 1))
+
+
+def _picked(how: str) -> Callable[[Any, Any, Any], Any]:
+    indices, ids = [2, 0, 3, 0, 1], [0, 0, 1, 1, 3]
+    return lambda tf, x, w: getattr(tf.raw_ops, f"SparseSegment{how}")(data=w, indices=indices, segment_ids=ids) * x[0]
 
 
 def _norm(training: bool, version: str = "V3") -> Callable[[Any, Any, Any], Any]:
@@ -109,6 +123,33 @@ LAYERS: Mapping[str, Layer] = {
     "batch norm v1": Layer("FusedBatchNormGrad", _norm(True, "")),
     "batch norm v2": Layer("FusedBatchNormGradV2", _norm(True, "V2")),
     "local response": Layer("LRNGrad", lambda tf, x, w: tf.nn.local_response_normalization(x * w, 1, 1.0, 0.3, 0.7)),
+    "max pool with argmax": Layer("MaxPoolGradWithArgmax", _pool_with_argmax(batch=False)),
+    "max pool with argmax of the batch": Layer("MaxPoolGradWithArgmax", _pool_with_argmax(batch=True)),
+    "dilation": Layer("Dilation2DBackpropInput Dilation2DBackpropFilter", _dilation(1, "SAME"), weights=(3, 2, 4)),
+    "strided dilation": Layer(
+        "Dilation2DBackpropInput Dilation2DBackpropFilter", _dilation(2, "VALID", 2), weights=(2, 3, 4)
+    ),
+    "fake quant": Layer(
+        "FakeQuantWithMinMaxArgsGradient",
+        lambda tf, x, w: tf.quantization.fake_quant_with_min_max_args(x * w, -0.7, 1.2, 4),
+        (5, 4),
+    ),
+    "fake quant of a computed range": Layer(
+        "FakeQuantWithMinMaxVarsGradient",
+        lambda tf, x, w: tf.quantization.fake_quant_with_min_max_vars(x, w[0] * 0 - 0.7, w[1] + 2, 3, True),
+        (5, 4),
+    ),
+    "fake quant of channels": Layer(
+        "FakeQuantWithMinMaxVarsPerChannelGradient",
+        lambda tf, x, w: tf.quantization.fake_quant_with_min_max_vars_per_channel(x, w - 1.0, w + 1.1),
+        (5, 4),
+    ),
+    "fake quant of ranges that are empty": Layer(
+        "FakeQuantWithMinMaxVarsPerChannelGradient",
+        lambda tf, x, w: tf.quantization.fake_quant_with_min_max_vars_per_channel(x, w * 0 - [0, 1, 0, 1], w * 0.0),
+        (5, 4),
+    ),
+    **{f"{how} of picked rows": Layer(f"SparseSegment{how}Grad", _picked(how), (4, 3), (5, 3)) for how in _PICKED},
     "repeat": Layer("", lambda tf, x, w: tf.repeat(tf.repeat(x * w, 2, 1), 3, 2)),
     "tile": Layer("", lambda tf, x, w: tf.tile(x * w, [1, 2, 1, 3])),
     "map over the batch": Layer("", lambda tf, x, w: tf.map_fn(lambda row: tf.sin(row) * row * w, x), (3,), (3,)),

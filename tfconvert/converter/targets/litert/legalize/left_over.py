@@ -126,7 +126,7 @@ _BY_OP: Sequence[_Row] = (
         "Igamma.*|(Di|L|Poly)gamma|Zeta|Betainc|Bessel.*|Ndtri|Spence|Dawsn|Expint|Fresnel.*",
         "compute it before or after the model, or approximate it with a polynomial over the range that occurs",
     ),
-    _Row("Dilation2D", "with a filter of zeros it is tf.nn.max_pool2d, and erosion is -tf.nn.max_pool2d(-x)"),
+    _Row("Dilation2D", "dilate with small filters one after the other, or with a filter of zeros by tf.nn.max_pool2d"),
     _Row("Fractional(Max|Avg)Pool", "use tf.nn.max_pool2d or tf.nn.avg_pool2d, or resize with tf.image.resize"),
     _Row("CombinedNonMaxSuppression", "call tf.image.non_max_suppression for each class, or suppress in your app"),
     _Row("EditDistance|Skipgram", "compute it in your app, from what the model returns", side="behind"),
