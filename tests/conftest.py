@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from tests.support import litert, outlier, sources
 from tests.support.litert import RunTFLite
+from tfconvert.schema.versions import version_of
 
 # Other work on the machine must not make a test fail.
 settings.register_profile("without a deadline", deadline=None)
@@ -27,17 +28,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # What oneDNN computes, and which ops it knows, depends on the processor.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-# Most XLA programs run once here, so optimizing them takes longer than running them.
-os.environ.setdefault(
-    "XLA_FLAGS",
-    " ".join(
-        (
-            "--xla_backend_optimization_level=0",
-            "--xla_cpu_use_fusion_emitters=false",
-            "--xla_cpu_parallel_codegen_split_count=1",
-        )
-    ),
-)
+# Most XLA programs run once here, so optimizing them takes longer than running them. A flag that jaxlib doesn't know ends
+# the process: since 0.12 it has no choice of emitters.
+_FLAGS = ["--xla_backend_optimization_level=0", "--xla_cpu_parallel_codegen_split_count=1"]
+if tuple(map(int, (version_of("jaxlib") or "0.0").split(".")[:2])) < (0, 12):
+    _FLAGS.append("--xla_cpu_use_fusion_emitters=false")
+os.environ.setdefault("XLA_FLAGS", " ".join(_FLAGS))
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "2")
 
