@@ -28,8 +28,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # What oneDNN computes, and which ops it knows, depends on the processor.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-# Most XLA programs run once here, so optimizing them takes longer than running them. A flag that jaxlib doesn't know ends
-# the process: since 0.12 it has no choice of emitters.
+# Most XLA programs run once here, so optimizing them takes longer than running them. A flag that is not known ends
+# the process: since 0.12 jaxlib has no choice of emitters.
 _FLAGS = ["--xla_backend_optimization_level=0", "--xla_cpu_parallel_codegen_split_count=1"]
 if tuple(map(int, (version_of("jaxlib") or "0.0").split(".")[:2])) < (0, 12):
     _FLAGS.append("--xla_cpu_use_fusion_emitters=false")
