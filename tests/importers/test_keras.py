@@ -449,7 +449,7 @@ def test_exhausted_memory_is_not_a_failed_export(
     ("missing", "ending", "pip"),
     [
         ("tensorflow", "keras", "tfconvert[tensorflow]"),
-        ("h5py", "h5", "tfconvert[tensorflow]"),
+        ("h5py", "h5", "keras h5py"),
         ("tf_keras", "h5", "tf_keras"),
     ],
 )

@@ -481,7 +481,7 @@ def _check_weights(path: Path, archive: zipfile.ZipFile) -> None:
 def _check_hdf5(path: Path) -> str:
     """Returns the version of Keras that wrote an HDF5 file, after a check for code, which Keras 2 would run."""
     if importlib.util.find_spec("h5py") is None:
-        raise _needs(path, "Keras", _PIP)
+        raise _needs(path, "Keras", _pip("keras h5py"))
     import h5py
 
     with ExitStack() as stack:
@@ -498,6 +498,11 @@ def _check_hdf5(path: Path) -> str:
     return version.decode("utf-8", "replace") if isinstance(version, bytes) else str(version)
 
 
+def _pip(packages: str) -> str:
+    """Returns the command for packages; the extra would replace a TensorFlow that is installed, such as a nightly."""
+    return _PIP if importlib.util.find_spec("tensorflow") is None else f"pip install {packages}"
+
+
 def _keras_for(path: Path, is_old: bool) -> Any:
     """Returns the Keras that loads a file."""
     if (is_old or os.environ.get("KERAS_BACKEND") != "jax") and importlib.util.find_spec("tensorflow") is None:
@@ -509,7 +514,7 @@ def _keras_for(path: Path, is_old: bool) -> Any:
 
         return tf_keras
     if importlib.util.find_spec("keras") is None:
-        raise _needs(path, "Keras", _PIP)
+        raise _needs(path, "Keras", _pip("keras"))
     import keras
 
     _check_backend(False, path.name)

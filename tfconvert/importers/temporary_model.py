@@ -10,6 +10,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -180,7 +181,7 @@ def user_module(name: str) -> ModuleType:
         raise error(
             "no-tensorflow",
             f"the model needs {name}, which this process has not imported",
-            hint="pip install 'tfconvert[tensorflow]'",
+            hint=f"import {name} first" if find_spec(name) else "pip install 'tfconvert[tensorflow]'",
         )
     return module
 
