@@ -201,29 +201,29 @@ def test_all_unsupported_ops_are_reported_at_once_with_their_nodes(tmp_path: Pat
     path = tmp_path / "graph.pb"
     nodes = [
         ("x", "Placeholder", []),
-        ("one", "Digamma", ["x"]),
-        ("two", "Lgamma", ["one"]),
-        ("three", "Digamma", ["two"]),
+        ("one", "FresnelCos", ["x"]),
+        ("two", "Dawsn", ["one"]),
+        ("three", "FresnelCos", ["two"]),
     ]
     path.write_bytes(_graph(*nodes).SerializeToString())
     with pytest.raises(tfconvert.ConversionError) as caught:
         tfconvert.convert(path)
     by_op = {problem.op: problem for problem in caught.value.diagnostics}
-    assert by_op.keys() == {"tf.Digamma", "tf.Lgamma"}
+    assert by_op.keys() == {"tf.FresnelCos", "tf.Dawsn"}
     assert {problem.code for problem in by_op.values()} == {"unsupported-op"}
-    assert by_op["tf.Digamma"].node == "one"
-    assert "also at three" in by_op["tf.Digamma"].message
+    assert by_op["tf.FresnelCos"].node == "one"
+    assert "also at three" in by_op["tf.FresnelCos"].message
     converted = tfconvert.convert(path, target=tfconvert.LiteRT(allow_custom_ops=True))
-    assert converted.report.operators == {"Digamma": 2, "Lgamma": 1}
+    assert converted.report.operators == {"FresnelCos": 2, "Dawsn": 1}
     (note,) = [note for note in converted.report.notes if note.code == "custom-operators"]
     assert note.severity == "warning"
-    assert "must register 2 custom operators: Digamma (2 times), Lgamma" in note.message
-    assert "runs in TensorFlow Lite, with these registered: Digamma, Lgamma" in converted.report.to_text()
-    assert converted.report.to_dict()["custom_operators"] == {"Digamma": 2, "Lgamma": 1}
+    assert "must register 2 custom operators: FresnelCos (2 times), Dawsn" in note.message
+    assert "runs in TensorFlow Lite, with these registered: FresnelCos, Dawsn" in converted.report.to_text()
+    assert converted.report.to_dict()["custom_operators"] == {"FresnelCos": 2, "Dawsn": 1}
     file = tmp_path / "x.tflite"
     converted.save(file)
     told = CliRunner().invoke(main, ["inspect", str(file)]).stdout
-    assert "runtime: any or later, with these registered: Digamma, Lgamma" in told
+    assert "runtime: any or later, with these registered: FresnelCos, Dawsn" in told
 
 
 def _unsupported(tf: ModuleType) -> tuple[Any, dict[str, Any]]:
@@ -231,7 +231,7 @@ def _unsupported(tf: ModuleType) -> tuple[Any, dict[str, Any]]:
 
     @sample_models.traced(tf)
     def helper(x: Any) -> Any:
-        return tf.math.digamma(x)
+        return tf.math.special.fresnel_cos(x)
 
     @sample_models.traced(tf, tf.TensorSpec([2], tf.float32, name="x"))
     def call(x: Any) -> Any:
@@ -247,7 +247,7 @@ def test_an_unsupported_op_is_found_in_the_user_s_source(tf: ModuleType, tmp_pat
         tfconvert.convert(folder)
     (problem,) = caught.value.diagnostics
     lines, first = inspect.getsourcelines(_unsupported)
-    line = first + next(index for index, text in enumerate(lines) if "digamma" in text)
-    assert problem.op == "tf.Digamma"
+    line = first + next(index for index, text in enumerate(lines) if "fresnel_cos" in text)
+    assert problem.op == "tf.FresnelCos"
     assert problem.location.startswith(f"{__file__}:{line}")
     assert "called from" in problem.location, "of a function with two callers the caller is reported"

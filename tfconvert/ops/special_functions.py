@@ -1,21 +1,21 @@
 """Exponential, trigonometric and special functions, and the activations made of them.
 
-Numpy lacks the error function, its complement and inverse, the logarithm of gamma, and Bessel functions.
+Numpy lacks the error function, its complement and inverse, and Bessel functions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Function, Results, typed, wide
-from tfconvert.ops.declaration import Decomposition, OpDeclaration, op, ops_like
+from tfconvert.ops.declaration import Decomposition, Formula, OpDeclaration, op
 from tfconvert.ops.formula import Tensor
-from tfconvert.ops.shape_functions import broadcasting, same
+from tfconvert.ops.shape_functions import same
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 
@@ -58,7 +58,7 @@ _ERFC_TERMS = (
     -1.265504901954702,
 )
 
-BESSEL_I0_BOUND = 6.0
+BESSEL_I_BOUND = 6.0
 BESSEL_I0_MIDDLE = (
     0.0405571742,
     0.164695526,
@@ -80,6 +80,28 @@ BESSEL_I0_TAIL = (
     0.162867503,
 )
 """I0(x) exp(-x) = exp(-x) P(y^2) for 0 <= y = x/6 < 1, and Q(1/y) / sqrt(y) beyond, to 4e-7; highest power first."""
+
+BESSEL_I1_MIDDLE = (
+    0.00221808924,
+    0.0104138892,
+    0.0744882056,
+    0.341054008,
+    1.13926195,
+    2.5312175,
+    3.37500254,
+    2.24999993,
+    0.5,
+)
+BESSEL_I1_TAIL = (
+    -1.03074124e-05,
+    -5.19935117e-06,
+    -7.78135453e-06,
+    -8.53548554e-05,
+    -0.000527989289,
+    -0.010179418,
+    0.162867507,
+)
+"""I1(x) exp(-x) = x exp(-x) P(y^2) for 0 <= y = x/6 < 1, and Q(1/y) / sqrt(y) beyond, to 2e-8; highest power first."""
 
 # Beyond this erf is 1 to a float's last bit.
 _ERF_BOUND = 4.0
@@ -121,6 +143,19 @@ _ERFINV_TAIL = (
     0.00943887047,
     1.00167406,
     2.83297682,
+)
+
+# For square roots from 4 to 10.2, those of the smallest floats: x * r(sqrt(w) - 7), fitted to 4e-8.
+_ERFINV_FAR = (
+    1.61688409e-08,
+    -9.45128293e-08,
+    2.32274203e-07,
+    -1.2968328e-06,
+    6.42391444e-06,
+    5.39218741e-06,
+    -0.000513264409,
+    1.00859626,
+    6.86901982,
 )
 
 # A number whose square doesn't overflow, while adding one to the square of a larger one changes nothing.
@@ -179,13 +214,6 @@ def erf_inverse(x: float) -> float:
     return math.copysign(root, x)
 
 
-def log_gamma(x: float) -> float:
-    """Returns log |gamma(x)|; infinity at the poles."""
-    if math.isinf(x) or (x <= 0 and x == math.floor(x)):
-        return math.inf
-    return math.lgamma(x)
-
-
 def bessel_ie(order: int, x: Array) -> Array:
     """Returns the modified Bessel function of the first kind times exp(-|x|), to a double's digits."""
     size = np.abs(np.asarray(x, np.float64))
@@ -200,6 +228,29 @@ def bessel_ie(order: int, x: Array) -> Array:
         total = total + term
     result = np.where(size < _ASYMPTOTIC, mean, total / np.sqrt(2 * math.pi * far))
     return np.asarray(np.copysign(result, x) if order % 2 else result)
+
+
+def bessel_i(order: int, x: Array) -> Array:
+    """Returns the modified Bessel function of the first kind, to a double's digits."""
+    return bessel_ie(order, x) * np.exp(np.abs(np.asarray(x, np.float64)))
+
+
+def normal_quantile(p: float) -> float:
+    """Returns the number that a normal one is below with some probability."""
+    size = min(p, 1 - p)
+    if size < 0:
+        return math.nan
+    if not 0 < size <= 0.25:
+        return math.sqrt(2) * erf_inverse(2 * p - 1)
+    # The first terms of the asymptotic series; each of Newton's steps doubles the digits.
+    root = math.sqrt(-2 * math.log(size))
+    root -= math.log(root * math.sqrt(2 * math.pi)) / root
+    for _ in range(6):
+        tail = math.erfc(root * math.sqrt(0.5)) / 2
+        # Of logarithms, whose tails are almost parabolas.
+        density = math.exp(-root * root / 2) / math.sqrt(2 * math.pi)
+        root += math.log(tail / size) * tail / density
+    return math.copysign(root, p - 0.5)
 
 
 def _horner(coefficients: tuple[float, ...], x: Array) -> Array:
@@ -246,6 +297,17 @@ def erfinv(x: Tensor) -> Tensor:
     factor = (w < 5).where((w - 2.5).horner(_ERFINV_MIDDLE), (w.sqrt() - 3).horner(_ERFINV_TAIL))
     # At -1 and 1 the polynomial is of infinity, and of different signs.
     return inside.equal(0).where(math.inf, factor) * x
+
+
+def ndtri(x: Tensor) -> Tensor:
+    """The inverse of the error function at `2x - 1`, whose distance to -1 and 1 keeps its digits here."""
+    p = x.wide()
+    inside = p * (1 - p) * 4
+    w = -inside.log()
+    root = w.sqrt()
+    tail = (root < 4).where((root - 3).horner(_ERFINV_TAIL), (root - 7).horner(_ERFINV_FAR))
+    factor = (w < 5).where((w - 2.5).horner(_ERFINV_MIDDLE), tail)
+    return (inside.equal(0).where(math.inf, factor) * (p - 0.5) * math.sqrt(8)).cast(x.dtype)
 
 
 def expm1(x: Tensor) -> Tensor:
@@ -304,13 +366,30 @@ def _has_few_digits(op: Operation) -> str | None:
     return "it is computed with the digits of f32" if types.element_of(op.operands[0].type) == types.F64 else None
 
 
-def bessel_i0e(x: Tensor) -> Tensor:
-    size = abs(x.wide())
-    part = size * (1 / BESSEL_I0_BOUND)
-    middle = part.square().horner(BESSEL_I0_MIDDLE) * (-size).exp()
-    tail = (1 / part).horner(BESSEL_I0_TAIL) * part.rsqrt()
+def _bessel_ie(x: Tensor, middle: Sequence[float], tail: Sequence[float], factor: Tensor | None) -> Tensor:
+    """Returns a modified Bessel function of the first kind times exp(-|x|); `factor` is one of its middle."""
+    size = abs(x)
+    part = size * (1 / BESSEL_I_BOUND)
+    near = part.square().horner(middle) * (-size).exp()
+    near = near if factor is None else near * factor
+    far = (1 / part).horner(tail) * part.rsqrt()
     # What is not chosen may be infinite, or NaN.
-    return (part < 1).where(middle, tail).cast(x.dtype)
+    return (part < 1).where(near, far if factor is None else far * x.sign())
+
+
+def bessel_i0e(x: Tensor) -> Tensor:
+    return _bessel_ie(x.wide(), BESSEL_I0_MIDDLE, BESSEL_I0_TAIL, None).cast(x.dtype)
+
+
+def bessel_i1e(x: Tensor) -> Tensor:
+    wide_x = x.wide()
+    return _bessel_ie(wide_x, BESSEL_I1_MIDDLE, BESSEL_I1_TAIL, wide_x).cast(x.dtype)
+
+
+def grown(formula: Formula, x: Tensor) -> Tensor:
+    """Returns what a formula damps by `exp(-|x|)`."""
+    wide_x = x.wide()
+    return (formula(wide_x) * abs(wide_x).exp()).cast(x.dtype)  # type: ignore[no-any-return]
 
 
 def selu(x: Tensor) -> Tensor:
@@ -338,6 +417,10 @@ def _function(name: str, function: Function, **more: Any) -> OpDeclaration:
     return op(name, shape=same, compute=compute, verified=True, **more)
 
 
+def _bessel(name: str, function: Function, formula: Formula) -> OpDeclaration:
+    return _function(name, function, decompose=(Decomposition(formula, requires=_has_few_digits),))
+
+
 OPS = (
     _function("Acos", np.arccos, decompose=acos),
     _function("Acosh", np.arccosh, decompose=acosh),
@@ -345,12 +428,10 @@ OPS = (
     _function("Asinh", np.arcsinh, decompose=asinh),
     _function("Atan", np.arctan, decompose=atan),
     _function("Atanh", np.arctanh, decompose=atanh),
-    op("Digamma", shape=same, verified=True),
-    *ops_like("BesselI0 BesselI1 Ndtri", shape=same),
-    _function("BesselI0e", partial(bessel_ie, 0), decompose=(Decomposition(bessel_i0e, requires=_has_few_digits),)),
-    _function("BesselI1e", partial(bessel_ie, 1)),
-    *ops_like("Igamma IgammaGradA Igammac Polygamma RandomGammaGrad Zeta", shape=broadcasting, verified=True),
-    op("Betainc", shape=broadcasting),
+    _bessel("BesselI0", partial(bessel_i, 0), partial(grown, bessel_i0e)),
+    _bessel("BesselI0e", partial(bessel_ie, 0), bessel_i0e),
+    _bessel("BesselI1", partial(bessel_i, 1), partial(grown, bessel_i1e)),
+    _bessel("BesselI1e", partial(bessel_ie, 1), bessel_i1e),
     _function("Cos", np.cos),
     _function("Cosh", np.cosh, decompose=cosh),
     _function("Elu", _elu),
@@ -360,9 +441,9 @@ OPS = (
     _function("Exp", np.exp),
     _function("Expm1", np.expm1, decompose=expm1),
     op("LeakyRelu", shape=same, compute=_leaky_relu, verified=True),
-    _function("Lgamma", each(log_gamma)),
     _function("Log", np.log),
     _function("Log1p", np.log1p, decompose=log1p),
+    _function("Ndtri", each(normal_quantile), decompose=(Decomposition(ndtri, requires=_has_few_digits),)),
     _function("Rsqrt", lambda x: 1 / np.sqrt(x)),
     op("Selu", shape=same, decompose=selu, verified=True),
     _function("Sigmoid", sigmoid),

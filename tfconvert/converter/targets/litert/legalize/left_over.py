@@ -123,7 +123,7 @@ _BY_OP: Sequence[_Row] = (
     ),
     _Row("Complex|Imag|Real|Conj|Angle|ComplexAbs", "compute with the real and imaginary parts as two real tensors"),
     _Row(
-        "Igamma.*|(Di|L|Poly)gamma|Zeta|Betainc|Bessel.*|Ndtri|Spence|Dawsn|Expint|Fresnel.*",
+        "Igamma.*|Betainc|Bessel[JKY].*|Spence|Dawsn|Expint|Fresnel.*",
         "compute it before or after the model, or approximate it with a polynomial over the range that occurs",
     ),
     _Row("Dilation2D", "dilate with small filters one after the other, or with a filter of zeros by tf.nn.max_pool2d"),
