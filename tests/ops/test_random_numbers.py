@@ -54,6 +54,13 @@ def test_integers(kind: Any) -> None:
         compare(result, expected)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_classes(agree: Agree, dtype: str, kind: Any) -> None:
+    attributes = {"output_dtype": np.dtype(kind)}
+    agree("StatelessMultinomial", (f"{dtype}[2,5]", np.array(40, np.int32), _SEED), attributes)
+
+
 @pytest.mark.parametrize("kind", [np.int32, np.uint32, np.int64])
 def test_all_integers(agree: Agree, kind: Any) -> None:
     agree("StatelessRandomUniformFullInt", (_SHAPE, _SEED), _dtype(kind))
@@ -76,6 +83,7 @@ def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
     ("op", "inputs", "attributes"),
     [
         ("TruncatedNormal", (_SHAPE,), _dtype(np.float32)),
+        ("ParameterizedTruncatedNormal", (_SHAPE, *np.array([0, 1, -2, 2], np.float32)), {}),
         ("RandomUniformInt", (_SHAPE, np.array(0, np.int32), np.array(9, np.int32)), {}),
         ("RandomShuffle", (np.arange(9),), {}),
     ],

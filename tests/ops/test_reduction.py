@@ -45,6 +45,11 @@ ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
             ("Cumsum", "Cumprod"), ("f32", "f16", "i32", "i8"), (0, -1), (False, True), (False, True)
         )
     ],
+    *[
+        ("CumulativeLogsumexp", (f"{dtype}[3,4]", axis), {"exclusive": exclusive, "reverse": reverse})
+        for dtype, axis, exclusive, reverse in product(("f32", "f64", "f16"), (0, -1), (False, True), (False, True))
+    ],
+    ("CumulativeLogsumexp", (np.array([-np.inf, -np.inf, 1, 700, -700]), 0), {}),
     *[("L2Loss", (f"{dtype}[3,4]",), {}) for dtype in FLOATS],
 ]
 

@@ -39,7 +39,7 @@ def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | 
         shapes: Its results' shapes as inferred.
     """
     name = op.name.removeprefix("tf.")
-    if not can_fold(name) or not op.results or not tf_effects.is_pure(op):
+    if not can_fold(name) or not op.results or not tf_effects.is_pure(op) or registry.is_declined(op):
         return None
     if name in IDENTITIES:
         return list(constants)

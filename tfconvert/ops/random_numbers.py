@@ -16,7 +16,7 @@ import numpy as np
 
 from tfconvert.ops.call import Call, Results, ints, scalar
 from tfconvert.ops.creation import as_shape
-from tfconvert.ops.declaration import Decomposition, OpDeclaration, op, ops_like
+from tfconvert.ops.declaration import Decomposition, OpDeclaration, op
 from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.random_bits import MULTIPLIERS, PHILOX, ROUNDS, WEYL
@@ -35,6 +35,7 @@ _SCRAMBLER = np.array([0x02461E29_3EC8F720])
 
 # TensorFlow's numbers of algorithms: Philox, and what is fastest on the device, which is Philox on processors.
 _ALGORITHMS = (1, 3)
+_THREEFRY = 2
 
 # The words' lowest bits that become the digits of a float, by its type.
 _DIGITS = {"float32": 23, "float16": 10, "bfloat16": 7}
@@ -49,6 +50,10 @@ _RESERVED = 256
 _TRIES = 4
 
 _HALF_WORD = 1 << 16
+
+# The cycles by which TensorFlow decides whether rows are drawn in threads: those of a class, and those worth a thread.
+_COST = 50
+_COST_OF_THREADS = 20_000
 
 
 def _of_first_shape(operands: Operands) -> Shapes:
@@ -78,21 +83,32 @@ def _gives(names: str) -> Requirement:
     return check
 
 
+def _has_known_ranks(op: Operation) -> str | None:
+    sizes, *bounds = [types.shape_of(operand.type) for operand in op.operands]
+    return "ranks are not known" if not types.is_static(sizes) or None in bounds else None
+
+
 def _is_philox(op: Operation) -> str | None:
     constant = tensor_data.constant_of(op.operands[3])
-    is_known = constant is not None and scalar(tensor_data.to_array(constant)) in _ALGORITHMS
-    return None if is_known else "its algorithm is not known to be Philox, the one of processors"
+    number = 0 if constant is None else scalar(tensor_data.to_array(constant))
+    if number == _THREEFRY:
+        return "its algorithm is ThreeFry, which TensorFlow itself has in functions compiled by XLA only"
+    return None if number in _ALGORITHMS else "its algorithm is not known to be Philox, the one of processors"
 
 
-def _has_small_range(op: Operation) -> str | None:
-    """The requirement that remainders of words of 64 bits can be computed with products of 32 bits."""
-    if types.element_of(op.results[0].type) != types.I64:
-        return None
-    bounds = [tensor_data.constant_of(operand) for operand in op.operands[-2:]]
-    if None in bounds:
-        return "the bounds of its integers of 64 bits are not constant"
-    low, high = (scalar(tensor_data.to_array(bound)) for bound in bounds if bound is not None)
-    return None if 0 < high - low <= 1 << 31 else "the range of its integers of 64 bits is larger than 2^31"
+def _has_range(limit: int) -> Requirement:
+    """Returns the requirement that the range of integers of 64 bits is known and within a limit."""
+
+    def check(op: Operation) -> str | None:
+        if types.element_of(op.results[0].type) != types.I64:
+            return None
+        bounds = [tensor_data.constant_of(operand) for operand in op.operands[-2:]]
+        if None in bounds:
+            return "the bounds of its integers of 64 bits are not constant"
+        low, high = (scalar(tensor_data.to_array(bound)) for bound in bounds if bound is not None)
+        return None if 0 < high - low <= limit else f"the range of its integers of 64 bits is larger than {limit}"
+
+    return check
 
 
 def _joined(*parts: Tensor) -> Tensor:
@@ -217,9 +233,45 @@ def _integers(words: Tensor, low: Tensor, high: Tensor) -> Tensor:
     span = high.cast(_I64) - low.cast(_I64)
     if low.dtype != _I64:
         return low + wide.op("FloorMod", wide, span).cast(low.dtype)  # type: ignore[no-any-return]
-    above = (1 << 32) % max(scalar(high.constant) - scalar(low.constant), 1) if high.constant is not None else 1  # type: ignore[arg-type]
-    pairs = wide.reshape([-1, 2])
-    return low + (_last(pairs, 1) % span * above + _last(pairs, 0)) % span
+    # The remainder of half of the word, which is a signed number, twice that, and the lowest bit.
+    pairs = words.reshape([-1, 2])
+    lower, bit = _last(pairs, 0), _last(wide.reshape([-1, 2]), 0) % 2
+    rest = lower.op("RightShift", lower, words.of(np.array(1, np.uint32)))
+    half = (_last(pairs, 1).cast(_I64) * (1 << 31) + rest.cast(_I64)) % span
+    twice = (half >= span - half).where(half - (span - half), half + half)
+    return low + (twice >= span - bit).where(twice - (span - bit), twice + bit)  # type: ignore[no-any-return]
+
+
+def _is_drawn_in_order(op: Operation) -> str | None:
+    """The requirement that TensorFlow draws all rows by one thread: others start at counters of their own."""
+    shape, number = types.shape_of(op.operands[0].type), tensor_data.constant_of(op.operands[1])
+    if shape is None or min(shape) < 1 or number is None:
+        return "its classes, or how many it draws, are not known"
+    rows, classes = shape
+    count = scalar(tensor_data.to_array(number))
+    cost = rows * _COST * count * (math.log2(classes) + classes)
+    return None if rows == 1 or cost < _COST_OF_THREADS else "TensorFlow draws rows in threads, with varying results"
+
+
+def stateless_multinomial(logits: Tensor, number: Tensor, seed: Tensor, *, output_dtype: Any = _I64) -> Tensor:
+    """Returns the classes whose parts of the sum of all exponentials contain what is drawn.
+
+    TensorFlow computes with doubles: where the number is closer to a bound than a float resolves, the class is another.
+    """
+    (rows, _), count = logits.shape or (), ints(number.constant)[0]  # type: ignore[arg-type]
+    words = _part(_generated(_of_seed(seed), -(-rows * count // 2) * 4), 0, rows * count * 2).reshape([rows, count, 2])
+    # Those digits of a double, of which the first word has 20, that a float has.
+    upper, lower = _last(words, 0) * (1 << 12), _last(words, 1)
+    upper = upper.op("RightShift", upper, words.of(np.array(9, np.uint32)))
+    drawn = (upper + lower.op("RightShift", lower, words.of(np.array(29, np.uint32)))).cast(_FLOAT) * 2.0**-23
+    logits = logits.wide()
+    is_finite = abs(logits) < math.inf
+    largest = is_finite.where(logits, float(np.finfo(_FLOAT).min)).reduce("Max", [1], keep_dims=True)
+    bounds = is_finite.where((logits - largest).exp(), 0)
+    bounds = bounds.op("Cumsum", bounds, 1)
+    found = drawn * bounds.op("Slice", bounds, [0, bounds.size(1) - 1], [rows, 1])
+    below = bounds.expand_dims(1) <= found.expand_dims(2)
+    return below.cast(_I32).sum([2]).cast(output_dtype)  # type: ignore[no-any-return]
 
 
 def _whole(words: Tensor, dtype: np.dtype[Any]) -> Tensor:
@@ -290,6 +342,21 @@ def truncated_normal(shape: Tensor, *, dtype: Any = _FLOAT, seed: int = 0, seed2
     return (parts.op("Erfinv", parts) * math.sqrt(2)).cast(dtype)  # type: ignore[no-any-return]
 
 
+def parameterized_truncated_normal(
+    shape: Tensor, means: Tensor, deviations: Tensor, low: Tensor, high: Tensor
+) -> Tensor:
+    """Uniform numbers are parts of all numbers within the limits, counted from the limit that is further out."""
+    along = [-1, *[1] * ((shape.shape or (1,))[0] - 1)]
+    mean, deviation, low, high = (each.reshape(along) if each.rank else each for each in (means, deviations, low, high))
+    low, high = (low - mean) / deviation, (high - mean) / deviation
+    is_above = low > 0
+    first, last = is_above.where(-high, low), is_above.where(-low, high)
+    below, above = (bound.op("Erfc", bound * -math.sqrt(0.5)) * 0.5 for bound in (first, last))
+    part = below + _between_zero_and_one(shape, mean, 0, 0) * (above - below)
+    number = part.op("Ndtri", part.maximum(float(np.finfo(_FLOAT).tiny))).maximum(first).minimum(last)
+    return mean + is_above.where(-number, number) * deviation
+
+
 def random_shuffle(value: Tensor, *, seed: int = 0, seed2: int = 0) -> Tensor:
     """Sorts rows by numbers that are drawn."""
     if not value.rank:
@@ -311,7 +378,7 @@ def _stateless(name: str, kind: str, results: str) -> tuple[OpDeclaration, OpDec
     """Declares the ops that make numbers of a seed, and of a key and a counter."""
     bounds = _BOUNDS if kind == "integers" else ()
     types_of_bounds = "i32 i64" if bounds else ""
-    requires = all_of(_gives(results), _has_small_range) if bounds else _gives(results)
+    requires = all_of(_gives(results), _has_range((1 << 63) - 1)) if bounds else _gives(results)
     return (
         op(
             name,
@@ -340,13 +407,35 @@ def _stateless(name: str, kind: str, results: str) -> tuple[OpDeclaration, OpDec
 
 OPS = (
     op("Multinomial", shape=_multinomial_shape),
-    *ops_like("ParameterizedTruncatedNormal RandomStandardNormal", shape=_of_first_shape),
+    op(
+        "ParameterizedTruncatedNormal",
+        shape=_of_first_shape,
+        decompose=(
+            Decomposition(
+                parameterized_truncated_normal,
+                "f32",
+                _has_known_ranks,
+                1,
+                (np.array([2, 5], np.int32), (2,), (2,), (2,), (2,)),
+            ),
+        ),
+    ),
+    op("RandomStandardNormal", shape=_of_first_shape),
     op("RandomShuffle", shape=same, decompose=(Decomposition(random_shuffle, "", rank_is_known),), verified=True),
     op("RandomUniform", shape=_of_first_shape, relations=(is_vector("shape"),)),
     op(
         "RandomUniformInt",
         shape=_of_first_shape,
-        decompose=(Decomposition(random_uniform_int, "i32 i64", _has_small_range, 1, ((2,), (), ())),),
+        decompose=(Decomposition(random_uniform_int, "i32 i64", _has_range(1 << 31), 1, ((2,), (), ())),),
+    ),
+    op(
+        "StatelessMultinomial",
+        shape=_multinomial_shape,
+        decompose=(
+            Decomposition(
+                stateless_multinomial, _FLOATS, _is_drawn_in_order, example=((2, 3), np.array(5, np.int32), (2,))
+            ),
+        ),
     ),
     op("StatelessRandomGetAlg", shape=scalars, compute=_algorithm),
     op(

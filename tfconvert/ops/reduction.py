@@ -9,7 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.ops.call import Array, Call, Function, Results, highest, ints, is_integer, lowest, scalar, typed, wide
+from tfconvert.ops.call import (
+    Array,
+    Call,
+    Dtype,
+    Function,
+    Results,
+    highest,
+    ints,
+    is_integer,
+    lowest,
+    scalar,
+    typed,
+    wide,
+)
 from tfconvert.ops.declaration import Decomposition, OpDeclaration, op
 from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials, ValueFunction
@@ -135,7 +148,15 @@ def _arg(function: Function, default: type, call: Call) -> Results:
     return (np.asarray(function(wide(x), axis=scalar(axis))).astype(call.dtype("output_type", default)),)
 
 
-def _cumulative(function: Function, neutral: int, call: Call) -> Results:
+# The lowest float.
+_LOWEST = float(np.finfo(np.float32).min)
+
+
+def _accumulated_logs(x: Array, axis: int, dtype: Dtype) -> Array:
+    return np.asarray(np.logaddexp.accumulate(x, axis=axis, dtype=dtype))
+
+
+def _cumulative(function: Function, neutral: float, call: Call) -> Results:
     x, axis = call.inputs
     at = scalar(axis)
     values = np.moveaxis(wide(x), at, 0)
@@ -153,24 +174,48 @@ def l2_loss(x: Tensor) -> Tensor:
     return x.square().sum(range(x.rank)) * 0.5
 
 
-def cumulative_product(x: Tensor, axis: Tensor, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """Doubling: after step k, every element is the product of up to 2^k elements before it."""
+def _scanned(
+    combine: Callable[[Tensor, Tensor], Tensor],
+    neutral: float,
+    x: Tensor,
+    axis: Tensor,
+    *,
+    exclusive: bool,
+    reverse: bool,
+) -> Tensor:
+    """Doubling: after step k, every element combines up to 2^k elements before it."""
     along = 0 if axis.constant is None else int(axis.constant.reshape(())) % x.rank
     size = (x.shape or ())[along]
-    ones = np.ones((), x.dtype)
+    filler = np.array(neutral, x.dtype)
 
     def shifted(value: Tensor, by: int) -> Tensor:
-        """Returns the value moved along the axis, ones moving in."""
+        """Returns the value moved along the axis, neutral elements moving in."""
         begin, kept = [0] * x.rank, [-1] * x.rank
         begin[along], kept[along] = by if reverse else 0, max(size - by, 0)
         pads = np.zeros((x.rank, 2), np.int32)
         pads[along, int(reverse)] = by
-        return x.op("PadV2", x.op("Slice", value, begin, kept), pads, ones)  # type: ignore[no-any-return]
+        return x.op("PadV2", x.op("Slice", value, begin, kept), pads, filler)  # type: ignore[no-any-return]
 
-    product = shifted(x, 1) if exclusive else x
+    found = shifted(x, 1) if exclusive else x
     for exponent in range(math.ceil(math.log2(size)) if size > 1 else 0):
-        product = product * shifted(product, 1 << exponent)
-    return product
+        found = combine(found, shifted(found, 1 << exponent))
+    return found
+
+
+def cumulative_product(x: Tensor, axis: Tensor, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
+    return _scanned(lambda one, other: one * other, 1, x, axis, exclusive=exclusive, reverse=reverse)
+
+
+def _log_add_exp(one: Tensor, other: Tensor) -> Tensor:
+    # The difference of equal infinities is NaN.
+    distance = one.equal(other).where(0, -abs(one - other))
+    return one.maximum(other) + distance.exp().log1p()
+
+
+def cumulative_logsumexp(x: Tensor, axis: Tensor, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
+    """The lowest number moves in, since accelerators pad with finite ones; in its place there is infinity at last."""
+    found = _scanned(_log_add_exp, _LOWEST, x.wide(), axis, exclusive=exclusive, reverse=reverse)
+    return (found <= _LOWEST).where(-math.inf, found).cast(x.dtype)
 
 
 def _axis_is_known(op: Operation) -> str | None:
@@ -205,7 +250,14 @@ OPS = (
     _reduction("Any", _any, relations=_AXES),
     op("ArgMax", shape=_arg_shape, compute=partial(_arg, np.argmax, np.int64)),
     op("ArgMin", shape=_arg_shape, compute=partial(_arg, np.argmin, np.int64)),
-    op("CumulativeLogsumexp", shape=same_with_axes, relations=(is_scalar("axis"),), verified=True),
+    op(
+        "CumulativeLogsumexp",
+        shape=same_with_axes,
+        compute=partial(_cumulative, _accumulated_logs, -math.inf),
+        decompose=(Decomposition(cumulative_logsumexp, "f32 f16 bf16", _axis_is_known, example=((4,), ())),),
+        relations=(is_scalar("axis"),),
+        verified=True,
+    ),
     op(
         "Cumprod",
         shape=same_with_axes,

@@ -23,6 +23,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import UNKNOWN, MismatchError, Partial, merge, text
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult
 
 WITHOUT_KERNEL: Mapping[str, str] = dict.fromkeys(
@@ -69,6 +70,15 @@ def kernel(op_name: str) -> Kernel | None:
         formula, broadcasts = found.decompose[0].formula, found.shape is not all_equal
         return partial(compute_by, formula, evaluate, broadcasts=broadcasts)
     return None if found is None else found.compute
+
+
+def is_declined(op: Operation) -> bool:
+    """Returns whether only a formula computes an op, and it requires what this one hasn't."""
+    found = declaration(op.name.removeprefix("tf."))
+    if found is None or found.compute is not None or not found.decompose:
+        return False
+    requires = found.decompose[0].requires
+    return requires is not None and requires(op) is not None
 
 
 def decompositions(op_name: str) -> tuple[Decomposition, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,7 +45,19 @@ def _of_seeds() -> Iterator[Case]:
         yield Case("StatelessRandomUniformInt", ("i32[2]@5:6", _SEED, *bounds))
         yield Case("StatelessRandomUniformIntV2", ([5, 3], _KEY, _COUNTER, 1, *bounds))
     yield Case("StatelessRandomUniformInt", ("i32[2]@5:6", _SEED, "i32[]@-9:-1", "i32[]@1:9"))
-    yield Case("StatelessRandomUniformInt", ([7], _SEED, _long(-(1 << 40)), _long((1 << 31) - (1 << 40))))
+    for below, above in (
+        (-(1 << 40), (1 << 31) - (1 << 40)),
+        (-5, 12345678901),
+        (-(1 << 62), (1 << 62) - 1),
+        (0, 1 << 61),
+    ):
+        yield Case("StatelessRandomUniformInt", ([7], _SEED, _long(below), _long(above)))
+    yield Case("StatelessRandomUniformInt", ([40], _SEED, _long(-(1 << 61)), _long((1 << 61) + (1 << 60))))
+    for logits, count in (("f32[1,3]", 4), ("f32[3,7]", 9), ("f16[2,5]", 6), ("f32[1,300]", 50)):
+        yield Case("StatelessMultinomial", (logits, count, _SEED), {"output_dtype": np.int32})
+        yield Case("StatelessMultinomial", (logits, count, "i32[2]"), {"output_dtype": np.int64})
+    certain = np.array([[np.nan, -2, -np.inf, 1, np.inf, 0.5, -np.inf]], np.float32)
+    yield Case("StatelessMultinomial", (certain, 60, _SEED), {"output_dtype": np.int64})
     yield Case("StatelessRandomGetKeyCounter", (_SEED,))
     yield Case("StatelessRandomGetKeyCounterAlg", ("i32[2]",))
 
@@ -56,6 +68,34 @@ OF_SEEDS = list(_of_seeds())
 @pytest.mark.parametrize("case", OF_SEEDS, ids=str)
 def test_numbers_of_seeds(case: Case, check: Check) -> None:
     check(case)
+
+
+def _drawn_by_philox(tf: ModuleType) -> dict[str, Callable[[Any], Any]]:
+    random, experimental = tf.random, tf.random.experimental
+    return {
+        "uniform": lambda seed: random.stateless_uniform([5, 3], seed, alg="philox"),
+        "normal": lambda seed: random.stateless_normal([5, 3], seed, alg="philox"),
+        "truncated": lambda seed: random.stateless_truncated_normal([5, 3], seed, alg="philox"),
+        "integers": lambda seed: random.stateless_uniform([7], seed, -9, 90, tf.int32, alg="philox"),
+        "whole": lambda seed: random.stateless_uniform([7], seed, None, None, tf.int64, alg="philox"),
+        "split": lambda seed: experimental.stateless_split(seed, 2, alg="philox"),
+        "fold_in": lambda seed: experimental.stateless_fold_in(seed, 7, alg="philox"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["uniform", "normal", "truncated", "integers", "whole", "split", "fold_in"])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_philox_that_is_asked_for(kind: str, dtype: str, tf: ModuleType, run_tflite: RunTFLite) -> None:
+    """Its seed is mixed by ops of the graph, with unsigned words of 64 bits."""
+    draw = _drawn_by_philox(tf)[kind]
+    seed = np.array([3, -4], dtype)
+    function = tf.function(lambda seed: {"y": draw(seed)}, input_signature=[tf.TensorSpec((2,), dtype, name="seed")])
+    (result,) = run_tflite(bytes(tfconvert.convert(function)), [seed])
+    expected = function(seed)["y"].numpy()
+    if expected.dtype == np.float32 and kind != "uniform":
+        np.testing.assert_allclose(result, expected, 1e-5, 2e-6)
+    else:
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
@@ -77,7 +117,11 @@ def test_halves_that_a_model_computes_with_are_those_of_their_type(
     [
         (Case("StatelessRandomUniform", ([3], _SEED), {"dtype": np.float64}), "not of f64"),
         (Case("StatelessRandomUniformV2", ([3], _KEY, _COUNTER, "i32[]@1:2")), "not known to be Philox"),
-        (Case("StatelessRandomUniformInt", ([3], _SEED, _long(0), _long(1 << 40))), "larger than 2"),
+        (Case("StatelessRandomUniformV2", ([3], _KEY, _COUNTER, 2)), "ThreeFry"),
+        (Case("StatelessRandomUniformInt", ([3], [1, 2], _long(-(1 << 62)), _long(1 << 62))), "larger than 9223"),
+        (Case("StatelessMultinomial", ("f32[64,300]", 50, _SEED), {"output_dtype": np.int32}), "in threads"),
+        (Case("StatelessMultinomial", ("f32[?2,3]", 5, _SEED), {"output_dtype": np.int32}), "not known"),
+        (Case("StatelessRandomUniformInt", ([3], _SEED, _long(-(1 << 62)), _long(1 << 62))), "larger than 9223"),
     ],
     ids=str,
 )
@@ -94,6 +138,38 @@ OWN = (
     (Case("RandomUniformInt", ["i32[2]@40:41", -3, 9]), (-3, 8), (2.5, 3.45)),
     (Case("RandomUniformInt", ([40, 40], _long(0), _long(1 << 31))), (0, (1 << 31) - 1), (1 << 30, (1 << 31) * 0.29)),
 )
+
+
+# The exact mean and deviation of the second limits is that of the half of a normal distribution.
+_LIMITED = (
+    *(([0.5], [2.0], [low], [high], moments) for low, high, moments in ((-1.5, 2.5, (0.5, 1.08)), (-99, 99, (0.5, 2)))),
+    (0.0, 1.0, 0.0, np.inf, (0.798, 0.603)),
+    (0.0, 1.0, -np.inf, -5.0, (-5.1865, 0.1787)),
+    (1.0, 1.0, 6.0, 9.0, (6.1865, 0.1787)),
+)
+
+
+@pytest.mark.parametrize("limits", _LIMITED, ids=str)
+def test_normal_numbers_within_limits(limits: Any, run_tflite: RunTFLite, tmp_path: Path) -> None:
+    *parameters, (mean, deviation) = limits
+    case = Case("ParameterizedTruncatedNormal", ("i32[2]@40:41", *(np.array(x, np.float32) for x in parameters)))
+    result = _run(case, run_tflite, tmp_path)
+    low, high = (np.asarray(each).item() for each in parameters[2:])
+    assert result.shape == (40, 40)
+    assert low <= result.min()
+    assert result.max() <= high
+    assert result.mean() == pytest.approx(mean, abs=0.12 * deviation)
+    assert result.std() == pytest.approx(deviation, rel=0.12)
+
+
+def test_limits_of_each_row(run_tflite: RunTFLite, tmp_path: Path) -> None:
+    low, high = np.array([-1, 2, 5], np.float32), np.array([0, 3, 6], np.float32)
+    zeros, ones = np.zeros(3, np.float32), np.ones(3, np.float32)
+    case = Case("ParameterizedTruncatedNormal", ([3, 4, 50], zeros, ones, low, high))
+    result = _run(case, run_tflite, tmp_path).reshape(3, 200)
+    assert (result.min(1) >= low).all()
+    assert (result.max(1) <= high).all()
+    assert (np.ptp(result, 1) > 0.4).all()
 
 
 @pytest.mark.parametrize(("case", "limits", "moments"), OWN, ids=str)

@@ -39,10 +39,13 @@ REDUCTIONS = [
         for operand, exclusive, reverse in (("f32[2,5]", False, True), ("i32[2,5]", True, False))
     ),
     *(
-        Case("Cumprod", ["f32[2,5]", 1], {"exclusive": exclusive, "reverse": reverse}, tolerance=1e-5)
+        Case(op, ["f32[2,5]", 1], {"exclusive": exclusive, "reverse": reverse}, tolerance=1e-5)
+        for op in ("Cumprod", "CumulativeLogsumexp")
         for exclusive in (False, True)
         for reverse in (False, True)
     ),
+    Case("CumulativeLogsumexp", ["f32[3,?40]@-300:90", 0]),
+    Case("CumulativeLogsumexp", ["f16[2,9]@-3:3", -1]),
     Case("Max", ["ui16[2,3]", [1]]),
     Case("Mean", ["f16[2,3]", [1]]),
 ]

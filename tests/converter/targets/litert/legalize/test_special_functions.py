@@ -80,3 +80,16 @@ def test_half_floats_are_computed_in_wider_ones(name: str, tf: ModuleType, run_t
     function = tf.function(half, input_signature=[tf.TensorSpec(x.shape, tf.float32, name="x")])
     (result,) = run_tflite(bytes(tfconvert.convert(function)), [x])
     np.testing.assert_allclose(result, function(x)["y"].numpy(), 2e-3, 1e-3)
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_logarithms_of_sums_of_nothing(exclusive: bool, reverse: bool, tf: ModuleType, run_tflite: RunTFLite) -> None:
+    x = np.array([[-np.inf, -np.inf, 3, -np.inf], [-3e38, 1, np.inf, 2], [88, 89, -90, -np.inf]], np.float32)
+
+    def compute(x: Any) -> Any:
+        return {"y": tf.math.cumulative_logsumexp(x, 1, exclusive=exclusive, reverse=reverse)}
+
+    function = tf.function(compute, input_signature=[tf.TensorSpec(x.shape, tf.float32, name="x")])
+    (result,) = run_tflite(bytes(tfconvert.convert(function)), [x])
+    np.testing.assert_allclose(result, function(x)["y"].numpy(), 1e-6)

@@ -1,10 +1,14 @@
-"""Bits: the kernels support exclusive or and shifting to the right, from which the rest follows."""
+"""Bits: the kernels support exclusive or and shifting to the right, from which the rest follows.
+
+Words of 64 bits are two of 32 bits, and unsigned ones of 64 bits are signed ones whose bits are the same.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_int
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow, Entry, Lowering, element_name
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
@@ -65,6 +69,47 @@ def _left_shift(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.cast(shifted, narrow)
 
 
+def _as_words(op: Operation, emit: LiteRTBuilder) -> Value:
+    """Applies the op to signed words of 32 bits, of which a word of 64 has two in a dimension more."""
+    found = op.results[0].type
+    wide, shape = types.numpy_dtype(types.element_of(found)), types.shape_of(found)
+    dims = () if wide.itemsize == 4 else (2,)
+
+    def viewed(value: Value) -> Value:
+        own = types.shape_of(value.type)
+        return emit.tf("Bitcast", (value,), types.tensor(types.I32, None if own is None else (*own, *dims)))
+
+    words = types.tensor(types.I32, None if shape is None else (*shape, *dims))
+    return emit.tf(
+        "Bitcast", (emit.tf(op.name.removeprefix("tf."), [viewed(operand) for operand in op.operands], words),), found
+    )
+
+
+def _signed(emit: LiteRTBuilder, value: Value) -> Value:
+    return emit.tf("Bitcast", (value,), types.tensor(types.I64, types.shape_of(value.type)))
+
+
+def _as_signed(op: Operation, emit: LiteRTBuilder) -> Value:
+    found, operands = op.results[0].type, [_signed(emit, operand) for operand in op.operands]
+    kept = found if types.element_of(found) == types.I1 else types.tensor(types.I64, types.shape_of(found))
+    result = emit.tf(op.name.removeprefix("tf."), operands, kept, op.properties)
+    return result if kept == found else emit.tf("Bitcast", (result,), found)
+
+
+def _is_of_longs(op: Operation) -> Failure | None:
+    kinds = {types.numpy_dtype(types.element_of(value.type)) for value in (op.operands[0], op.results[0])}
+    if np.dtype(np.uint64) in kinds and all(kind.kind in "iu" for kind in kinds):
+        return None
+    return Failure("the kernel converts it, or it isn't an integer", is_special=True)
+
+
+def _cast_of_longs(op: Operation, emit: LiteRTBuilder) -> Value:
+    (value,), found = op.operands, op.results[0].type
+    if types.numpy_dtype(types.element_of(value.type)) == np.uint64:
+        return emit.cast(_signed(emit, value), types.element_of(found))
+    return emit.tf("Bitcast", (emit.cast(value, types.I64),), found)
+
+
 ENTRIES: tuple[Entry, ...] = (
     BuiltinRow("BitwiseXor", "bitwise_xor", _WORDS),
     BuiltinRow("RightShift", "right_shift", _WORDS),
@@ -72,4 +117,14 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("BitwiseAnd", "BitwiseXor RightShift Less SelectV2", _bitwise_and, "i32"),
     Lowering("BitwiseOr", "BitwiseXor RightShift Less", _bitwise_or, "i32"),
     Lowering("LeftShift", "Gather Mul", _left_shift, f"{_SMALL} i32 ui32 i64"),
+    *(
+        Lowering(op, f"Bitcast {op}", _as_words, "ui32 i64 ui64", name=f"{op}-of-words")
+        for op in ("BitwiseAnd", "BitwiseOr")
+    ),
+    Lowering("BitwiseXor", "Bitcast BitwiseXor", _as_words, "i64 ui64", name="BitwiseXor-of-words"),
+    *(
+        Lowering(op, f"Bitcast {op}", _as_signed, "ui64", name=f"{op}-as-signed")
+        for op in ("AddV2", "Equal", "LeftShift", "Mul", "NotEqual", "Pack", "Sub")
+    ),
+    Lowering("Cast", "Bitcast Cast", _cast_of_longs, constraint=_is_of_longs, benefit=3, name="Cast-of-longs"),
 )
