@@ -364,6 +364,16 @@ _REMAINDERS = (
     Decomposition(truncate_mod_of_integers, "i64"),
 )
 
+
+def next_after(x: Tensor, y: Tensor) -> Tensor:
+    """Bits of floats are in the order of their sizes, so the next float's are the next number."""
+    bits = x.op("Bitcast", x, type=np.dtype(np.int32))
+    step = (x > 0).equal(y > x).where(bits + 1, bits - 1)
+    step = x.equal(0).where((y > 0).where(bits * 0 + 1, 1 - (1 << 31)), step)
+    found = x.equal(y).where(y, step.op("Bitcast", step, type=x.dtype))
+    return (x.equal(x) & y.equal(y)).where(found, x + y)
+
+
 OPS = (
     _unary("Abs", np.abs),
     *ops_like("AccumulateNV2 AddN", shape=all_equal, compute=_add_n),
@@ -408,7 +418,7 @@ OPS = (
     _binary("Mul", np.multiply, values=_elements(multiply_elements)),
     op("MulNoNan", shape=broadcasting, decompose=mul_no_nan, verified=True),
     _unary("Neg", np.negative),
-    _binary("NextAfter", np.nextafter),
+    _binary("NextAfter", np.nextafter, decompose=(Decomposition(next_after, "f32"),)),
     _equality("NotEqual", np.not_equal, otherwise=True),
     op("PopulationCount", shape=same, compute=_population_count, verified=True),
     _binary("Pow", _power),

@@ -144,7 +144,7 @@ DECOMPOSED = (
     "InvGrad InvertPermutation IsFinite IsInf IsNan L2Loss LRNGrad LeakyReluGrad Lgamma LinSpace ListDiff Log1p "
     "LogMatrixDeterminant LowerBound Lu MatrixBandPart MatrixDeterminant MatrixDiagPart MatrixDiagPartV2 "
     "MatrixDiagPartV3 MatrixInverse MatrixSolve MatrixTriangularSolve MaxPool3DGrad MaxPoolGrad MaxPoolGradGrad "
-    "MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolWithArgmax MirrorPadGrad Mod MulNoNan Ndtri NthElement "
+    "MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolWithArgmax MirrorPadGrad Mod MulNoNan Ndtri NextAfter NthElement "
     "ParallelDynamicStitch ParameterizedTruncatedNormal Polygamma Qr RFFT RFFT2D RFFT3D RGBToHSV RaggedTensorToSparse "
     "RaggedTensorToTensor RandomShuffle RandomUniformInt Reciprocal ReciprocalGrad Relu6Grad ReluGrad "
     "ResizeBicubicGrad ResizeBilinearGrad ResizeNearestNeighborGrad Reverse Roll RsqrtGrad ScatterNdNonAliasingAdd "

@@ -93,3 +93,15 @@ def test_logarithms_of_sums_of_nothing(exclusive: bool, reverse: bool, tf: Modul
     function = tf.function(compute, input_signature=[tf.TensorSpec(x.shape, tf.float32, name="x")])
     (result,) = run_tflite(bytes(tfconvert.convert(function)), [x])
     np.testing.assert_allclose(result, function(x)["y"].numpy(), 1e-6)
+
+
+def test_the_next_float(tf: ModuleType, run_tflite: RunTFLite) -> None:
+    numbers = np.array([0, -0.0, 1, -1, 1.2e-38, -3.4028235e38, np.inf, -np.inf, np.nan, 1e-45, 7], np.float32)
+    inputs = [np.ascontiguousarray(each) for each in np.broadcast_arrays(numbers[:, None], numbers)]
+    specs = [tf.TensorSpec(each.shape, tf.float32, name=f"x{index}") for index, each in enumerate(inputs)]
+    function = tf.function(lambda x, y: {"y": tf.math.nextafter(x, y)}, input_signature=specs)
+    (result,) = run_tflite(bytes(tfconvert.convert(function)), inputs)
+    with np.errstate(over="ignore", under="ignore"):
+        expected = np.nextafter(*inputs)
+    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
