@@ -25,6 +25,8 @@ _SPECIALS = (
 )
 _NOTES: Mapping[str, str] = {
     **dict.fromkeys(("MulNoNan", "IsNan", "IsInf", "IsFinite"), _SPECIALS),
+    "StatelessMultinomial": "where the number that is drawn is closer to the bound of a class than floats resolve, the "
+    "neighbouring class may be returned; TensorFlow computes with doubles",
     "MaxPoolWithArgmax": "where all of a window is minus infinity or NaN, the place that is reported may be another",
 }
 
