@@ -447,11 +447,7 @@ def test_exhausted_memory_is_not_a_failed_export(
 
 @pytest.mark.parametrize(
     ("missing", "ending", "pip"),
-    [
-        ("tensorflow", "keras", "tfconvert[tensorflow]"),
-        ("h5py", "h5", "keras h5py"),
-        ("tf_keras", "h5", "tf_keras"),
-    ],
+    [("tensorflow", "keras", "tfconvert[tensorflow]"), ("h5py", "h5", "keras h5py"), ("tf_keras", "h5", "tf_keras")],
 )
 def test_missing_packages_are_reported(
     missing: str, ending: str, pip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
