@@ -16,16 +16,19 @@ import selectors
 import signal
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from traceback import print_exception
 from types import TracebackType
 from typing import Any, NoReturn
 
+from tfconvert.batch import job_usage
 from tfconvert.batch.preload import preload
 from tfconvert.batch.run_task import run_task
 from tfconvert.batch.task import Task, TaskLimits
 from tfconvert.converter.process import sandbox
-from tfconvert.converter.process.python_process import die_with
+from tfconvert.converter.process.python_process import adopt_orphans, die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 # Seconds of CPU time for a second of wall time: some libraries have threads.
@@ -56,26 +59,40 @@ def _limit(what: int, value: int) -> None:
 # Bytes of a line from a child.
 _MAX_LINE = 1 << 24
 
+# Seconds between two looks at what jobs use.
+_COUNT_SECONDS = 0.25
+
+# The directory of temporary files of a task in the sandbox, in its working directory.
+_SCRATCH = "scratch"
+
 
 class _Child:
     """A process that runs a task.
 
     Attributes:
         number: The number of the task.
-        process: The process ID.
+        process: The process ID, and that of its process group.
         pipe: The pipe that it writes messages to.
+        limits: What it may use.
+        directories: Where it may write, if it is confined.
         rest: The beginning of an incomplete line.
-        outcome: Its last message.
+        outcome: Its last message; the reason for killing it if it has exceeded a limit.
+        is_over: Whether it has exceeded a limit.
+        peak: The most bytes of memory that it was seen to have.
     """
 
-    __slots__ = ("number", "outcome", "pipe", "process", "rest")
+    __slots__ = ("directories", "is_over", "limits", "number", "outcome", "peak", "pipe", "process", "rest")
 
-    def __init__(self, number: int, process: int, pipe: int) -> None:
+    def __init__(self, number: int, process: int, pipe: int, task: Task, limits: TaskLimits) -> None:
         self.number = number
         self.process = process
         self.pipe = pipe
+        self.limits = limits
+        self.directories = _writable(task) if task.is_confined else []
         self.rest = b""
         self.outcome: dict[str, Any] | None = None
+        self.is_over = False
+        self.peak = 0
 
     def read(self) -> list[dict[str, Any]] | None:
         """Returns the next messages; `None` at the end, and after something else: a model may run its own code."""
@@ -95,6 +112,19 @@ class _Child:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 end(self.process, signal.SIGKILL)
 
+    def exceeds(self, processes: Sequence[int]) -> bool:
+        """Returns whether it exceeds a limit, which is its outcome then.
+
+        Args:
+            processes: Its processes.
+        """
+        try:
+            self.peak = max(self.peak, job_usage.check(self.limits, processes, self.directories))
+        except ConversionError as problem:
+            self.is_over = True
+            self.outcome = {"problem": problem.to_dict()}
+        return self.is_over
+
 
 class Zygote:
     """Forks children for requests, and reports how they end."""
@@ -103,18 +133,32 @@ class Zygote:
         self._selector = selectors.DefaultSelector()
         self._children: dict[int, _Child] = {}
         self._rest = b""
+        self._next_count = 0.0
 
     def serve(self) -> None:
         """Answers requests until there are no more."""
         self._selector.register(0, selectors.EVENT_READ, None)
         self._send({"ready": True})
         while True:
-            for key, _ in self._selector.select():
+            for key, _ in self._selector.select(self._count()):
                 if key.data is not None:
                     self._receive(key.data)
                 elif not self._requests():
                     self._end()
                     return
+
+    def _count(self) -> float | None:
+        """Counts what jobs use, if it is time; returns the seconds until the next time, `None` without jobs."""
+        if not self._children or not job_usage.IS_COUNTED:
+            return None
+        now = time.monotonic()
+        if now >= self._next_count:
+            found = job_usage.processes_of(child.process for child in self._children.values())
+            for child in self._children.values():
+                if child.exceeds(found[child.process]):
+                    child.kill()
+            self._next_count = time.monotonic() + _COUNT_SECONDS
+        return max(self._next_count - now, 0)
 
     def _requests(self) -> bool:
         data = os.read(0, 1 << 16)
@@ -134,13 +178,15 @@ class Zygote:
         parent = os.getpid()
         process = os.fork()
         if not process:
-            os.close(reading)
-            for child in self._children.values():
-                os.close(child.pipe)
             self._selector.close()
+            # Nothing of this process, such as the pipes of other tasks, is left to it.
+            os.closerange(3, writing)
+            os.closerange(writing + 1, os.sysconf("SC_OPEN_MAX"))
             _work(task, limits, writing, parent)
         os.close(writing)
-        child = self._children[number] = _Child(number, process, reading)
+        if not self._children:
+            self._next_count = time.monotonic() + _COUNT_SECONDS
+        child = self._children[number] = _Child(number, process, reading, task, limits)
         self._selector.register(reading, selectors.EVENT_READ, child)
 
     def _receive(self, child: _Child) -> None:
@@ -151,7 +197,7 @@ class Zygote:
         for each in messages:
             if "stage" in each:
                 self._send({"stage": child.number, "name": each["stage"]})
-            else:
+            elif not child.is_over:
                 child.outcome = each
 
     def _reap(self, child: _Child) -> None:
@@ -159,9 +205,14 @@ class Zygote:
         os.close(child.pipe)
         child.kill()  # It has closed its pipe: nothing else of it, or of processes that it has left, is of use.
         _, status, usage = os.wait4(child.process, 0)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-child.process, 0)
+        if not child.is_over:
+            child.exceeds([])  # It may have written much in the end.
         del self._children[child.number]
         # Linux counts kilobytes, macOS bytes.
-        peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        peak = max(usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024), child.peak)
         self._send(
             {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "outcome": child.outcome}
         )
@@ -239,17 +290,40 @@ def _outcome(task: Task, pipe: int) -> dict[str, Any]:
         if task.is_confined:
             _confine(task)
         guarded.outcome = {"summary": run_task(task, on_stage)}
-    return guarded.outcome
+    folders = [f"{path.parent}/" for path in map(Path, task.readable) if len(path.parts) > 2 and not path.is_dir()]
+    outcome: dict[str, Any] = _without(folders, guarded.outcome)
+    return outcome
+
+
+def _without(folders: Sequence[str], value: Any) -> Any:
+    """Returns data without the names of directories in its strings."""
+    match value:
+        case str():
+            for folder in folders:
+                value = value.replace(folder, "")
+        case list():
+            return [_without(folders, each) for each in value]
+        case dict():
+            return {key: _without(folders, each) for key, each in value.items()}
+    return value
 
 
 def _confine(task: Task) -> None:
     """Puts this process into the sandbox of a task."""
-    temporary = tempfile.mkdtemp(dir=Path.cwd())
+    writable = _writable(task)
+    writable[-1].mkdir(mode=0o700, exist_ok=True)
+    scratch = os.fspath(writable[-1])
     # Keras would look for its settings at home.
-    os.environ |= {"TMPDIR": temporary, "KERAS_HOME": temporary}
+    os.environ |= {"TMPDIR": scratch, "KERAS_HOME": scratch}
     tempfile.tempdir = None
-    readable = [Path(), Path(task.model), *([] if task.output else [Path(task.report)])]
-    sandbox.enter(readable, [Path(task.output or task.page).parent, Path(temporary)])
+    report = [] if task.output else [task.report]
+    sandbox.enter(map(Path, (".", task.model, *report, *task.readable)), writable)
+
+
+def _writable(task: Task) -> list[Path]:
+    """Returns the directories that a task may write to in the sandbox: that of its result, and one for the rest."""
+    folder = Path(task.directory).absolute()
+    return [(folder / (task.output or task.page)).parent, folder / _SCRATCH]
 
 
 def _problem(code: str, message: str) -> dict[str, Any]:
@@ -259,6 +333,7 @@ def _problem(code: str, message: str) -> dict[str, Any]:
 def main() -> None:
     """Serves the process that started this one, whose process ID is the argument."""
     die_with(int(sys.argv[1]))
+    adopt_orphans()
     # An interrupt from the terminal reaches the whole group; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
