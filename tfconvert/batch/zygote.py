@@ -340,6 +340,7 @@ def main() -> None:
     gc.disable()
     with tempfile.TemporaryDirectory() as folder:
         preload(folder)
+    sandbox.prepare()
     gc.collect()
     # The collector never touches frozen objects, so that children keep sharing their pages.
     gc.freeze()

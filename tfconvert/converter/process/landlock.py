@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import struct
 import sys
 from collections.abc import Mapping
@@ -74,7 +75,7 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
     except OSError:
         return
     try:
-        if not path.is_dir():
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             rights &= _RUN | _READ_FILE | _WRITE_FILE | _TRUNCATE
         rule = ctypes.c_char_p(struct.pack("=Qi", rights, descriptor))
         checked(libc().syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0))

@@ -101,6 +101,12 @@ def numbers(machine: str) -> dict[str, int]:
     return {row[0]: int(row[column]) for row in rows if row and row[column] != "-"}
 
 
+def prepare(*, has_own_signals: bool) -> None:
+    """Makes the filter, if it is the same for all processes."""
+    if has_own_signals and is_available():
+        _program(platform.machine(), ())
+
+
 def restrict_calls(*, has_own_signals: bool) -> None:
     """Puts this process, which must have one thread and no way to new privileges, under the filter, for good.
 
