@@ -282,7 +282,6 @@ def test_it_has_no_privileges(box: Sandbox) -> None:
     outcomes = box.outcomes(
         "os.setuid(1)",
         "os.setgroups([])",
-        "resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 20, 1 << 20))",
         "call('prctl', 4, 0, 0, 0, 0)",  # PR_SET_DUMPABLE
         "call('prctl', 36, 1, 0, 0, 0)",  # PR_SET_CHILD_SUBREAPER
         "call('ioctl', 0, 0x5412, b'x')",  # TIOCSTI
@@ -294,9 +293,8 @@ def test_it_has_no_privileges(box: Sandbox) -> None:
         "number(425, 1, 0)",  # io_uring_setup
         "call('mlockall', 1)",
     )
-    raised = outcomes.pop("resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 20, 1 << 20))")
-    assert raised in ("ValueError", "PermissionError")
     refused(outcomes)
+    assert box.run("resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 20, 1 << 20))")[0] in ("ValueError", "OSError")
     # The newest calls are missing, so that the C library uses older ones.
     assert box.run("number(451)", "number(600)", "number(0x40000000)") == ["ENOSYS"] * 3
 
