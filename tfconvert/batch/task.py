@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+CANCELLED = "job-cancelled"
+"""The code of the error of a task that was cancelled."""
+
 
 class TaskLimits(NamedTuple):
     """The limits of a task; 0 means no limit.
@@ -37,6 +40,8 @@ class Task(NamedTuple):
         array_name: The name of a C array; empty for one that follows from the file's name.
         cache_dir: The directory of cached results; empty for none.
         name: What the report calls the model; empty for its path.
+        hides_traces: Whether the trace of an internal error goes to `Outcome.trace` rather than to the log, and the
+            error says nothing of it: its paths are not for those who read the log.
         is_confined: Whether it runs in a sandbox, where it can read `directory` and the model, and write only to the
             directory of the result and one for temporary files.
     """
@@ -51,6 +56,7 @@ class Task(NamedTuple):
     array_name: str = ""
     cache_dir: str = ""
     name: str = ""
+    hides_traces: bool = False
     is_confined: bool = False
 
 
@@ -65,6 +71,7 @@ class Outcome(NamedTuple):
         seconds: Wall time, including the overhead.
         peak: The peak memory of the process, in bytes; 0 if unknown.
         is_lost: Whether the process ended without an answer: a retry may help.
+        trace: The trace of an internal error, if the task hides it.
     """
 
     problem: Mapping[str, Any] | None
@@ -72,6 +79,7 @@ class Outcome(NamedTuple):
     seconds: float = 0.0
     peak: int = 0
     is_lost: bool = False
+    trace: str = ""
 
     @property
     def code(self) -> str:

@@ -17,16 +17,20 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
-from traceback import print_exception
+from traceback import format_exception, print_exception
 from types import TracebackType
 from typing import Any, NoReturn
 
+from tfconvert.batch.messages import MessageReader, outcome_line, stage_line
 from tfconvert.batch.preload import preload
 from tfconvert.batch.run_task import run_task
 from tfconvert.batch.task import Task, TaskLimits
 from tfconvert.converter.process import sandbox
 from tfconvert.converter.process.python_process import die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+
+# Characters of the end of a trace that are sent.
+_MAX_TRACE = 8000
 
 # Seconds of CPU time for a second of wall time: some libraries have threads.
 _CORES = 4
@@ -53,10 +57,6 @@ def _limit(what: int, value: int) -> None:
     resource.setrlimit(what, (value, value))
 
 
-# Bytes of a line from a child.
-_MAX_LINE = 1 << 24
-
-
 class _Child:
     """A process that runs a task.
 
@@ -64,30 +64,16 @@ class _Child:
         number: The number of the task.
         process: The process ID.
         pipe: The pipe that it writes messages to.
-        rest: The beginning of an incomplete line.
-        outcome: Its last message.
+        messages: Reads them.
     """
 
-    __slots__ = ("number", "outcome", "pipe", "process", "rest")
+    __slots__ = ("messages", "number", "pipe", "process")
 
     def __init__(self, number: int, process: int, pipe: int) -> None:
         self.number = number
         self.process = process
         self.pipe = pipe
-        self.rest = b""
-        self.outcome: dict[str, Any] | None = None
-
-    def read(self) -> list[dict[str, Any]] | None:
-        """Returns the next messages; `None` at the end, and after something else: a model may run its own code."""
-        data = os.read(self.pipe, 1 << 16)
-        if not data or len(self.rest) > _MAX_LINE:
-            return None
-        *lines, self.rest = (self.rest + data).split(b"\n")
-        try:
-            messages = [json.loads(line) for line in lines]
-        except (ValueError, RecursionError):
-            return None
-        return messages if all(isinstance(each, dict) for each in messages) else None
+        self.messages = MessageReader(pipe)
 
     def kill(self) -> None:
         """Kills it, and the processes that it has started."""
@@ -144,15 +130,12 @@ class Zygote:
         self._selector.register(reading, selectors.EVENT_READ, child)
 
     def _receive(self, child: _Child) -> None:
-        messages = child.read()
-        if messages is None:
+        stages = child.messages.read()
+        if stages is None:
             self._reap(child)
             return
-        for each in messages:
-            if "stage" in each:
-                self._send({"stage": child.number, "name": each["stage"]})
-            else:
-                child.outcome = each
+        for name in stages:
+            self._send({"stage": child.number, "name": name})
 
     def _reap(self, child: _Child) -> None:
         self._selector.unregister(child.pipe)
@@ -162,8 +145,9 @@ class Zygote:
         del self._children[child.number]
         # Linux counts kilobytes, macOS bytes.
         peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        outcome = child.messages.outcome
         self._send(
-            {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "outcome": child.outcome}
+            {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "outcome": outcome}
         )
 
     def _end(self) -> None:
@@ -172,9 +156,7 @@ class Zygote:
             os.waitpid(child.process, 0)
 
     def _send(self, message: dict[str, Any]) -> None:
-        data = memoryview(json.dumps(message).encode() + b"\n")
-        while data:
-            data = data[os.write(1, data) :]
+        _write(1, json.dumps(message, allow_nan=False).encode() + b"\n")
 
 
 def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
@@ -187,10 +169,16 @@ def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
             os.chdir(task.directory)
         _redirect(task.log)
         apply_limits(limits)
-        os.write(pipe, json.dumps(_outcome(task, pipe)).encode() + b"\n")
+        _write(pipe, outcome_line(_outcome(task, pipe)))
     finally:
         # Nothing of the parent's, such as the buffers of its streams, may be written or freed twice.
         os._exit(0)
+
+
+def _write(descriptor: int, line: bytes) -> None:
+    data = memoryview(line)
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def _redirect(log: str) -> None:
@@ -204,13 +192,17 @@ def _redirect(log: str) -> None:
 class _Guarded:
     """A context in which a task runs; exceptions become its outcome.
 
+    Args:
+        hides_traces: As the task has it.
+
     Attributes:
         outcome: The outcome, as it is sent.
     """
 
-    __slots__ = ("outcome",)
+    __slots__ = ("_hides_traces", "outcome")
 
-    def __init__(self) -> None:
+    def __init__(self, *, hides_traces: bool) -> None:
+        self._hides_traces = hides_traces
         self.outcome: dict[str, Any] = {}
 
     def __enter__(self) -> _Guarded:
@@ -224,6 +216,11 @@ class _Guarded:
             self.outcome = {"problem": problem.to_dict()}
         elif isinstance(problem, MemoryError):
             self.outcome = {"problem": _problem("job-memory", "it needs more memory than a job may have")}
+        elif problem is not None and self._hides_traces:
+            self.outcome = {
+                "problem": _problem("internal-error", "the conversion failed unexpectedly"),
+                "trace": "".join(format_exception(problem))[-_MAX_TRACE:],
+            }
         elif problem is not None:
             print_exception(problem)  # Into the task's log.
             what = " ".join(f"{type(problem).__name__}: {problem}".split())
@@ -233,9 +230,9 @@ class _Guarded:
 
 def _outcome(task: Task, pipe: int) -> dict[str, Any]:
     def on_stage(name: str) -> None:
-        os.write(pipe, json.dumps({"stage": name}).encode() + b"\n")
+        os.write(pipe, stage_line(name))
 
-    with _Guarded() as guarded:
+    with _Guarded(hides_traces=task.hides_traces) as guarded:
         if task.is_confined:
             _confine(task)
         guarded.outcome = {"summary": run_task(task, on_stage)}

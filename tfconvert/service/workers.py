@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any
 
 from tfconvert.batch.cache_key import is_run
-from tfconvert.batch.pool import CANCELLED, Pool
-from tfconvert.batch.task import Outcome, Task
+from tfconvert.batch.pool import Pool
+from tfconvert.batch.task import CANCELLED, Outcome, Task
 from tfconvert.converter.process import sandbox
 from tfconvert.converter.targets.output_form import form_of
 from tfconvert.report.page import render
