@@ -11,6 +11,7 @@ import pytest
 from tests.service.serving import Serving, refusal
 from tfconvert import supported_ops
 from tfconvert.schema.diagnostics import error
+from tfconvert.service.http.readiness import Check
 from tfconvert.service.workers import WorkerPool
 
 
@@ -32,7 +33,19 @@ def test_a_server_that_can_not_work_is_not_ready(server: Serving) -> None:
     response = server.client.get("/readyz")
     assert refusal(response) == (503, "service-not-ready")
     assert "disk: full" in response.json()["detail"]
+    checks = response.json()["checks"]
+    assert (checks["disk"], checks["database"], checks["server"]) == ("full", "ok", "ok")
     assert response.headers["Retry-After"]
+
+
+def test_checks_that_jobs_do_not_need_are_only_reported(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkerPool, "is_alive", property(lambda pool: True))
+    server.service.checks["extra"] = Check(lambda: "slow", is_needed=False)
+    response = server.client.get("/readyz")
+    assert response.status_code == 200
+    assert response.json()["checks"]["extra"] == "slow"
+    server.service.checks["extra"] = Check(lambda: "slow")
+    assert refusal(server.client.get("/readyz")) == (503, "service-not-ready")
 
 
 def test_an_unavailable_database_is_reported(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,13 +87,14 @@ def status_of(code: str) -> int:
     return _STATUS.get(code, _DEFAULT)
 
 
-def to_response(problem: ConversionError, path: str, status: int = 0) -> Response:
+def to_response(problem: ConversionError, path: str, status: int = 0, **more: Any) -> Response:
     """Returns the response for an error.
 
     Args:
         problem: The error.
         path: The path of the request.
         status: The status of the response; 0 for that of the code.
+        **more: Further members of the problem details.
     """
     status = status or status_of(problem.code)
     explained = all_codes().get(problem.code)
@@ -106,6 +107,7 @@ def to_response(problem: ConversionError, path: str, status: int = 0) -> Respons
         "instance": path,
         "code": problem.code,
         "diagnostics": found["errors"],
+        **more,
     }
     if "advice" in found:
         body["advice"] = found["advice"]

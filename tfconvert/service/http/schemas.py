@@ -71,6 +71,7 @@ class Problem(BaseModel):
     code: str
     diagnostics: list[Finding] = Field(description="All that is known, causes first.")
     advice: list[str] = []
+    checks: dict[str, str] = Field({}, description="With `service-not-ready`: all checks of `/readyz`.")
 
 
 class JobView(BaseModel):
@@ -216,7 +217,10 @@ class Readiness(BaseModel):
     """Whether everything that jobs need is available."""
 
     status: str = Field(examples=["ready"])
-    checks: dict[str, str] = Field(examples=[{"database": "ok", "disk": "ok", "workers": "ok"}])
+    checks: dict[str, str] = Field(
+        description="By the name of the check: `ok`, or the problem. The 503 of a server has them, too.",
+        examples=[{"database": "ok", "disk": "ok", "workers": "ok"}],
+    )
 
 
 class OpWay(BaseModel):

@@ -17,6 +17,7 @@ from tfconvert.schema.versions import own_version
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import open_database
 from tfconvert.service.http.problems import TryLaterError
+from tfconvert.service.http.readiness import Check, database_problem, disk_problem
 from tfconvert.service.jobs import JobRecord, JobState
 from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
@@ -146,6 +147,7 @@ class Service:
         slots: The number of requests that take long by owner; used in the event loop only.
         pages: The pages of reports, by job, that are made now or wait for their turn; used in the event loop only.
         min_free_bytes: Bytes of free disk space below which the server is not ready.
+        checks: The checks of `/readyz` by name.
         is_stopping: Whether the server was asked to stop.
 
     Raises:
@@ -167,6 +169,12 @@ class Service:
         self._page_turns = asyncio.Semaphore(max(config.workers, 1))
         self.min_free_bytes = 64 << 20
         self.is_stopping = False
+        self.checks: dict[str, Check] = {
+            "server": Check(lambda: "stopping" if self.is_stopping else ""),
+            "database": Check(lambda: database_problem(self.database)),
+            "workers": Check(lambda: "" if self.workers.is_alive else "dead"),
+            "disk": Check(lambda: disk_problem(self.folders.data, self.min_free_bytes)),
+        }
         self._is_started = False
 
     def start(self) -> None:
