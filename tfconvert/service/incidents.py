@@ -22,6 +22,7 @@ def incident(what: str, details: str | BaseException) -> ConversionError:
         _LOG.error("incident %s: %s", number, what, exc_info=details)
     else:
         # Indented, so that no line of it looks like one of the log.
-        _LOG.error("incident %s: %s\n  %s", number, what, printable(details).replace("\n", "\n  "))
+        lines = "".join(f"\n  {printable(line)}" for line in details.splitlines())
+        _LOG.error("incident %s: %s%s", number, what, lines)
     hint = "whoever runs the server finds the details under this number in its log"
     return error("internal-error", f"{what} (incident {number})", hint=hint)
