@@ -11,7 +11,7 @@ import shutil
 import stat
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -277,12 +277,11 @@ def keras_code(tmp_path: Path, data: bytes, **limits: int) -> str:
     model = tmp_path / "roots" / "model.keras"
     model.write_bytes(data)
     codes = []
-    for number, make in enumerate(
-        (
-            lambda target: archives.unpack(model, target, allowed, "model.keras"),
-            lambda target: model_places.resolve(os.fspath(model), (os.fspath(model.parent),), target, allowed),
-        )
-    ):
+    makes: tuple[Callable[[Path], Path], ...] = (
+        lambda target: archives.unpack(model, target, allowed, "model.keras"),
+        lambda target: model_places.resolve(os.fspath(model), (os.fspath(model.parent),), target, allowed),
+    )
+    for number, make in enumerate(makes):
         shutil.rmtree(tmp_path / f"target{number}", ignore_errors=True)
         try:
             assert make(tmp_path / f"target{number}").read_bytes() == data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -136,7 +137,7 @@ def test_a_refused_statement_is_not_a_database_that_is_away(database: Database) 
             connection.execute(statement)
 
     for statement in (text("SELECT no_such_column FROM jobs"), text("nonsense")):
-        problem = problem_of(lambda statement=statement: run(statement))
+        problem = problem_of(partial(run, statement))
         assert problem.code == "internal-error"
         assert len(str(problem).splitlines()) == 1
 

@@ -16,6 +16,7 @@ import selectors
 import signal
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from traceback import format_exception, print_exception
 from types import TracebackType
@@ -168,6 +169,8 @@ def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
         if task.directory:
             os.chdir(task.directory)
         _redirect(task.log)
+        if task.hides_traces:
+            warnings.formatwarning = lambda message, kind, *place: f"{kind.__name__}: {message}\n"
         apply_limits(limits)
         _write(pipe, outcome_line(_outcome(task, pipe)))
     finally:
@@ -217,8 +220,9 @@ class _Guarded:
         elif isinstance(problem, MemoryError):
             self.outcome = {"problem": _problem("job-memory", "it needs more memory than a job may have")}
         elif problem is not None and self._hides_traces:
+            stage = next((f"{note}: " for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
             self.outcome = {
-                "problem": _problem("internal-error", "the conversion failed unexpectedly"),
+                "problem": _problem("internal-error", f"{stage}an unexpected {type(problem).__name__}"),
                 "trace": "".join(format_exception(problem))[-_MAX_TRACE:],
             }
         elif problem is not None:
