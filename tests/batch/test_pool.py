@@ -346,10 +346,10 @@ def test_a_success_needs_its_files(
 def test_a_success_is_a_file_of_the_announced_size(pool: Pool, tmp_path: Path) -> None:
     (tmp_path / "x.tflite").write_bytes(b"abc")
     assert pool.run(_forged(tmp_path, b'{"summary": {"size": 3}}\n'), LIMITS).summary == {"size": 3}
+    (tmp_path / "y").write_bytes(b"abc")
     (tmp_path / "x.tflite").unlink()
-    (tmp_path / "x.tflite").mkdir()
-    size = (tmp_path / "x.tflite").stat().st_size
-    outcome = pool.run(_forged(tmp_path, b'{"summary": {"size": %d}}\n' % size), LIMITS)
+    (tmp_path / "x.tflite").symlink_to("y")
+    outcome = pool.run(_forged(tmp_path, b'{"summary": {"size": 3}}\n')._replace(is_served=True), LIMITS)
     assert outcome.code == "internal-error"
 
 
@@ -419,7 +419,7 @@ def test_a_trace_can_be_kept_from_the_log(pool: Pool, tmp_path: Path) -> None:
         {"patterns": [os.fspath(rules)]},
         log=os.fspath(log),
     )
-    shown, hidden = pool.run(task, LIMITS), pool.run(task._replace(hides_traces=True), LIMITS)
+    shown, hidden = pool.run(task, LIMITS), pool.run(task._replace(is_served=True), LIMITS)
     assert shown.code == hidden.code == "internal-error"
     assert (shown.trace, "at a secret path" in shown.message) == ("", True)
     assert log.read_text().count("Traceback") == 1

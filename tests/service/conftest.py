@@ -25,8 +25,8 @@ from tfconvert.service.store import JobStore
 def postgresql_server() -> Iterator[str]:
     """Returns the URL of a PostgreSQL, which is started once."""
     pytest.importorskip("psycopg")
-    with postgresql() as url:
-        yield url
+    with postgresql() as server:
+        yield server.url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -125,6 +125,14 @@ def test_numbers_that_json_lacks_are_null_in_every_database(database: Database) 
         assert connection.execute(select(JOBS.c.summary)).scalar_one() == {"snr": None, "all": [None]}
 
 
+@ON_SQLITE
+def test_numbers_that_json_lacks_are_read_as_null(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(JOBS.insert().values(**_ROW, summary={}))
+        connection.execute(text("""UPDATE jobs SET summary = '{"snr": -Infinity, "all": [NaN, 1]}'"""))
+        assert connection.execute(select(JOBS.c.summary)).scalar_one() == {"snr": None, "all": [None, 1]}
+
+
 def problem_of(act: Callable[[], object]) -> ConversionError:
     with pytest.raises(ConversionError) as caught:
         act()

@@ -248,11 +248,12 @@ def _is_written(task: Task, summary: Mapping[str, Any]) -> bool:
         return True  # The page of a report.
     output = Path(task.directory, task.output)
     try:
-        found = [path.stat() for path in places_of(output, ["", *summary.get("beside", ())])]
+        found = [path.lstat() for path in places_of(output, ["", *summary.get("beside", ())])]
     except OSError:
         return False
-    is_size = is_c_source(task.output) or found[0].st_size == summary.get("size")
-    return is_size and all(stat.S_ISREG(each.st_mode) for each in found)
+    if not all(stat.S_ISREG(each.st_mode) for each in found):
+        return not task.is_served  # Pipes and terminals are written directly.
+    return is_c_source(task.output) or found[0].st_size == summary.get("size")
 
 
 def _lost(message: str) -> ConversionError:

@@ -40,8 +40,8 @@ class Task(NamedTuple):
         array_name: The name of a C array; empty for one that follows from the file's name.
         cache_dir: The directory of cached results; empty for none.
         name: What the report calls the model; empty for its path.
-        hides_traces: Whether the trace of an internal error goes to `Outcome.trace` rather than to the log, and the
-            error says nothing of it: its paths are not for those who read the log.
+        is_served: Whether it is for a client of a service. The result is a file then, and the trace of an internal
+            error is in `Outcome.trace` rather than in the log, since its paths are not for clients.
         is_confined: Whether it runs in a sandbox, where it can read `directory` and the model, and write only to the
             directory of the result and one for temporary files.
     """
@@ -56,7 +56,7 @@ class Task(NamedTuple):
     array_name: str = ""
     cache_dir: str = ""
     name: str = ""
-    hides_traces: bool = False
+    is_served: bool = False
     is_confined: bool = False
 
 
@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
         seconds: Wall time, including the overhead.
         peak: The peak memory of the process, in bytes; 0 if unknown.
         is_lost: Whether the process ended without an answer: a retry may help.
-        trace: The trace of an internal error, if the task hides it.
+        trace: The trace of an internal error of a task for a client.
     """
 
     problem: Mapping[str, Any] | None

@@ -169,7 +169,7 @@ def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
         if task.directory:
             os.chdir(task.directory)
         _redirect(task.log)
-        if task.hides_traces:
+        if task.is_served:
             warnings.formatwarning = lambda message, kind, *place: f"{kind.__name__}: {message}\n"
         apply_limits(limits)
         _write(pipe, outcome_line(_outcome(task, pipe)))
@@ -196,16 +196,16 @@ class _Guarded:
     """A context in which a task runs; exceptions become its outcome.
 
     Args:
-        hides_traces: As the task has it.
+        hides_trace: Whether the trace of an internal error is sent rather than printed.
 
     Attributes:
         outcome: The outcome, as it is sent.
     """
 
-    __slots__ = ("_hides_traces", "outcome")
+    __slots__ = ("_hides_trace", "outcome")
 
-    def __init__(self, *, hides_traces: bool) -> None:
-        self._hides_traces = hides_traces
+    def __init__(self, *, hides_trace: bool) -> None:
+        self._hides_trace = hides_trace
         self.outcome: dict[str, Any] = {}
 
     def __enter__(self) -> _Guarded:
@@ -219,7 +219,7 @@ class _Guarded:
             self.outcome = {"problem": problem.to_dict()}
         elif isinstance(problem, MemoryError):
             self.outcome = {"problem": _problem("job-memory", "it needs more memory than a job may have")}
-        elif problem is not None and self._hides_traces:
+        elif problem is not None and self._hides_trace:
             stage = next((f"{note}: " for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
             self.outcome = {
                 "problem": _problem("internal-error", f"{stage}an unexpected {type(problem).__name__}"),
@@ -236,7 +236,7 @@ def _outcome(task: Task, pipe: int) -> dict[str, Any]:
     def on_stage(name: str) -> None:
         os.write(pipe, stage_line(name))
 
-    with _Guarded(hides_traces=task.hides_traces) as guarded:
+    with _Guarded(hides_trace=task.is_served) as guarded:
         if task.is_confined:
             _confine(task)
         guarded.outcome = {"summary": run_task(task, on_stage)}

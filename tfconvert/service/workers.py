@@ -93,7 +93,7 @@ class Attempt:
             os.fspath(out / LOG),
             os.fspath(self._folder),
             name=job.model_name,
-            hides_traces=True,
+            is_served=True,
             # To load its own files, Keras calls functions that they name.
             is_confined=is_keras and sandbox.is_available(),
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,8 @@ def _engine(url: str) -> Engine:
             max_overflow=48,
             pool_pre_ping=parsed.get_backend_name() != "sqlite",
             json_serializer=json_text,
+            # Rows of earlier versions may have numbers that JSON lacks.
+            json_deserializer=partial(json.loads, parse_constant=lambda name: None),
         )
     except (ArgumentError, NoSuchModuleError) as problem:
         # The URL may contain a password, and so may the message.
