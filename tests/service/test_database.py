@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import Executable, select, text
 
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.service.config import ServiceConfig
-from tfconvert.service.database.connection import Database, migrate, open_database
-from tfconvert.service.database.tables import METADATA
+from tfconvert.service.database.connection import Database, _translated, migrate, open_database
+from tfconvert.service.database.tables import JOBS, METADATA
 from tfconvert.service.jobs import Submission
 from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
+
+ON_SQLITE = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 
 
 def refused(config: ServiceConfig, folders: Folders) -> ConversionError:
@@ -51,6 +54,7 @@ def test_a_database_of_a_newer_version_is_not_changed(
         assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "future"
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("damage", [lambda data: b"x" * 4096 + data[4096:], lambda data: data[:8192] + b"\xff" * 8192])
 def test_a_damaged_database_is_not_changed(
     config: ServiceConfig,
@@ -71,6 +75,7 @@ def test_a_damaged_database_is_not_changed(
     assert after == before
 
 
+@ON_SQLITE
 def test_files_of_another_database_are_not_removed(
     config: ServiceConfig, folders: Folders, store: JobStore, submission: Callable[..., Submission]
 ) -> None:
@@ -83,6 +88,7 @@ def test_files_of_another_database_are_not_removed(
     open_database(config, folders).close()
 
 
+@ON_SQLITE
 def test_an_empty_folder_takes_any_database(config: ServiceConfig, folders: Folders, database: Database) -> None:
     database.close()
     folders.database.unlink()
@@ -92,6 +98,7 @@ def test_an_empty_folder_takes_any_database(config: ServiceConfig, folders: Fold
     assert (folders.data / "installation").exists()
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     ("url", "code"),
     [
@@ -109,3 +116,77 @@ def test_unusable_urls_are_reported(
     assert problem.code == code
     assert "secret" not in str(problem)
     assert not (folders.data / "installation").exists()
+
+
+def test_numbers_that_json_lacks_are_null_in_every_database(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(JOBS.insert().values(**_ROW, summary={"snr": float("inf"), "all": [float("nan")]}))
+    with database.read() as connection:
+        assert connection.execute(select(JOBS.c.summary)).scalar_one() == {"snr": None, "all": [None]}
+
+
+@ON_SQLITE
+def test_numbers_that_json_lacks_are_read_as_null(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(JOBS.insert().values(**_ROW, summary={}))
+        connection.execute(text("""UPDATE jobs SET summary = '{"snr": -Infinity, "all": [NaN, 1]}'"""))
+        assert connection.execute(select(JOBS.c.summary)).scalar_one() == {"snr": None, "all": [None, 1]}
+
+
+def problem_of(act: Callable[[], object]) -> ConversionError:
+    with pytest.raises(ConversionError) as caught:
+        act()
+    return caught.value
+
+
+def test_a_refused_statement_is_not_a_database_that_is_away(database: Database) -> None:
+    def run(statement: Executable) -> None:
+        with database.write() as connection:
+            connection.execute(statement)
+
+    for statement in (text("SELECT no_such_column FROM jobs"), text("nonsense")):
+        problem = problem_of(partial(run, statement))
+        assert problem.code == "internal-error"
+        assert len(str(problem).splitlines()) == 1
+
+
+def test_a_locked_table_is_a_database_that_is_away(config: ServiceConfig, database: Database) -> None:
+    other = Database(config.database or str(database.engine.url))
+
+    def wait() -> None:
+        with _translated(), other.engine.connect() as connection:
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("PRAGMA busy_timeout=10")
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            connection.execute(text("SET statement_timeout = 100"))
+            connection.execute(text("SELECT count(*) FROM jobs"))
+
+    with database.write() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("LOCK TABLE jobs"))
+        assert problem_of(wait).code == "database-away"
+    other.close()
+
+
+_ROW = {
+    "id": "0" * 32,
+    "owner": "me",
+    "state": "queued",
+    "settings": {},
+    "model_name": "m",
+    "model_sha256": "",
+    "calibration_sha256": "",
+    "place": "",
+    "size_in": 0,
+    "cache_key": "k",
+    "created": 0.0,
+    "server": "",
+    "attempt": 0,
+    "forgiven": 0,
+    "stage": "",
+    "result_attempt": 0,
+    "is_cached": False,
+    "cancel_requested": False,
+    "seconds": 0.0,
+    "peak": 0,
+}

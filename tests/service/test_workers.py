@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
 import re
 import signal
@@ -22,7 +24,7 @@ from tfconvert.batch.pool import Pool
 from tfconvert.batch.task import Outcome, Task
 from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service import storage
+from tfconvert.service import storage, workers
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database
 from tfconvert.service.database.tables import JOBS, SERVERS
@@ -71,6 +73,17 @@ def start(store: JobStore, folders: Folders, config: ServiceConfig, shared: Shar
     yield make
     for pool in started:
         pool.stop(0)
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """Returns what the server logs."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logger = logging.getLogger("tfconvert.service")
+    logger.addHandler(handler)
+    yield stream
+    logger.removeHandler(handler)
 
 
 @pytest.fixture
@@ -453,6 +466,124 @@ def test_how_a_job_ended_is_written_when_the_database_is_back(
     job, _ = store.submit(submission())
     assert wait_for(store, job).state is JobState.SUCCEEDED
     assert len(refused) == 3
+
+
+def _incident(job: JobRecord, log: str) -> str:
+    """Returns the number of the incident that a failed job shows, which the server's log must have."""
+    assert code(job) == "internal-error"
+    assert job.problem is not None
+    found = re.search(r"\(incident ([0-9a-f]{8})\)", job.problem["errors"][0]["message"])
+    assert found is not None, job.problem
+    assert f"incident {found[1]}: " in log
+    return found[1]
+
+
+def test_a_job_whose_end_is_refused_fails_with_an_incident(
+    start: Start,
+    store: JobStore,
+    submission: Submit,
+    folders: Folders,
+    monkeypatch: pytest.MonkeyPatch,
+    log: io.StringIO,
+) -> None:
+    finish = store.finish
+
+    def refuse(job: JobRecord, state: JobState, *arguments: Any, **options: Any) -> bool:
+        if state is JobState.SUCCEEDED:
+            raise error("internal-error", "the database refuses a statement: a secret")
+        return finish(job, state, *arguments, **options)
+
+    monkeypatch.setattr(store, "finish", refuse)
+    pool = start(retry_seconds=0.01, workers=1)
+    job, _ = store.submit(submission())
+    done = wait_for(store, job)
+    _incident(done, log.getvalue())
+    assert "a secret" not in str(done.problem)
+    assert "a secret" in log.getvalue()
+    until(lambda: not left_over(folders) and not folders.result(job.id, 1).exists())
+    monkeypatch.undo()
+    assert wait_for(store, store.submit(submission(f"{RELU} "))[0]).state is JobState.SUCCEEDED
+    assert pool.problem == ""
+
+
+def test_a_job_of_which_nothing_can_be_recorded_goes_back_once_it_can(
+    start: Start, store: JobStore, submission: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: Any, **options: Any) -> bool:
+        raise KeyError("x")
+
+    monkeypatch.setattr(store, "finish", refuse)
+    monkeypatch.setattr(workers, "HEARTBEAT_SECONDS", 0.1)
+    pool = start(retry_seconds=0.01, workers=1)
+    monkeypatch.setattr(store, "release", refuse)
+    job, _ = store.submit(submission())
+    until(lambda: pool.problem == "1 stuck")
+    monkeypatch.undo()
+    pool.check_cancelled()
+    assert wait_for(store, job).state is JobState.SUCCEEDED
+    until(lambda: pool.problem == "")
+
+
+def test_jobs_that_are_stuck_are_counted(
+    start: Start, store: JobStore, submission: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_STUCK_SECONDS", 0.05)
+
+    def away(*arguments: Any, **options: Any) -> bool:
+        raise error("database-away", "it is away")
+
+    monkeypatch.setattr(store, "finish", away)
+    pool = start(retry_seconds=0.01)
+    assert pool.problem == ""
+    job, _ = store.submit(submission())
+    until(lambda: pool.problem == "1 stuck")
+    monkeypatch.undo()
+    assert wait_for(store, job).state is JobState.SUCCEEDED
+    until(lambda: pool.problem == "")
+
+
+def test_an_infinite_fidelity_is_null_and_ends(
+    start: Start, store: JobStore, folders: Folders, submission: Submit
+) -> None:
+    """Nothing of the model is quantized, so that the results are the same."""
+    start()
+    job, _ = store.submit(submission(settings={"quantize": "dynamic", "verify": True}))
+    done = wait_for(store, job)
+    assert done.state is JobState.SUCCEEDED, done.problem
+    fidelity = done.summary["fidelity"]
+    assert (fidelity["snr"], fidelity["why_null"]["snr"]) == (None, "infinite")
+    report = (folders.result(job.id, 1) / REPORT).read_text()
+    assert json.loads(report, parse_constant=pytest.fail)["quantization"]["fidelity"]["snr"] is None
+
+
+_BROKEN = """
+from tfconvert.batch import run_task
+from tfconvert.patterns import rule, tf, value
+
+def summary_of(*_):
+    raise KeyError(__file__)
+
+run_task.summary_of = summary_of
+PATTERNS = [rule("acme", tf.Elu(value("x")), tf.Relu(value("x")))]
+"""
+
+
+def test_traces_are_in_the_log_of_the_server_only(
+    start: Start, store: JobStore, folders: Folders, submission: Submit, tmp_path: Path, log: io.StringIO
+) -> None:
+    rules = tmp_path / "broken.py"
+    rules.write_text(_BROKEN)
+    start(patterns=(os.fspath(rules),))
+    job, _ = store.submit(submission())
+    done = wait_for(store, job)
+    number = _incident(done, log.getvalue())
+    assert "Traceback" in log.getvalue()
+    assert os.fspath(rules) in log.getvalue()
+    shown = (folders.result(job.id, 1) / LOG).read_text()
+    assert number in shown
+    for text in (shown, str(done.problem)):
+        assert "Traceback" not in text
+        assert os.fspath(tmp_path) not in text
 
 
 def test_a_full_disk_fails_the_job(

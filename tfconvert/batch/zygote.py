@@ -17,19 +17,24 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from traceback import print_exception
+from traceback import format_exception, print_exception
 from types import TracebackType
 from typing import Any, NoReturn
 
 from tfconvert.batch import job_usage
+from tfconvert.batch.messages import MessageReader, outcome_line, stage_line
 from tfconvert.batch.preload import preload
 from tfconvert.batch.run_task import run_task
 from tfconvert.batch.task import Task, TaskLimits
 from tfconvert.converter.process import sandbox
 from tfconvert.converter.process.python_process import adopt_orphans, die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+
+# Characters of the end of a trace that are sent.
+_MAX_TRACE = 8000
 
 # Seconds of CPU time for a second of wall time: some libraries have threads.
 _CORES = 4
@@ -56,9 +61,6 @@ def _limit(what: int, value: int) -> None:
     resource.setrlimit(what, (value, value))
 
 
-# Bytes of a line from a child.
-_MAX_LINE = 1 << 24
-
 # Seconds between two looks at what jobs use.
 _COUNT_SECONDS = 0.25
 
@@ -73,38 +75,24 @@ class _Child:
         number: The number of the task.
         process: The process ID, and that of its process group.
         pipe: The pipe that it writes messages to.
+        messages: Reads them.
         limits: What it may use.
         directories: Where it may write, if it is confined.
-        rest: The beginning of an incomplete line.
-        outcome: Its last message; the reason for killing it if it has exceeded a limit.
-        is_over: Whether it has exceeded a limit.
+        excess: Its outcome if it has exceeded a limit, whatever it says itself.
         peak: The most bytes of memory that it was seen to have.
     """
 
-    __slots__ = ("directories", "is_over", "limits", "number", "outcome", "peak", "pipe", "process", "rest")
+    __slots__ = ("directories", "excess", "limits", "messages", "number", "peak", "pipe", "process")
 
     def __init__(self, number: int, process: int, pipe: int, task: Task, limits: TaskLimits) -> None:
         self.number = number
         self.process = process
         self.pipe = pipe
+        self.messages = MessageReader(pipe)
         self.limits = limits
         self.directories = _writable(task) if task.is_confined else []
-        self.rest = b""
-        self.outcome: dict[str, Any] | None = None
-        self.is_over = False
+        self.excess: dict[str, Any] | None = None
         self.peak = 0
-
-    def read(self) -> list[dict[str, Any]] | None:
-        """Returns the next messages; `None` at the end, and after something else: a model may run its own code."""
-        data = os.read(self.pipe, 1 << 16)
-        if not data or len(self.rest) > _MAX_LINE:
-            return None
-        *lines, self.rest = (self.rest + data).split(b"\n")
-        try:
-            messages = [json.loads(line) for line in lines]
-        except (ValueError, RecursionError):
-            return None
-        return messages if all(isinstance(each, dict) for each in messages) else None
 
     def kill(self) -> None:
         """Kills it, and the processes that it has started."""
@@ -113,7 +101,7 @@ class _Child:
                 end(self.process, signal.SIGKILL)
 
     def exceeds(self, processes: Sequence[int]) -> bool:
-        """Returns whether it exceeds a limit, which is its outcome then.
+        """Returns whether it has exceeded a limit.
 
         Args:
             processes: Its processes.
@@ -121,9 +109,8 @@ class _Child:
         try:
             self.peak = max(self.peak, job_usage.check(self.limits, processes, self.directories))
         except ConversionError as problem:
-            self.is_over = True
-            self.outcome = {"problem": problem.to_dict()}
-        return self.is_over
+            self.excess = {"problem": problem.to_dict()}
+        return self.excess is not None
 
 
 class Zygote:
@@ -190,15 +177,12 @@ class Zygote:
         self._selector.register(reading, selectors.EVENT_READ, child)
 
     def _receive(self, child: _Child) -> None:
-        messages = child.read()
-        if messages is None:
+        stages = child.messages.read()
+        if stages is None:
             self._reap(child)
             return
-        for each in messages:
-            if "stage" in each:
-                self._send({"stage": child.number, "name": each["stage"]})
-            elif not child.is_over:
-                child.outcome = each
+        for name in stages:
+            self._send({"stage": child.number, "name": name})
 
     def _reap(self, child: _Child) -> None:
         self._selector.unregister(child.pipe)
@@ -208,13 +192,14 @@ class Zygote:
         with contextlib.suppress(ChildProcessError):
             while True:
                 os.waitpid(-child.process, 0)
-        if not child.is_over:
+        if child.excess is None:
             child.exceeds([])  # It may have written much in the end.
         del self._children[child.number]
         # Linux counts kilobytes, macOS bytes.
         peak = max(usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024), child.peak)
+        outcome = child.excess or child.messages.outcome
         self._send(
-            {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "outcome": child.outcome}
+            {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "outcome": outcome}
         )
 
     def _end(self) -> None:
@@ -223,9 +208,7 @@ class Zygote:
             os.waitpid(child.process, 0)
 
     def _send(self, message: dict[str, Any]) -> None:
-        data = memoryview(json.dumps(message).encode() + b"\n")
-        while data:
-            data = data[os.write(1, data) :]
+        _write(1, json.dumps(message, allow_nan=False).encode() + b"\n")
 
 
 def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
@@ -237,11 +220,19 @@ def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
         if task.directory:
             os.chdir(task.directory)
         _redirect(task.log)
+        if task.is_served:
+            warnings.formatwarning = lambda message, kind, *place: f"{kind.__name__}: {message}\n"
         apply_limits(limits)
-        os.write(pipe, json.dumps(_outcome(task, pipe)).encode() + b"\n")
+        _write(pipe, outcome_line(_outcome(task, pipe)))
     finally:
         # Nothing of the parent's, such as the buffers of its streams, may be written or freed twice.
         os._exit(0)
+
+
+def _write(descriptor: int, line: bytes) -> None:
+    data = memoryview(line)
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def _redirect(log: str) -> None:
@@ -255,13 +246,17 @@ def _redirect(log: str) -> None:
 class _Guarded:
     """A context in which a task runs; exceptions become its outcome.
 
+    Args:
+        hides_trace: Whether the trace of an internal error is sent rather than printed.
+
     Attributes:
         outcome: The outcome, as it is sent.
     """
 
-    __slots__ = ("outcome",)
+    __slots__ = ("_hides_trace", "outcome")
 
-    def __init__(self) -> None:
+    def __init__(self, *, hides_trace: bool) -> None:
+        self._hides_trace = hides_trace
         self.outcome: dict[str, Any] = {}
 
     def __enter__(self) -> _Guarded:
@@ -275,6 +270,12 @@ class _Guarded:
             self.outcome = {"problem": problem.to_dict()}
         elif isinstance(problem, MemoryError):
             self.outcome = {"problem": _problem("job-memory", "it needs more memory than a job may have")}
+        elif problem is not None and self._hides_trace:
+            stage = next((f"{note}: " for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
+            self.outcome = {
+                "problem": _problem("internal-error", f"{stage}an unexpected {type(problem).__name__}"),
+                "trace": "".join(format_exception(problem))[-_MAX_TRACE:],
+            }
         elif problem is not None:
             print_exception(problem)  # Into the task's log.
             what = " ".join(f"{type(problem).__name__}: {problem}".split())
@@ -284,14 +285,16 @@ class _Guarded:
 
 def _outcome(task: Task, pipe: int) -> dict[str, Any]:
     def on_stage(name: str) -> None:
-        os.write(pipe, json.dumps({"stage": name}).encode() + b"\n")
+        os.write(pipe, stage_line(name))
 
-    with _Guarded() as guarded:
+    with _Guarded(hides_trace=task.is_served) as guarded:
         if task.is_confined:
             _confine(task)
         guarded.outcome = {"summary": run_task(task, on_stage)}
-    folders = [f"{path.parent}/" for path in map(Path, task.readable) if len(path.parts) > 2 and not path.is_dir()]
-    outcome: dict[str, Any] = _without(folders, guarded.outcome)
+    outcome = guarded.outcome
+    if "problem" in outcome:
+        folders = [f"{path.parent}/" for path in map(Path, task.readable) if len(path.parts) > 2 and not path.is_dir()]
+        outcome["problem"] = _without(folders, outcome["problem"])
     return outcome
 
 

@@ -173,7 +173,7 @@ class Service:
         self.checks: dict[str, Check] = {
             "server": Check(lambda: "stopping" if self.is_stopping else ""),
             "database": Check(lambda: database_problem(self.database)),
-            "workers": Check(lambda: "" if self.workers.is_alive else "dead"),
+            "workers": Check(lambda: self.workers.problem),
             "disk": Check(lambda: disk_problem(self.folders.data, self.min_free_bytes)),
             "sandbox": Check(sandbox.problem, is_needed=config.require_sandbox),
         }
