@@ -163,6 +163,23 @@ def test_it_does_its_work(box: Sandbox) -> None:
     assert (box.writable / "b").read_text() == "ne"
 
 
+# A function that calls another in a process, as LiteRT's kernels are called.
+_CALLED = """
+from tfconvert.converter.process.child_process import Child
+
+def called():
+    with Child() as process:
+        return process.call(os.path.basename, "a/b")
+
+for line in"""
+
+
+@pytest.mark.parametrize("box", [(0, version) for version in ("", "5", "0")], indirect=True)
+def test_it_calls_functions_in_processes(box: Sandbox) -> None:
+    """Also where a process may send signals to itself alone."""
+    assert box.run("called()", program=_PROGRAM.replace("\nfor line in", _CALLED)) == ["b"]
+
+
 @needs_landlock
 def test_it_reads_and_writes_no_other_files(whole: Sandbox) -> None:
     others, readable, writable = (str(path) for path in (whole.others, whole.readable, whole.writable))

@@ -1,9 +1,11 @@
-"""Further Python processes: how to start one, and how it ends with the process that has started it."""
+"""Further processes: how to start one of Python, how to kill one, and how it ends with the one that has started it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
 import sys
 
 from tfconvert.converter.process.kernel import prctl
@@ -38,3 +40,13 @@ def adopt_orphans() -> None:
     """Makes this process the parent of those whose parents end below it, so that it can wait for them; Linux only."""
     if sys.platform == "linux":
         prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kills a process that this one has started, if it may.
+
+    In the sandbox of a system that can't keep signals from other processes, it may not. The process ends with its pipe
+    then, or with the job.
+    """
+    with contextlib.suppress(PermissionError):
+        process.kill()
