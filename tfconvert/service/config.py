@@ -46,6 +46,7 @@ class ServiceConfig(NamedTuple):
         max_queued: Maximum number of queued jobs, of all owners.
         max_active: Maximum number of queued and running jobs of an owner.
         per_minute: Maximum number of requests of an owner in a minute.
+        per_address: Maximum number of connections of an address; 0 for no limit.
         keep_days: Days after which ended jobs are deleted; 0 to keep them.
         roots: Paths and URLs under which requests may name models.
         patterns: Files of patterns for every job.
@@ -56,7 +57,7 @@ class ServiceConfig(NamedTuple):
         require_token: Whether requests need a token; by default if other machines can reach the address.
         attempts: Maximum number of attempts at a job if servers die.
         grace: Grace period in seconds for running jobs when the server stops.
-        idle: Timeout in seconds for clients that are silent in the middle of a request.
+        idle: Timeout in seconds for clients that send no request, are silent in the middle of one, or don't read.
         admin_token: A file for the token of an administrator, which is created if missing; empty for no such
             file.
     """
@@ -78,6 +79,7 @@ class ServiceConfig(NamedTuple):
     max_queued: int = 1000
     max_active: int = 100
     per_minute: int = 600
+    per_address: int = 256
     keep_days: float = 30.0
     roots: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
