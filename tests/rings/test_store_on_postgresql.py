@@ -10,11 +10,13 @@ from tests.rings.servers import ROOT, postgresql
 
 _FILES = (
     "test_store.py",
+    "test_fairness.py",
     "test_janitor.py",
     "test_leases.py",
     "test_tokens.py",
     "test_workers.py",
     "test_database.py::test_the_migrations_make_the_tables",
+    "test_database.py::test_queued_jobs_and_tokens_of_the_first_tables_are_kept",
 )
 
 

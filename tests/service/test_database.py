@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import bindparam, text
 
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database, migrate, open_database
-from tfconvert.service.database.tables import METADATA
+from tfconvert.service.database.job_rows import new_record, to_values
+from tfconvert.service.database.tables import JOBS, METADATA
 from tfconvert.service.jobs import Submission
+from tfconvert.service.leases import Lease
 from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
+from tfconvert.service.tokens import TokenStore
 
 
 def refused(config: ServiceConfig, folders: Folders) -> ConversionError:
@@ -37,6 +40,35 @@ def test_current_tables_are_not_migrated(database: Database) -> None:
         connection.execute(text("CREATE TABLE extra (x INTEGER)"))
         migrate(connection)
         assert connection.execute(text("SELECT count(*) FROM extra")).scalar() == 0
+
+
+def test_queued_jobs_and_tokens_of_the_first_tables_are_kept(
+    config: ServiceConfig, folders: Folders, submission: Callable[..., Submission]
+) -> None:
+    older = Database(config.database or f"sqlite:///{folders.database}")
+    with older.write() as connection:
+        migrate(connection, "jobs_servers_tokens")
+        for number in range(2):
+            values = to_values(new_record(f"{number}" * 32, submission(), f"{number}" * 64), 0)
+            del values["turn"]
+            names = ", ".join(values)
+            places = ", ".join(f":{name}" for name in values)
+            typed = text(f"INSERT INTO jobs ({names}) VALUES ({places})").bindparams(
+                *(bindparam(name, type_=JOBS.c[name].type) for name in values)
+            )
+            connection.execute(typed, values)
+        connection.execute(text("INSERT INTO tokens VALUES ('t', 'ci', 'h', 'user', 3, NULL, 1.0, NULL)"))
+    older.close()
+    database = open_database(config, folders)
+    lease = Lease(database, folders)
+    lease.begin()
+    store = JobStore(database, config, folders)
+    claimed = [store.claim(lease.server) for _ in range(3)]
+    assert [job and job.id for job in claimed] == ["0" * 32, "1" * 32, None]
+    (token,) = TokenStore(database).list()
+    assert (token.name, token.max_active, token.max_running, token.max_bytes) == ("ci", 3, None, None)
+    lease.end()
+    database.close()
 
 
 def test_a_database_of_a_newer_version_is_not_changed(

@@ -38,6 +38,7 @@ _STATUS: Mapping[str, int] = {
     "job-state": 409,
     "upload-lost": 409,
     "archive-too-large": 413,
+    "too-many-bytes": 413,
     "upload-too-large": 413,
     "foreign-format": 415,
     "keras-file": 415,
