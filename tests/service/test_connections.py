@@ -70,6 +70,18 @@ def read(connection: socket.socket) -> bytes:
     return found
 
 
+def status_of(connection: socket.socket) -> int:
+    """Returns the status of the next answer on a connection that stays open."""
+    found = b""
+    while b"\r\n\r\n" not in found:
+        found += connection.recv(1 << 16) or b"HTTP/1.1 000 closed\r\ncontent-length: 0\r\n\r\n"
+    head, _, body = found.partition(b"\r\n\r\n")
+    left = int(head.lower().partition(b"content-length: ")[2].split()[0]) - len(body)
+    while left:
+        left -= len(connection.recv(left))
+    return int(head.split()[1])
+
+
 def answers(content: bytes) -> list[tuple[int, dict[str, str], bytes]]:
     """Returns the status, the headers and the body of each answer; errors must be whole problem details."""
     found = []
@@ -194,7 +206,7 @@ def test_a_connection_is_used_again(edge: Edge) -> None:
     connection = edge.connect()
     for _ in range(3):
         connection.sendall(HEALTH)
-        assert answers(connection.recv(1 << 16))[0][0] == 200
+        assert status_of(connection) == 200
         time.sleep(IDLE / 2)
     begin = time.monotonic()
     assert read(connection) == b""
@@ -208,7 +220,7 @@ def test_a_client_that_hangs_in_a_body_is_disconnected(edge: Edge) -> None:
 
 def test_the_rest_of_a_refused_body_is_discarded_for_a_while(edge: Edge) -> None:
     connection = edge.connect(UPLOAD + b"Content-Length: %d\r\n\r\n" % (1 << 40))
-    assert answers(connection.recv(1 << 16))[0][0] == 413
+    assert status_of(connection) == 413
     begin = time.monotonic()
     with contextlib.suppress(OSError):
         while time.monotonic() - begin < 20 * IDLE:
@@ -251,7 +263,7 @@ def test_the_connection_that_waits_longest_makes_room(small: Edge) -> None:
     first, second, used = small.connect(), small.connect(), small.connect()
     for connection in (used, first, second, used):
         connection.sendall(HEALTH)
-        assert answers(connection.recv(1 << 16))[0][0] == 200
+        assert status_of(connection) == 200
     third = small.connect()
     assert small.status(LAST) == 200
     assert [is_closed(each) for each in (first, second, used, third)] == [True, True, False, False]
@@ -260,7 +272,7 @@ def test_the_connection_that_waits_longest_makes_room(small: Edge) -> None:
 def test_probes_are_answered_beyond_the_limit(small: Edge) -> None:
     for _ in range(3):
         small.connect(UPLOAD + b"Content-Length: 1000\r\n\r\n--b\r\n")
-    while len(small.serving.service.slots) < 1 or small.serving.service.slots[""] < 3:
+    while small.serving.service.uploads.get("", 0) < 3:
         time.sleep(0.01)
     ((status, headers, body),) = answers(read(small.connect(b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n")))
     assert (status, json.loads(body)["code"]) == (503, "too-many-connections")
@@ -269,6 +281,20 @@ def test_probes_are_answered_beyond_the_limit(small: Edge) -> None:
     assert small.status(HEALTH) == 200
     ((_, _, ready),) = answers(read(small.connect(HEALTH.replace(b"health", b"ready"))))
     assert json.loads(ready)["checks"]["database"] == "ok"
+
+
+def test_streams_of_an_owner_are_counted(tmp_path: Path) -> None:
+    with Edge(Serving(tmp_path / "data", max_active=2)) as edge:
+        job = edge.serving.submitted()
+        request = f"GET /v1/jobs/{job}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        streams = [edge.connect(request) for _ in range(2)]
+        assert all(b" 200 OK" in stream.recv(1 << 16) for stream in streams)
+        assert status_of(edge.connect(request)) == 429
+        assert edge.status(LAST) == 200
+        streams.pop().close()
+        while edge.serving.service.streams[""] == 2:
+            time.sleep(0.01)
+        assert b" 200 OK" in edge.connect(request).recv(1 << 16)
 
 
 def test_a_client_that_does_not_read_is_disconnected(edge: Edge) -> None:

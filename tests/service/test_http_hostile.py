@@ -143,7 +143,7 @@ def test_a_client_that_hangs_is_cut_off(server: Serving) -> None:
     status, body = asyncio.run(asyncio.wait_for(_call(server.app, [first]), 20))
     assert (status, json.loads(body)["code"]) == (408, "request-timeout")
     assert not server.leftovers()
-    assert not server.service.slots
+    assert not server.service.uploads
 
 
 def test_a_client_that_drips_is_cut_off(server: Serving) -> None:
@@ -157,7 +157,7 @@ def test_a_client_that_leaves_leaves_nothing(server: Serving) -> None:
     first = {"type": "http.request", "body": PART + b"x" * 50_000, "more_body": True}
     asyncio.run(asyncio.wait_for(_call(server.app, [first, {"type": "http.disconnect"}]), 20))
     assert not server.leftovers()
-    assert not server.service.slots
+    assert not server.service.uploads
 
 
 def test_uploads_of_an_owner_are_counted(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_uploads_of_an_owner_are_counted(tmp_path: Path) -> None:
     async def several() -> list[tuple[int, bytes]]:
         first = {"type": "http.request", "body": PART, "more_body": True}
         hanging = [asyncio.create_task(_call(server.app, [first])) for _ in range(2)]
-        while server.service.slots.get("") != 2:
+        while server.service.uploads.get("") != 2:
             await asyncio.sleep(0.01)
         refused = await _call(server.app, [first])
         for task in hanging:

@@ -298,7 +298,6 @@ def test_pages_are_made_once_when_they_are_requested(server: Serving, monkeypatc
     assert [page.text for page in pages] == [f"page of {job}" for job in (*jobs, jobs[0])]
     assert refusal(none) == (404, "no-result")
     assert sorted(made) == sorted(jobs)
-    assert not server.service.slots
     assert not server.service.pages
 
 
@@ -340,7 +339,6 @@ def test_a_page_that_takes_long_holds_up_nobody(server: Serving, monkeypatch: py
     asyncio.run(request())
     assert made == [slow]
     assert not logged
-    assert not server.service.slots
     assert not server.service.pages
 
 

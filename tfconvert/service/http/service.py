@@ -140,7 +140,8 @@ class Service:
         workers: Its threads that run jobs.
         metrics: Its metrics.
         rates: The rate limits of owners.
-        slots: The number of requests that take long by owner; used in the event loop only.
+        uploads: The number of uploads under way by owner; used in the event loop only, like the next.
+        streams: The number of streams of events by owner.
         pages: The pages of reports that are made now or wait for their turn.
         min_free_bytes: Bytes of free disk space below which the server is not ready.
         checks: The checks of `/readyz` by name.
@@ -160,7 +161,8 @@ class Service:
         self.workers = WorkerPool(self.store, self.folders, config)
         self.metrics = Metrics(self.store.counts)
         self.rates = RateLimiter()
-        self.slots: dict[str, int] = {}
+        self.uploads: dict[str, int] = {}
+        self.streams: dict[str, int] = {}
         self.pages = PageQueue(self.workers, max(config.workers, 1))
         self.min_free_bytes = 64 << 20
         self.is_stopping = False

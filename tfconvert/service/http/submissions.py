@@ -9,8 +9,8 @@ import asyncio
 import json
 import math
 import posixpath
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -18,10 +18,9 @@ from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
 
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service.http.access import Caller
+from tfconvert.service.http.access import Caller, slot
 from tfconvert.service.http.form import Form, FormReader
 from tfconvert.service.http.middleware import announced_size
-from tfconvert.service.http.problems import TryLaterError
 from tfconvert.service.http.service import Service
 from tfconvert.service.jobs import JobRecord, Submission
 from tfconvert.service.model_kinds import recognize
@@ -151,7 +150,7 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
     service.check_open()
     announced = announced_size(request.headers)
     await run_in_threadpool(_check_size, service, caller, announced)
-    with _slot(service, caller), ExitStack() as stack:
+    with slot(service.uploads, caller, "uploads"), ExitStack() as stack:
         most = service.config.max_upload
 
         def new_file(field: str) -> Incoming:
@@ -230,25 +229,6 @@ def _check_samples(quantize: Quantize | None, former: JobRecord | None, *, has_s
             f'quantization, say so: options={{"quantize": {{"mode": "{quantize.mode}", "trained": true}}}}',
         )
     return samples
-
-
-@contextmanager
-def _slot(service: Service, caller: Caller) -> Iterator[None]:
-    """A context manager that counts an upload.
-
-    Raises:
-        ConversionError: There are too many (`too-many-jobs`).
-    """
-    count = service.slots.get(caller.owner, 0)
-    if count >= caller.max_active:
-        raise TryLaterError("too-many-jobs", f"{count} uploads of yours are under way", 5.0)
-    service.slots[caller.owner] = count + 1
-    try:
-        yield
-    finally:
-        service.slots[caller.owner] -= 1
-        if not service.slots[caller.owner]:
-            del service.slots[caller.owner]
 
 
 def _check(form: Form, place: str, service: Service) -> None:
