@@ -21,7 +21,7 @@ from sqlalchemy import update
 import tfconvert
 from tests.batch.models import ENDLESS, RELU, UNKNOWN
 from tfconvert.batch.pool import Pool
-from tfconvert.batch.task import Outcome
+from tfconvert.batch.task import Outcome, Task
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service import storage, workers
 from tfconvert.service.config import ServiceConfig
@@ -32,7 +32,7 @@ from tfconvert.service.jobs import JobRecord, JobState, Submission
 from tfconvert.service.leases import Lease
 from tfconvert.service.storage import LOG, PAGE, REPORT, Folders, result_name
 from tfconvert.service.store import JobStore
-from tfconvert.service.workers import WorkerPool
+from tfconvert.service.workers import Attempt, WorkerPool
 
 Submit = Callable[..., Submission]
 Start = Callable[..., WorkerPool]
@@ -277,12 +277,11 @@ def _write(path: Path) -> Path:
 
 
 def test_a_model_elsewhere_is_looked_at_again(
-    start: Start, store: JobStore, folders: Folders, submission: Submit, tmp_path: Path
+    start: Start, store: JobStore, folders: Folders, submission: Submit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is changed before a job is begun, and while another is converted, as that one's own rules see to."""
-    path, rules = tmp_path / "models" / "net.mlir", tmp_path / "rules.py"
+    """It is changed before a job is begun, and while another is converted."""
+    path = tmp_path / "models" / "net.mlir"
     path.parent.mkdir()
-    rules.write_text(f"{RULES}\nimport pathlib\npathlib.Path({str(path)!r}).touch()\n")
     given: dict[str, Any] = {"roots": (str(path.parent),)}
 
     def submit() -> JobRecord:
@@ -303,8 +302,16 @@ def test_a_model_elsewhere_is_looked_at_again(
     pool = start(**given)
     ended += sorted((wait_for(store, job) for job in waiting), key=lambda each: each.is_cached)
     pool.stop(0)
+    prepare = Attempt.prepare
+
+    def prepare_and_change(attempt: Attempt) -> Task:
+        task = prepare(attempt)
+        path.touch()
+        return task
+
+    monkeypatch.setattr(Attempt, "prepare", prepare_and_change)
     path.touch()
-    start(**given, patterns=(os.fspath(rules),))
+    start(**given)
     ended += [wait_for(store, submit()), wait_for(store, submit())]
     assert [(each.state, each.is_cached, operators(each)) for each in ended] == [
         ("succeeded", False, ["ELU"]),

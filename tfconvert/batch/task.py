@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 CANCELLED = "job-cancelled"
@@ -14,15 +14,17 @@ class TaskLimits(NamedTuple):
 
     Attributes:
         seconds: Wall time.
-        memory: Bytes of memory that it allocates; files that are mapped don't count.
-        files: Files that are open at once.
-        output: Bytes of any file that it writes.
+        memory: Bytes of memory that all of its processes allocate; files that are mapped don't count.
+        files: Files that are open at once, in each of its processes.
+        output: Bytes of any file that it writes; in a sandbox, of all of them together, also temporary ones.
+        processes: Processes that run at once.
     """
 
     seconds: float = 600.0
     memory: int = 8 << 30
     files: int = 256
     output: int = 8 << 30
+    processes: int = 64
 
 
 class Task(NamedTuple):
@@ -44,6 +46,7 @@ class Task(NamedTuple):
             error is in `Outcome.trace` rather than in the log, since its paths are not for clients.
         is_confined: Whether it runs in a sandbox, where it can read `directory` and the model, and write only to the
             directory of the result and one for temporary files.
+        readable: Files and directories that it can read besides. Errors don't name the directories that they are in.
     """
 
     model: str
@@ -58,6 +61,7 @@ class Task(NamedTuple):
     name: str = ""
     is_served: bool = False
     is_confined: bool = False
+    readable: Sequence[str] = ()
 
 
 class Outcome(NamedTuple):

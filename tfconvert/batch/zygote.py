@@ -16,18 +16,21 @@ import selectors
 import signal
 import sys
 import tempfile
+import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from traceback import format_exception, print_exception
 from types import TracebackType
 from typing import Any, NoReturn
 
+from tfconvert.batch import job_usage
 from tfconvert.batch.messages import MessageReader, outcome_line, stage_line
 from tfconvert.batch.preload import preload
 from tfconvert.batch.run_task import run_task
 from tfconvert.batch.task import Task, TaskLimits
 from tfconvert.converter.process import sandbox
-from tfconvert.converter.process.python_process import die_with
+from tfconvert.converter.process.python_process import adopt_orphans, die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 # Characters of the end of a trace that are sent.
@@ -58,29 +61,56 @@ def _limit(what: int, value: int) -> None:
     resource.setrlimit(what, (value, value))
 
 
+# Seconds between two looks at what jobs use.
+_COUNT_SECONDS = 0.25
+
+# The directory of temporary files of a task in the sandbox, in its working directory.
+_SCRATCH = "scratch"
+
+
 class _Child:
     """A process that runs a task.
 
     Attributes:
         number: The number of the task.
-        process: The process ID.
+        process: The process ID, and that of its process group.
         pipe: The pipe that it writes messages to.
         messages: Reads them.
+        limits: What it may use.
+        directories: Where it may write, if it is confined.
+        excess: The outcome if it has exceeded a limit, for which it is killed; `None` otherwise.
+        peak: The most bytes of memory that it was seen to have.
     """
 
-    __slots__ = ("messages", "number", "pipe", "process")
+    __slots__ = ("directories", "excess", "limits", "messages", "number", "peak", "pipe", "process")
 
-    def __init__(self, number: int, process: int, pipe: int) -> None:
+    def __init__(self, number: int, process: int, pipe: int, task: Task, limits: TaskLimits) -> None:
         self.number = number
         self.process = process
         self.pipe = pipe
         self.messages = MessageReader(pipe)
+        self.limits = limits
+        self.directories = _writable(task) if task.is_confined else []
+        self.excess: dict[str, Any] | None = None
+        self.peak = 0
 
     def kill(self) -> None:
         """Kills it, and the processes that it has started."""
         for end in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 end(self.process, signal.SIGKILL)
+
+    def exceeds(self, processes: Sequence[int]) -> bool:
+        """Returns whether it exceeds a limit, which is its outcome then.
+
+        Args:
+            processes: Its processes.
+        """
+        try:
+            self.peak = max(self.peak, job_usage.check(self.limits, processes, self.directories))
+        except ConversionError as problem:
+            self.excess = {"problem": problem.to_dict()}
+        return self.excess is not None
 
 
 class Zygote:
@@ -90,18 +120,32 @@ class Zygote:
         self._selector = selectors.DefaultSelector()
         self._children: dict[int, _Child] = {}
         self._rest = b""
+        self._next_count = 0.0
 
     def serve(self) -> None:
         """Answers requests until there are no more."""
         self._selector.register(0, selectors.EVENT_READ, None)
         self._send({"ready": True})
         while True:
-            for key, _ in self._selector.select():
+            for key, _ in self._selector.select(self._count()):
                 if key.data is not None:
                     self._receive(key.data)
                 elif not self._requests():
                     self._end()
                     return
+
+    def _count(self) -> float | None:
+        """Counts what jobs use, if it is time; returns the seconds until the next time, `None` without jobs."""
+        if not self._children or not job_usage.IS_COUNTED:
+            return None
+        now = time.monotonic()
+        if now >= self._next_count:
+            found = job_usage.processes_of(child.process for child in self._children.values())
+            for child in self._children.values():
+                if child.exceeds(found[child.process]):
+                    child.kill()
+            self._next_count = time.monotonic() + _COUNT_SECONDS
+        return max(self._next_count - now, 0)
 
     def _requests(self) -> bool:
         data = os.read(0, 1 << 16)
@@ -121,13 +165,15 @@ class Zygote:
         parent = os.getpid()
         process = os.fork()
         if not process:
-            os.close(reading)
-            for child in self._children.values():
-                os.close(child.pipe)
             self._selector.close()
+            # Nothing of this process, such as the pipes of other tasks, is left to it.
+            os.closerange(3, writing)
+            os.closerange(writing + 1, os.sysconf("SC_OPEN_MAX"))
             _work(task, limits, writing, parent)
         os.close(writing)
-        child = self._children[number] = _Child(number, process, reading)
+        if not self._children:
+            self._next_count = time.monotonic() + _COUNT_SECONDS
+        child = self._children[number] = _Child(number, process, reading, task, limits)
         self._selector.register(reading, selectors.EVENT_READ, child)
 
     def _receive(self, child: _Child) -> None:
@@ -143,10 +189,15 @@ class Zygote:
         os.close(child.pipe)
         child.kill()  # It has closed its pipe: nothing else of it, or of processes that it has left, is of use.
         _, status, usage = os.wait4(child.process, 0)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-child.process, 0)
+        if child.excess is None:
+            child.exceeds([])  # It may have written much in the end.
         del self._children[child.number]
         # Linux counts kilobytes, macOS bytes.
-        peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        outcome = child.messages.outcome
+        peak = max(usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024), child.peak)
+        outcome = child.excess or child.messages.outcome
         self._send(
             {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "outcome": outcome}
         )
@@ -240,17 +291,40 @@ def _outcome(task: Task, pipe: int) -> dict[str, Any]:
         if task.is_confined:
             _confine(task)
         guarded.outcome = {"summary": run_task(task, on_stage)}
-    return guarded.outcome
+    folders = [f"{path.parent}/" for path in map(Path, task.readable) if len(path.parts) > 2 and not path.is_dir()]
+    outcome: dict[str, Any] = _without(folders, guarded.outcome)
+    return outcome
+
+
+def _without(folders: Sequence[str], value: Any) -> Any:
+    """Returns data without the names of directories in its strings."""
+    match value:
+        case str():
+            for folder in folders:
+                value = value.replace(folder, "")
+        case list():
+            return [_without(folders, each) for each in value]
+        case dict():
+            return {key: _without(folders, each) for key, each in value.items()}
+    return value
 
 
 def _confine(task: Task) -> None:
     """Puts this process into the sandbox of a task."""
-    temporary = tempfile.mkdtemp(dir=Path.cwd())
+    writable = _writable(task)
+    writable[-1].mkdir(mode=0o700, exist_ok=True)
+    scratch = os.fspath(writable[-1])
     # Keras would look for its settings at home.
-    os.environ |= {"TMPDIR": temporary, "KERAS_HOME": temporary}
+    os.environ |= {"TMPDIR": scratch, "KERAS_HOME": scratch}
     tempfile.tempdir = None
-    readable = [Path(), Path(task.model), *([] if task.output else [Path(task.report)])]
-    sandbox.enter(readable, [Path(task.output or task.page).parent, Path(temporary)])
+    report = [] if task.output else [task.report]
+    sandbox.enter(map(Path, (".", task.model, *report, *task.readable)), writable)
+
+
+def _writable(task: Task) -> list[Path]:
+    """Returns the directories that a task may write to in the sandbox: that of its result, and one for the rest."""
+    folder = Path(task.directory).absolute()
+    return [(folder / (task.output or task.page)).parent, folder / _SCRATCH]
 
 
 def _problem(code: str, message: str) -> dict[str, Any]:
@@ -260,6 +334,7 @@ def _problem(code: str, message: str) -> dict[str, Any]:
 def main() -> None:
     """Serves the process that started this one, whose process ID is the argument."""
     die_with(int(sys.argv[1]))
+    adopt_orphans()
     # An interrupt from the terminal reaches the whole group; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -10,7 +10,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from tfconvert.batch.cache_key import is_run
 from tfconvert.batch.pool import Pool
 from tfconvert.batch.task import CANCELLED, Outcome, Task
-from tfconvert.converter.process import sandbox
+from tfconvert.converter.pipeline.plugins import plugin_files
 from tfconvert.converter.targets.output_form import form_of
 from tfconvert.report.page import render
 from tfconvert.report.report import write_page
@@ -94,8 +94,8 @@ class Attempt:
             os.fspath(self._folder),
             name=job.model_name,
             is_served=True,
-            # To load its own files, Keras calls functions that they name.
-            is_confined=is_keras and sandbox.is_available(),
+            is_confined=True,
+            readable=self._readable(model),
         )
 
     def prepare_page(self, report: Path) -> Task:
@@ -135,6 +135,15 @@ class Attempt:
             settings["quantize"] = {**given, "samples": list(map(self._relative, paths))}
         return settings
 
+    def _readable(self, model: Path) -> Sequence[str]:
+        """Returns what the job can read beside its directory: the server's plug-ins, and a model that is not in it."""
+        config = self._config
+        plugins = plugin_files([*config.patterns, *config.composites])
+        beside = [] if model.is_relative_to(self._folder) else [model if model.is_dir() else model.parent]
+        op_defs = [Path(config.op_defs)] if config.op_defs else []
+        paths = map(_absolute, [*plugins, *op_defs, *beside])
+        return [path for path in paths if not self._folder.is_relative_to(path)]
+
     def _relative(self, path: str | os.PathLike[str]) -> str:
         """Returns a path relative to the attempt's directory, or unchanged if it is outside."""
         place = Path(path)
@@ -151,7 +160,7 @@ def has_page(job: JobRecord) -> bool:
     return bool(job.place) or is_run(job.settings) or form_of("", job.settings).target == Iree.name
 
 
-def _absolute(path: str) -> str:
+def _absolute(path: str | os.PathLike[str]) -> str:
     return os.fspath(Path(path).absolute())
 
 
