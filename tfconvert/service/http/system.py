@@ -106,7 +106,7 @@ def list_tokens(service: ServiceDep, caller: Admin) -> TokenList:
 @TOKEN_ROUTES.post("", status_code=201)
 def create_token(wanted: NewToken, service: ServiceDep, caller: Admin) -> CreatedToken:
     """Create a token; it is shown this once."""
-    token, record = service.tokens.create(wanted.name, wanted.role, wanted.max_active, wanted.per_minute)
+    token, record = service.tokens.create(**wanted.model_dump())
     return CreatedToken.model_construct(**TokenView.of(record).model_dump(), token=token)
 
 
