@@ -17,7 +17,7 @@ import tfconvert
 from tests.batch.models import ENDLESS, RELU, UNKNOWN, write
 from tfconvert.batch.messages import MAX_MESSAGE, outcome_line, stage_names
 from tfconvert.batch.pool import Pool
-from tfconvert.batch.task import CANCELLED, Task, TaskLimits
+from tfconvert.batch.task import CANCELLED, Outcome, Task, TaskLimits
 from tfconvert.converter.process import sandbox
 
 LIMITS = TaskLimits(seconds=60)
@@ -172,6 +172,111 @@ def test_a_confined_job_sees_only_its_model(tmp_path: Path) -> None:
         later = task._replace(output="", report=os.fspath(tmp_path / "x.json"), page="out/later.html")
         assert pool.run(later, LIMITS).problem is None
         assert "<html" in (folder / "out" / "later.html").read_text()
+
+
+# What code in a model might use of the machine; each waits until it is ended.
+_GREEDY = """
+import mmap, os, tempfile, time
+from pathlib import Path
+
+def child(work):
+    if not os.fork():
+        kept = work()
+        time.sleep(60)
+
+def memory():
+    for _ in range(4):
+        child(lambda: bytearray(64 << 20).replace(b"\\0", b"1"))
+
+def processes():
+    for _ in range(10):
+        child(lambda: None)
+
+def files():
+    for name in "abc":
+        Path("out", name).write_bytes(bytes(1 << 20))
+
+def removed_files():
+    found = [tempfile.TemporaryFile(buffering=0) for _ in range(3)]
+    for file in found:
+        file.write(bytes(1 << 20))
+    return found
+
+def mapped_files():
+    found = []
+    for _ in range(3):
+        with tempfile.TemporaryFile(buffering=0) as file:
+            file.write(bytes(1 << 20))
+            found.append(mmap.mmap(file.fileno(), 1 << 20))
+    return found
+
+def levels():
+    for _ in range(60):
+        os.makedirs("out/d", exist_ok=True)
+        os.rename("out/d", "out/e"), os.mkdir("out/d"), os.rename("out/e", "out/d/e")
+
+def many():
+    for number in range(10_001):
+        os.mkdir(f"out/{{number}}")
+
+kept = {work}()
+time.sleep({seconds})
+PATTERNS = []
+"""
+
+
+def greedy(pool: Pool, folder: Path, work: str, seconds: int = 60, **limits: int) -> Outcome:
+    """Runs a job whose own code does some work, within limits."""
+    job = folder / "job"
+    (job / "out").mkdir(parents=True)
+    (job / "greedy.py").write_text(_GREEDY.format(work=work, seconds=seconds))
+    task = Task(
+        write(job, "relu").name,
+        "out/x.tflite",
+        {"patterns": ["greedy.py"]},
+        log="out/log",
+        directory=os.fspath(job),
+        is_confined=True,
+    )
+    return pool.run(task, LIMITS._replace(**limits))
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+@pytest.mark.parametrize(
+    ("work", "limits", "code"),
+    [
+        ("memory", {"memory": 256 << 20}, "job-memory"),
+        ("processes", {"processes": 8}, "job-processes"),
+        ("files", {"output": 5 << 19}, "job-output"),
+        ("removed_files", {"output": 5 << 19}, "job-output"),
+        ("mapped_files", {"output": 5 << 19}, "job-output"),
+        ("levels", {}, "job-output"),
+        ("many", {}, "job-output"),
+    ],
+)
+def test_limits_hold_for_all_that_a_job_has(
+    pool: Pool, tmp_path: Path, work: str, limits: dict[str, int], code: str
+) -> None:
+    before = time.monotonic()
+    outcome = greedy(pool, tmp_path, work, **limits)
+    assert (outcome.code, outcome.is_lost) == (code, False)
+    assert time.monotonic() - before < 30
+    assert pool.process is not None
+    assert children_of(pool.process) == []
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+@pytest.mark.parametrize("work", ["memory", "processes", "removed_files", "mapped_files"])
+def test_jobs_may_have_several_processes_and_files(pool: Pool, tmp_path: Path, work: str) -> None:
+    outcome = greedy(pool, tmp_path, work, seconds=1)
+    assert outcome.code == "wrong-option"  # The file has no patterns.
+    assert pool.process is not None
+    assert children_of(pool.process) == []
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+def test_files_are_counted_at_the_end(pool: Pool, tmp_path: Path) -> None:
+    assert greedy(pool, tmp_path, "files", seconds=0, output=5 << 19).code == "job-output"
 
 
 def test_a_job_gives_the_same_file_as_the_function(pool: Pool, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ import tfconvert
 from tests.batch.models import ENDLESS, RELU, UNKNOWN
 from tfconvert.batch.pool import Pool
 from tfconvert.batch.task import Outcome, Task
+from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service import storage, workers
 from tfconvert.service.config import ServiceConfig
@@ -336,6 +337,43 @@ def test_samples_and_plug_ins_reach_the_job(
     done = wait_for(store, job)
     assert done.settings == settings
     assert done.state is JobState.SUCCEEDED, done.problem
+
+
+# Plug-ins of a server that use a module, a package and a file of their own directory, and the wrong ones.
+_USES = """
+import runpy
+from pathlib import Path
+here = Path(__file__).parent
+assert runpy.run_path(str(here / "beside.py"))["READ"]
+assert runpy.run_path(str(here / "package" / "inner.py"))["READ"]
+"""
+_SECRET = "open(here / 'secret.txt')\n"
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+def test_plug_ins_of_the_server_can_be_read_and_not_what_is_beside(
+    start: Start, store: JobStore, submission: Submit, tmp_path: Path
+) -> None:
+    plugins = tmp_path / "plugins"
+    (plugins / "package").mkdir(parents=True)
+    (plugins / "rules.py").write_text(_USES + RULES)
+    (plugins / "beside.py").write_text("READ = 1\n")
+    (plugins / "package" / "inner.py").write_text("READ = 1\n")
+    (plugins / "secret.txt").write_text("secret")
+    (plugins / "ops.pbtxt").write_text('op { name: "Acme" }\n')
+    given = {"patterns": (os.fspath(plugins / "rules.py"),), "op_defs": os.fspath(plugins / "ops.pbtxt")}
+    pool = start(**given)
+    job, _ = store.submit(submission(settings={"verify": True}))
+    done = wait_for(store, job)
+    assert done.state is JobState.SUCCEEDED, done.problem
+    pool.stop(0)
+    (plugins / "rules.py").write_text(_USES + _SECRET + RULES)
+    start(**given)
+    job, _ = store.submit(submission(settings={"batch": 2}))
+    done = wait_for(store, job)
+    assert code(done) == "bad-plugin"
+    assert os.fspath(tmp_path) not in json.dumps(done.problem)
+    assert "rules.py" in json.dumps(done.problem)
 
 
 def test_invalid_models_fail(start: Start, store: JobStore, submission: Submit) -> None:

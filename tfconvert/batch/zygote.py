@@ -78,7 +78,7 @@ class _Child:
         messages: Reads them.
         limits: What it may use.
         directories: Where it may write, if it is confined.
-        excess: The outcome if it has exceeded a limit, for which it is killed; `None` otherwise.
+        excess: Its outcome if it has exceeded a limit, whatever it says itself.
         peak: The most bytes of memory that it was seen to have.
     """
 
@@ -101,7 +101,7 @@ class _Child:
                 end(self.process, signal.SIGKILL)
 
     def exceeds(self, processes: Sequence[int]) -> bool:
-        """Returns whether it exceeds a limit, which is its outcome then.
+        """Returns whether it has exceeded a limit.
 
         Args:
             processes: Its processes.
@@ -291,8 +291,10 @@ def _outcome(task: Task, pipe: int) -> dict[str, Any]:
         if task.is_confined:
             _confine(task)
         guarded.outcome = {"summary": run_task(task, on_stage)}
-    folders = [f"{path.parent}/" for path in map(Path, task.readable) if len(path.parts) > 2 and not path.is_dir()]
-    outcome: dict[str, Any] = _without(folders, guarded.outcome)
+    outcome = guarded.outcome
+    if "problem" in outcome:
+        folders = [f"{path.parent}/" for path in map(Path, task.readable) if len(path.parts) > 2 and not path.is_dir()]
+        outcome["problem"] = _without(folders, outcome["problem"])
     return outcome
 
 
@@ -341,6 +343,7 @@ def main() -> None:
     gc.disable()
     with tempfile.TemporaryDirectory() as folder:
         preload(folder)
+    sandbox.prepare()
     gc.collect()
     # The collector never touches frozen objects, so that children keep sharing their pages.
     gc.freeze()

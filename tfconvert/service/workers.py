@@ -20,6 +20,7 @@ from tfconvert.batch.pool import Pool
 from tfconvert.batch.task import CANCELLED, Outcome, Task
 from tfconvert.converter.pipeline.plugins import plugin_files
 from tfconvert.converter.targets.output_form import form_of
+from tfconvert.importers.open_model import is_ir
 from tfconvert.report.page import render
 from tfconvert.report.report import write_page
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -87,7 +88,7 @@ class Attempt:
         return Task(
             self._relative(model),
             os.fspath(out / result_name(job.settings)),
-            self._settings(limits),
+            self._settings(model, limits),
             os.fspath(out / REPORT),
             os.fspath(out / PAGE) if is_keras or has_page(job) else "",
             os.fspath(out / LOG),
@@ -116,7 +117,7 @@ class Attempt:
         except OSError:
             return
 
-    def _settings(self, limits: ArchiveLimits) -> Mapping[str, Any]:
+    def _settings(self, model: Path, limits: ArchiveLimits) -> Mapping[str, Any]:
         """Returns the settings of the job, with the server's plug-ins and the paths of samples."""
         settings = dict(self._job.settings)
         config = self._config
@@ -125,7 +126,7 @@ class Attempt:
         if config.composites:
             own = settings.get("composites", ())
             settings["composites"] = [*own, *(_absolute(path) for path in config.composites)]
-        if config.op_defs:
+        if config.op_defs and not is_ir(model):
             settings["op_defs"] = _absolute(config.op_defs)
         if self._job.calibration_sha256:
             samples = self._folders.model(self._job.calibration_sha256)

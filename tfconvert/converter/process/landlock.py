@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import struct
 import sys
 from collections.abc import Mapping
@@ -20,9 +21,10 @@ _PATH_BENEATH = 1
 SIGNALS_VERSION = 6
 """The first version that restricts signals, in Linux 6.12."""
 
-# Access rights: to run and read files, to list directories, and all of the others but making devices and sockets.
+# Access rights: to run and read files, to list directories, and all of the others but making devices, sockets, pipes
+# and symbolic links: whoever reads a result finds nothing but files and directories.
 _RUN, _WRITE_FILE, _READ_FILE, _READ_DIRECTORY = (1 << bit for bit in range(4))
-_DEVICES = 1 << 6 | 1 << 9 | 1 << 11
+_SPECIAL = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12
 _TRUNCATE = 1 << 14
 # How many rights there are from a version on, in bits: moves between directories, truncation, device files.
 _RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
@@ -31,7 +33,7 @@ _NETWORK_VERSION, _ALL_NETWORK, _ALL_SCOPES = 4, 3, 3
 
 READ = _RUN | _READ_FILE | _READ_DIRECTORY
 READ_AND_WRITE = _READ_FILE | _WRITE_FILE
-CHANGE = (1 << 16) - 1 & ~_DEVICES
+CHANGE = (1 << 16) - 1 & ~_SPECIAL
 
 
 @cache
@@ -74,7 +76,7 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
     except OSError:
         return
     try:
-        if not path.is_dir():
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             rights &= _RUN | _READ_FILE | _WRITE_FILE | _TRUNCATE
         rule = ctypes.c_char_p(struct.pack("=Qi", rights, descriptor))
         checked(libc().syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0))

@@ -53,7 +53,7 @@ def missing() -> Mapping[str, str]:
     found = {}
     if not landlock.version():
         found["files"] = "are not confined: this needs Linux 5.13 with Landlock"
-    if not landlock.version() >= landlock.SIGNALS_VERSION:
+    if not _has_own_signals():
         found["signals"] = "reach only a job's first process: more needs Linux 6.12 with Landlock"
     if not seccomp.is_available():
         found["system calls"] = "are not confined: this needs seccomp on x86_64 or aarch64"
@@ -68,6 +68,14 @@ def problem() -> str:
 def is_available() -> bool:
     """Returns whether this system has all that the sandbox needs: Linux 6.12 or later with Landlock and seccomp."""
     return not missing()
+
+
+def prepare() -> None:
+    """Finds out once what `enter` needs, also for processes that are forked later."""
+    if sys.platform == "linux":
+        _software(tuple(sys.path))
+        missing()
+        seccomp.prepare(has_own_signals=_has_own_signals())
 
 
 def enter(readable: Iterable[Path], writable: Iterable[Path]) -> None:
@@ -91,7 +99,11 @@ def enter(readable: Iterable[Path], writable: Iterable[Path]) -> None:
         landlock.restrict_files(rules)
     _drop_privileges()
     if seccomp.is_available():
-        seccomp.restrict_calls(has_own_signals=landlock.version() >= landlock.SIGNALS_VERSION)
+        seccomp.restrict_calls(has_own_signals=_has_own_signals())
+
+
+def _has_own_signals() -> bool:
+    return landlock.version() >= landlock.SIGNALS_VERSION
 
 
 def _installed(own: Sequence[Path]) -> list[Path]:

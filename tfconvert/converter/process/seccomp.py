@@ -26,13 +26,13 @@ MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 CALLS = """
 Files: Landlock decides which ones can be opened.
 read 0 63, write 1 64, readv 19 65, writev 20 66, pread64 17 67, pwrite64 18 68, preadv 295 69, pwritev 296 70
-preadv2 327 286, pwritev2 328 287, lseek 8 62, sendfile 40 71, copy_file_range 326 285, open 2 -, openat 257 56
-creat 85 -, close 3 57, close_range 436 436, dup 32 23, dup2 33 -, dup3 292 24, pipe 22 -, pipe2 293 59
+preadv2 327 286, pwritev2 328 287, lseek 8 62, sendfile 40 71, copy_file_range 326 285, close 3 57
+close_range 436 436, dup 32 23, dup2 33 -, dup3 292 24, pipe 22 -, pipe2 293 59
 stat 4 -, lstat 6 -, fstat 5 80, newfstatat 262 79, statx 332 291, statfs 137 43, fstatfs 138 44, access 21 -
 faccessat 269 48, faccessat2 439 439, readlink 89 -, readlinkat 267 78, getdents64 217 61, getcwd 79 17, chdir 80 49
-fchdir 81 50, rename 82 -, renameat 264 38, renameat2 316 276, mkdir 83 -, mkdirat 258 34, rmdir 84 -, link 86 -
-linkat 265 37, unlink 87 -, unlinkat 263 35, symlink 88 -, symlinkat 266 36, umask 95 166, truncate 76 45
-ftruncate 77 46, fallocate 285 47, fadvise64 221 223, readahead 187 213, fsync 74 82, fdatasync 75 83, flock 73 32
+fchdir 81 50, rename 82 -, renameat 264 38, renameat2 316 276, mkdir 83 -, mkdirat 258 34, rmdir 84 -
+unlink 87 -, unlinkat 263 35, umask 95 166, truncate 76 45, ftruncate 77 46
+fallocate 285 47, fadvise64 221 223, readahead 187 213, fsync 74 82, fdatasync 75 83, flock 73 32
 poll 7 -, ppoll 271 73, select 23 -, pselect6 270 72, epoll_create1 291 20, epoll_ctl 233 21, epoll_wait 232 -
 epoll_pwait 281 22, eventfd2 290 19
 Memory.
@@ -54,6 +54,7 @@ capget 125 90, getpriority 140 141, getrusage 98 165, sysinfo 99 179, uname 63 1
 getrandom 318 278, get_mempolicy 239 236, sched_getaffinity 204 123, sched_getparam 143 121
 sched_getscheduler 145 120, sched_get_priority_max 146 125, sched_get_priority_min 147 126
 Only with some arguments (`_ARGUMENTS`).
+open 2 -, openat 257 56, creat 85 -
 clone 56 220, mmap 9 222, fcntl 72 25, ioctl 16 29, prctl 157 167, prlimit64 302 261, kill 62 129, tkill 200 130
 tgkill 234 131
 """
@@ -63,6 +64,10 @@ _CLONE3, _FIRST_NEW = 435, 451
 _ALL_BITS = 0xFFFFFFFF
 # For each of these calls the number of an argument, a mask, and the masked values with which it is allowed.
 _ARGUMENTS: dict[str, tuple[int, int, Sequence[int]]] = {
+    # No files that run as another user or group: the mode of a new one.
+    "open": (2, 0o6000, (0,)),
+    "openat": (3, 0o6000, (0,)),
+    "creat": (1, 0o6000, (0,)),
     # No namespaces (CLONE_NEW...), and no children for the parent (CLONE_PARENT) or its tracer (CLONE_PTRACE).
     "clone": (0, 0x7E02A000, (0,)),
     # No memory that isn't a file and is shared between processes (MAP_SHARED, MAP_ANONYMOUS), which nobody could count
@@ -99,6 +104,12 @@ def numbers(machine: str) -> dict[str, int]:
     column = 1 + [*MACHINES].index(machine)
     rows = (row.split() for line in CALLS.splitlines() if not line.endswith(".") for row in line.split(", "))
     return {row[0]: int(row[column]) for row in rows if row and row[column] != "-"}
+
+
+def prepare(*, has_own_signals: bool) -> None:
+    """Makes the filter, if it is the same for all processes."""
+    if has_own_signals and is_available():
+        _program(platform.machine(), ())
 
 
 def restrict_calls(*, has_own_signals: bool) -> None:
@@ -143,6 +154,8 @@ def _instructions(machine: str, own: Sequence[int]) -> Iterator[_Instruction]:
     yield _EQUAL, 0, 1, _CLONE3
     yield _RETURN, 0, 0, _FAIL | errno.ENOSYS
     for name, (argument, mask, values) in arguments.items():
+        if name not in calls:
+            continue
         yield _EQUAL, 0, len(values) + 4, calls.pop(name)
         yield _LOAD, 0, 0, _FIRST_ARGUMENT + 8 * argument
         yield _AND, 0, 0, mask
