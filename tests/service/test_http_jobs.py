@@ -333,8 +333,8 @@ def test_a_page_that_takes_long_holds_up_nobody(server: Serving, monkeypatch: py
                 assert (await client.get(f"/v1/jobs/{other}/report.html")).text == "<!doctype html>hello"
                 assert (await client.get(f"/v1/jobs/{slow}/report")).json() == {"ok": True}
             finish.set()
-            (task,) = server.service.pages.values()
-            await task
+            while server.service.pages:
+                await asyncio.sleep(0.01)
             assert (await client.get(f"/v1/jobs/{slow}/report.html")).text == "drawn"
 
     asyncio.run(request())

@@ -107,3 +107,11 @@ async def _admin(caller: Reader) -> Caller:
 
 Admin = Annotated[Caller, Depends(_admin)]
 """A client that may do everything."""
+
+
+async def _operator(caller: Reader, service: ServiceDep) -> Caller:
+    return await _admin(caller) if service.config.needs_token else caller
+
+
+Operator = Annotated[Caller, Depends(_operator)]
+"""A client that may measure the server: an administrator, or anybody on a server without tokens."""

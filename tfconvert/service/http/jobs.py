@@ -19,7 +19,7 @@ from tfconvert.service.http.access import Reader, ServiceDep, Writer
 from tfconvert.service.http.middleware import REPORT_POLICY
 from tfconvert.service.http.schemas import JobPage, JobView
 from tfconvert.service.http.service import Service
-from tfconvert.service.http.submissions import FORM, receive, slot
+from tfconvert.service.http.submissions import FORM, receive
 from tfconvert.service.jobs import JobRecord, JobState
 from tfconvert.service.storage import LOG, PAGE, REPORT, result_name
 from tfconvert.service.workers import has_page
@@ -235,8 +235,7 @@ async def get_report_page(
     """Read the report of the conversion as a page, which may be made now, from the model and the report's data."""
     path = service.folders.result(job.id, job.result_attempt) / PAGE
     if job.state is JobState.SUCCEEDED and not has_page(job) and not path.exists():
-        with slot(service, caller):
-            await service.make_page(job, _PAGE_SECONDS)
+        await service.pages.make(job, caller.owner, _PAGE_SECONDS)
     response = await run_in_threadpool(_file, service, job, PAGE, "text/html", if_none_match)
     response.headers["Content-Security-Policy"] = REPORT_POLICY
     response.headers["X-Frame-Options"] = "SAMEORIGIN"
