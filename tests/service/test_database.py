@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import bindparam, text
+from sqlalchemy import Executable, bindparam, select, text
 
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.service.config import ServiceConfig
-from tfconvert.service.database.connection import Database, migrate, open_database
+from tfconvert.service.database.connection import Database, _translated, migrate, open_database
 from tfconvert.service.database.job_rows import new_record, to_values
 from tfconvert.service.database.tables import JOBS, METADATA
 from tfconvert.service.jobs import Submission
@@ -20,6 +22,8 @@ from tfconvert.service.leases import Lease
 from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
 from tfconvert.service.tokens import TokenStore
+
+ON_SQLITE = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 
 
 def refused(config: ServiceConfig, folders: Folders) -> ConversionError:
@@ -83,6 +87,7 @@ def test_a_database_of_a_newer_version_is_not_changed(
         assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "future"
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("damage", [lambda data: b"x" * 4096 + data[4096:], lambda data: data[:8192] + b"\xff" * 8192])
 def test_a_damaged_database_is_not_changed(
     config: ServiceConfig,
@@ -103,6 +108,7 @@ def test_a_damaged_database_is_not_changed(
     assert after == before
 
 
+@ON_SQLITE
 def test_files_of_another_database_are_not_removed(
     config: ServiceConfig, folders: Folders, store: JobStore, submission: Callable[..., Submission]
 ) -> None:
@@ -115,6 +121,7 @@ def test_files_of_another_database_are_not_removed(
     open_database(config, folders).close()
 
 
+@ON_SQLITE
 def test_an_empty_folder_takes_any_database(config: ServiceConfig, folders: Folders, database: Database) -> None:
     database.close()
     folders.database.unlink()
@@ -124,6 +131,7 @@ def test_an_empty_folder_takes_any_database(config: ServiceConfig, folders: Fold
     assert (folders.data / "installation").exists()
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     ("url", "code"),
     [
@@ -141,3 +149,59 @@ def test_unusable_urls_are_reported(
     assert problem.code == code
     assert "secret" not in str(problem)
     assert not (folders.data / "installation").exists()
+
+
+@pytest.fixture
+def row(submission: Callable[..., Submission]) -> dict[str, Any]:
+    """Returns the values of a row of a queued job."""
+    return to_values(new_record("0" * 32, submission(), "0" * 64), 0)
+
+
+def test_numbers_that_json_lacks_are_null_in_every_database(database: Database, row: dict[str, Any]) -> None:
+    with database.write() as connection:
+        connection.execute(JOBS.insert().values({**row, "summary": {"snr": float("inf"), "all": [float("nan")]}}))
+    with database.read() as connection:
+        assert connection.execute(select(JOBS.c.summary)).scalar_one() == {"snr": None, "all": [None]}
+
+
+@ON_SQLITE
+def test_numbers_that_json_lacks_are_read_as_null(database: Database, row: dict[str, Any]) -> None:
+    with database.write() as connection:
+        connection.execute(JOBS.insert().values(row))
+        connection.execute(text("""UPDATE jobs SET summary = '{"snr": -Infinity, "all": [NaN, 1]}'"""))
+        assert connection.execute(select(JOBS.c.summary)).scalar_one() == {"snr": None, "all": [None, 1]}
+
+
+def problem_of(act: Callable[[], object]) -> ConversionError:
+    with pytest.raises(ConversionError) as caught:
+        act()
+    return caught.value
+
+
+def test_a_refused_statement_is_not_a_database_that_is_away(database: Database) -> None:
+    def run(statement: Executable) -> None:
+        with database.write() as connection:
+            connection.execute(statement)
+
+    for statement in (text("SELECT no_such_column FROM jobs"), text("nonsense")):
+        problem = problem_of(partial(run, statement))
+        assert problem.code == "internal-error"
+        assert len(str(problem).splitlines()) == 1
+
+
+def test_a_locked_table_is_a_database_that_is_away(config: ServiceConfig, database: Database) -> None:
+    other = Database(config.database or str(database.engine.url))
+
+    def wait() -> None:
+        with _translated(), other.engine.connect() as connection:
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("PRAGMA busy_timeout=10")
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            connection.execute(text("SET statement_timeout = 100"))
+            connection.execute(text("SELECT count(*) FROM jobs"))
+
+    with database.write() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("LOCK TABLE jobs"))
+        assert problem_of(wait).code == "database-away"
+    other.close()

@@ -94,6 +94,12 @@ _place_options = adding(
     help="The grace period of running jobs when the server stops. Default: 30.",
 )
 @click.option(
+    "--require-sandbox",
+    is_flag=True,
+    default=None,
+    help="Start only where the system can confine every job: Linux 6.12 or later with Landlock.",
+)
+@click.option(
     "--admin-token",
     metavar="FILE",
     type=click.Path(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import resource
 import socket
@@ -14,6 +15,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import error
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import open_database
@@ -22,6 +24,8 @@ from tfconvert.service.http.protocol import Connections, Protocol
 from tfconvert.service.http.service import Service
 from tfconvert.service.storage import Folders
 from tfconvert.service.tokens import Role, TokenStore
+
+_LOG = logging.getLogger("tfconvert.service")
 
 # The name of the token that is created at the first start.
 _FIRST_TOKEN = "admin"
@@ -77,6 +81,7 @@ def serve(config: ServiceConfig, on_ready: Callable[[str], None], *, verbose: bo
         verbose: Whether requests are logged on the error stream.
     """
     prepare_access(config)
+    prepare_sandbox(config)
     _allow_files()
     listener = _listen(config)
     with listener:
@@ -148,6 +153,23 @@ def prepare_access(config: ServiceConfig) -> None:
         hint="create one with the same --data or --database: tfconvert serve token create NAME --role admin, "
         "or name a file for it: --admin-token FILE",
     )
+
+
+def prepare_sandbox(config: ServiceConfig) -> None:
+    """Checks that jobs can be confined, and logs what can't.
+
+    Args:
+        config: Its settings.
+
+    Raises:
+        ConversionError: Something can't be confined, and the settings require it (`no-sandbox`).
+    """
+    if not config.workers or sandbox.is_available():
+        return
+    text = sandbox.problem()
+    if config.require_sandbox:
+        raise error("no-sandbox", f"jobs can't be confined here: {text}")
+    _LOG.warning("jobs are not wholly confined here: %s", text)
 
 
 def open_tokens(config: ServiceConfig) -> TokenStore:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
 
-# Linux: the option for the signal that a process gets when its parent ends.
-_PR_SET_PDEATHSIG = 1
+from tfconvert.converter.process.kernel import prctl
+
+# Linux: the options for the signal that a process gets when its parent ends, and for adopting orphans.
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def python_command(module: str, function: str) -> list[str]:
@@ -28,6 +29,12 @@ def die_with(parent: int) -> None:
         parent: The process ID of the parent: if it has already ended, so does this process.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit()
+
+
+def adopt_orphans() -> None:
+    """Makes this process the parent of those whose parents end below it, so that it can wait for them; Linux only."""
+    if sys.platform == "linux":
+        prctl(_PR_SET_CHILD_SUBREAPER, 1)

@@ -185,7 +185,10 @@ async def _lines(service: Service, id: str, owner: str | None, after: int) -> As
     yield ": the events of a job\n\n"
     async for events in service.store.events.follow(id, after, is_ended):
         # Together: each chunk is sent by itself.
-        lines = [f"id: {each.n}\nevent: {each.type}\ndata: {json.dumps(each._asdict())}\n\n" for each in events]
+        lines = [
+            f"id: {each.n}\nevent: {each.type}\ndata: {json.dumps(each._asdict(), allow_nan=False)}\n\n"
+            for each in events
+        ]
         yield "".join(lines) or ": still here\n\n"
     if not service.is_stopping:
         yield "event: end\ndata: {}\n\n"

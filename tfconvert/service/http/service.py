@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.versions import own_version
 from tfconvert.service.config import ServiceConfig
@@ -169,8 +170,9 @@ class Service:
         self.checks: dict[str, Check] = {
             "server": Check(lambda: "stopping" if self.is_stopping else ""),
             "database": Check(lambda: database_problem(self.database)),
-            "workers": Check(lambda: "" if self.workers.is_alive else "dead"),
+            "workers": Check(lambda: self.workers.problem),
             "disk": Check(lambda: disk_problem(self.folders.data, self.min_free_bytes)),
+            "sandbox": Check(sandbox.problem, is_needed=config.require_sandbox),
         }
         self._is_started = False
 
