@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 
 import tfconvert
@@ -336,3 +337,20 @@ def test_hdf5_files_hold_all_that_they_seem_to(tmp_path: Path, kind: str) -> Non
         check_hdf5(path, file)
     assert caught.value.code == "unsafe-model"
     assert _code(path) == "unsafe-model"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_hdf5_files_unpack_to_little_more_than_they_are(tmp_path: Path, count: int) -> None:
+    """Zeros that are compressed, in one array or several, and the same numbers as they are."""
+    path = tmp_path / "model.h5"
+    with h5py.File(path, "w") as file:
+        for number in range(count):
+            file.create_dataset(f"layer{number}/w", ((80 << 20) // 4 // count,), "f4", compression="gzip")
+    with h5py.File(path) as file, pytest.raises(ConversionError) as caught:
+        check_hdf5(path, file)
+    assert caught.value.code == "archive-too-large"
+    assert _code(path) == "archive-too-large"
+    with h5py.File(path, "w") as file:
+        file["layer/w"] = np.zeros((80 << 20) // 4, np.float32)
+    with h5py.File(path) as file:
+        check_hdf5(path, file)

@@ -96,7 +96,7 @@ def http() -> Iterator[httpx.Client]:
 
 
 class Running(NamedTuple):
-    """What runs.
+    """The running servers and their database.
 
     Attributes:
         servers: The servers.

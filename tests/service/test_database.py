@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Executable, select, text
+from sqlalchemy import Executable, bindparam, select, text
 
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database, _translated, migrate, open_database
+from tfconvert.service.database.job_rows import new_record, to_values
 from tfconvert.service.database.tables import JOBS, METADATA
 from tfconvert.service.jobs import Submission
+from tfconvert.service.leases import Lease
 from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
+from tfconvert.service.tokens import TokenStore
 
 ON_SQLITE = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 
@@ -40,6 +44,35 @@ def test_current_tables_are_not_migrated(database: Database) -> None:
         connection.execute(text("CREATE TABLE extra (x INTEGER)"))
         migrate(connection)
         assert connection.execute(text("SELECT count(*) FROM extra")).scalar() == 0
+
+
+def test_queued_jobs_and_tokens_of_the_first_tables_are_kept(
+    config: ServiceConfig, folders: Folders, submission: Callable[..., Submission]
+) -> None:
+    older = Database(config.database or f"sqlite:///{folders.database}")
+    with older.write() as connection:
+        migrate(connection, "jobs_servers_tokens")
+        for number in range(2):
+            values = to_values(new_record(f"{number}" * 32, submission(), f"{number}" * 64), 0)
+            del values["turn"]
+            names = ", ".join(values)
+            places = ", ".join(f":{name}" for name in values)
+            typed = text(f"INSERT INTO jobs ({names}) VALUES ({places})").bindparams(
+                *(bindparam(name, type_=JOBS.c[name].type) for name in values)
+            )
+            connection.execute(typed, values)
+        connection.execute(text("INSERT INTO tokens VALUES ('t', 'ci', 'h', 'user', 3, NULL, 1.0, NULL)"))
+    older.close()
+    database = open_database(config, folders)
+    lease = Lease(database, folders)
+    lease.begin()
+    store = JobStore(database, config, folders)
+    claimed = [store.claim(lease.server) for _ in range(3)]
+    assert [job and job.id for job in claimed] == ["0" * 32, "1" * 32, None]
+    (token,) = TokenStore(database).list()
+    assert (token.name, token.max_active, token.max_running, token.max_bytes) == ("ci", 3, None, None)
+    lease.end()
+    database.close()
 
 
 def test_a_database_of_a_newer_version_is_not_changed(
@@ -118,17 +151,23 @@ def test_unusable_urls_are_reported(
     assert not (folders.data / "installation").exists()
 
 
-def test_numbers_that_json_lacks_are_null_in_every_database(database: Database) -> None:
+@pytest.fixture
+def row(submission: Callable[..., Submission]) -> dict[str, Any]:
+    """Returns the values of a row of a queued job."""
+    return to_values(new_record("0" * 32, submission(), "0" * 64), 0)
+
+
+def test_numbers_that_json_lacks_are_null_in_every_database(database: Database, row: dict[str, Any]) -> None:
     with database.write() as connection:
-        connection.execute(JOBS.insert().values(**_ROW, summary={"snr": float("inf"), "all": [float("nan")]}))
+        connection.execute(JOBS.insert().values({**row, "summary": {"snr": float("inf"), "all": [float("nan")]}}))
     with database.read() as connection:
         assert connection.execute(select(JOBS.c.summary)).scalar_one() == {"snr": None, "all": [None]}
 
 
 @ON_SQLITE
-def test_numbers_that_json_lacks_are_read_as_null(database: Database) -> None:
+def test_numbers_that_json_lacks_are_read_as_null(database: Database, row: dict[str, Any]) -> None:
     with database.write() as connection:
-        connection.execute(JOBS.insert().values(**_ROW, summary={}))
+        connection.execute(JOBS.insert().values(row))
         connection.execute(text("""UPDATE jobs SET summary = '{"snr": -Infinity, "all": [NaN, 1]}'"""))
         assert connection.execute(select(JOBS.c.summary)).scalar_one() == {"snr": None, "all": [None, 1]}
 
@@ -166,27 +205,3 @@ def test_a_locked_table_is_a_database_that_is_away(config: ServiceConfig, databa
             connection.execute(text("LOCK TABLE jobs"))
         assert problem_of(wait).code == "database-away"
     other.close()
-
-
-_ROW = {
-    "id": "0" * 32,
-    "owner": "me",
-    "state": "queued",
-    "settings": {},
-    "model_name": "m",
-    "model_sha256": "",
-    "calibration_sha256": "",
-    "place": "",
-    "size_in": 0,
-    "cache_key": "k",
-    "created": 0.0,
-    "server": "",
-    "attempt": 0,
-    "forgiven": 0,
-    "stage": "",
-    "result_attempt": 0,
-    "is_cached": False,
-    "cancel_requested": False,
-    "seconds": 0.0,
-    "peak": 0,
-}

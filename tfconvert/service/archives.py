@@ -103,7 +103,7 @@ def check_keras(path: Path, limits: ArchiveLimits) -> None:
     for entry in entries:
         if entry.filename not in KERAS_FILES and not entry.filename.startswith(_KERAS_ASSETS):
             hint = "save the model with Keras 3 again"
-            raise refused(f"the entry {entry.filename!r} is none that Keras writes", hint)
+            raise refused(f"the entry {entry.filename!r} is not one that Keras writes", hint)
     # Python's reader, which Keras uses, unpacks no more of an entry than this.
     tree.spend(sum(entry.file_size for entry in entries))
 

@@ -46,7 +46,11 @@ class ServiceConfig(NamedTuple):
         max_ratio: Maximum size of the files in an archive, relative to the archive.
         max_queued: Maximum number of queued jobs, of all owners.
         max_active: Maximum number of queued and running jobs of an owner.
+        max_running: Maximum number of running jobs of an owner; 0 for no limit.
+        max_bytes: Maximum sum of the uploads of an owner's jobs, in bytes, except for those with a cached result; 0 for
+            no limit.
         per_minute: Maximum number of requests of an owner in a minute.
+        per_address: Maximum number of connections of an address; 0 for no limit.
         keep_days: Days after which ended jobs are deleted; 0 to keep them.
         roots: Paths and URLs under which requests may name models.
         patterns: Files of patterns for every job.
@@ -58,7 +62,7 @@ class ServiceConfig(NamedTuple):
         require_token: Whether requests need a token; by default if other machines can reach the address.
         attempts: Maximum number of attempts at a job if servers die.
         grace: Grace period in seconds for running jobs when the server stops.
-        idle: Timeout in seconds for clients that are silent in the middle of a request.
+        idle: Timeout in seconds for clients that send no request, are silent in the middle of one, or don't read.
         admin_token: A file for the token of an administrator, which is created if missing; empty for no such
             file.
     """
@@ -80,7 +84,10 @@ class ServiceConfig(NamedTuple):
     max_ratio: int = 200
     max_queued: int = 1000
     max_active: int = 100
+    max_running: int = 0
+    max_bytes: int = 100 << 30
     per_minute: int = 600
+    per_address: int = 256
     keep_days: float = 30.0
     roots: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()

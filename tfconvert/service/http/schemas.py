@@ -174,6 +174,8 @@ class NewToken(BaseModel):
     role: Role = Role.USER
     max_active: int | None = Field(None, ge=1, le=1_000_000, description="Jobs that may wait or run.")
     per_minute: int | None = Field(None, ge=1, le=1_000_000, description="Requests in a minute.")
+    max_running: int | None = Field(None, ge=0, le=1_000_000, description="Jobs that may run at a time; 0 for any.")
+    max_bytes: int | None = Field(None, ge=0, le=1 << 60, description="Bytes of the uploads of its jobs; 0 for any.")
 
 
 class TokenView(BaseModel):
@@ -184,6 +186,8 @@ class TokenView(BaseModel):
     role: Role
     max_active: int | None = Field(description="Jobs that may wait or run; null for what the server is set to.")
     per_minute: int | None = Field(description="Requests in a minute; null for what the server is set to.")
+    max_running: int | None = Field(description="Jobs that may run at a time; null for what the server is set to.")
+    max_bytes: int | None = Field(description="Bytes of uploads; null for what the server is set to.")
     created: float
     revoked: float | None
 

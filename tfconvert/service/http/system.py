@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.versions import own_version
-from tfconvert.service.http.access import Admin, Reader, ServiceDep
+from tfconvert.service.http.access import Admin, Operator, Reader, ServiceDep
 from tfconvert.service.http.problems import to_response
 from tfconvert.service.http.readiness import run_checks
 from tfconvert.service.http.schemas import (
@@ -54,7 +54,7 @@ _METRICS: dict[int | str, dict[str, Any]] = {
 
 
 @ROUTES.get("/metrics", response_class=PlainTextResponse, responses=_METRICS)
-def get_metrics(service: ServiceDep, caller: Reader) -> Response:
+def get_metrics(service: ServiceDep, caller: Operator) -> Response:
     """Read what is measured, in Prometheus' text format."""
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
@@ -106,7 +106,7 @@ def list_tokens(service: ServiceDep, caller: Admin) -> TokenList:
 @TOKEN_ROUTES.post("", status_code=201)
 def create_token(wanted: NewToken, service: ServiceDep, caller: Admin) -> CreatedToken:
     """Create a token; it is shown this once."""
-    token, record = service.tokens.create(wanted.name, wanted.role, wanted.max_active, wanted.per_minute)
+    token, record = service.tokens.create(**wanted.model_dump())
     return CreatedToken.model_construct(**TokenView.of(record).model_dump(), token=token)
 
 
