@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from tfconvert.batch.task import TaskLimits
+from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import error
 
-IS_COUNTED = sys.platform == "linux"
-"""Whether this system tells what processes use."""
+IS_COUNTED = sandbox.has_proc()
+"""Whether this system reports the resources of processes."""
 
 # Threads of a job: runtimes start some for each processor.
 _THREADS = 1024 + 64 * (os.cpu_count() or 1)

@@ -336,18 +336,20 @@ def test_a_directory_of_users_on_the_path_is_not_software(whole: Sandbox) -> Non
 
 
 @pytest.mark.parametrize(
-    ("version", "has_filter", "missing"),
+    ("version", "has_filter", "has_proc", "missing"),
     [
-        (6, True, set()),
-        (5, True, {"signals"}),
-        (0, True, {"files", "signals"}),
-        (6, False, {"system calls"}),
-        (0, False, {"files", "signals", "system calls"}),
+        (6, True, True, set()),
+        (5, True, True, {"signals"}),
+        (0, True, True, {"files", "signals"}),
+        (6, False, True, {"system calls"}),
+        (6, True, False, {"memory and files"}),
+        (0, False, False, {"files", "signals", "system calls", "memory and files"}),
     ],
 )
 def test_what_is_not_confined_is_told(
-    version: int, has_filter: bool, missing: set[str], monkeypatch: pytest.MonkeyPatch
+    version: int, has_filter: bool, has_proc: bool, missing: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sandbox, "has_proc", lambda: has_proc)
     monkeypatch.setattr(landlock, "version", lambda: version)
     monkeypatch.setattr(seccomp, "is_available", lambda: has_filter)
     sandbox.missing.cache_clear()

@@ -57,7 +57,14 @@ def missing() -> Mapping[str, str]:
         found["signals"] = "reach only a job's first process: more needs Linux 6.12 with Landlock"
     if not seccomp.is_available():
         found["system calls"] = "are not confined: this needs seccomp on x86_64 or aarch64"
+    if not has_proc():
+        found["memory and files"] = "are limited for each process alone: a sum needs /proc"
     return found
+
+
+def has_proc() -> bool:
+    """Returns whether the system reports what processes use, as Linux does in `/proc`."""
+    return sys.platform == "linux" and Path("/proc/self/status").exists()
 
 
 def problem() -> str:
