@@ -15,8 +15,9 @@ import pytest
 
 import tfconvert
 from tests.batch.models import ENDLESS, RELU, UNKNOWN, write
-from tfconvert.batch.pool import CANCELLED, Pool
-from tfconvert.batch.task import Task, TaskLimits
+from tfconvert.batch.messages import MAX_MESSAGE, outcome_line, stage_names
+from tfconvert.batch.pool import Pool
+from tfconvert.batch.task import CANCELLED, Outcome, Task, TaskLimits
 from tfconvert.converter.process import sandbox
 
 LIMITS = TaskLimits(seconds=60)
@@ -86,7 +87,21 @@ for descriptor in range(3, 64):
     with contextlib.suppress(OSError):
         os.write(descriptor, {message!r})
 {then}
-PATTERNS = []
+from tfconvert.patterns import rule, tf, value
+PATTERNS = [rule("acme", tf.Elu(value("x")), tf.Relu(value("x")))]
+"""
+
+
+# Fails while a conversion runs, in a way that is a bug of ours.
+_BROKEN = """
+from tfconvert.batch import run_task
+from tfconvert.patterns import rule, tf, value
+
+def summary_of(*_):
+    raise KeyError("at a secret path")
+
+run_task.summary_of = summary_of
+PATTERNS = [rule("acme", tf.Elu(value("x")), tf.Relu(value("x")))]
 """
 
 
@@ -103,6 +118,20 @@ PATTERNS = []
         b'{"problem": {"errors": []}}\n',
         b'{"problem": {"errors": [{"code": 1, "message": "x"}]}}\n',
         b'{"problem": {"errors": [{"code": "x", "message": "x"}], "advice": 1}}\n',
+        b'{"problem": {"errors": [{"code": "job-cancelled", "message": "x"}]}}\n',
+        b'{"problem": {"errors": [{"code": "x", "message": "x", "other": "x"}]}}\n',
+        b'{"summary": {"other": 1}}\n',
+        b'{"summary": {"size": 1.5}}\n',
+        b'{"summary": {"size": true}}\n',
+        b'{"summary": {"beside": ["/../x"]}}\n',
+        b'{"summary": {"max_absolute": Infinity}}\n',
+        b'{"summary": {"max_absolute": 1e999}}\n',
+        b'{"summary": {"fidelity": {"is_low": false, "snr": NaN}}}\n',
+        b'{"summary": {"min_runtime_version": "' + b"x" * (1 << 16) + b'"}}\n',
+        b'{"summary": {}}\n{"summary": {}}\n',
+        b'{"stage": 1}\n',
+        b'{"stage": "open"}\n' * 501,
+        b"x" * 200_000,
     ],
 )
 def test_forged_messages_harm_no_other_task(pool: Pool, tmp_path: Path, message: bytes) -> None:
@@ -143,6 +172,111 @@ def test_a_confined_job_sees_only_its_model(tmp_path: Path) -> None:
         later = task._replace(output="", report=os.fspath(tmp_path / "x.json"), page="out/later.html")
         assert pool.run(later, LIMITS).problem is None
         assert "<html" in (folder / "out" / "later.html").read_text()
+
+
+# What code in a model might use of the machine; each waits until it is ended.
+_GREEDY = """
+import mmap, os, tempfile, time
+from pathlib import Path
+
+def child(work):
+    if not os.fork():
+        kept = work()
+        time.sleep(60)
+
+def memory():
+    for _ in range(4):
+        child(lambda: bytearray(64 << 20).replace(b"\\0", b"1"))
+
+def processes():
+    for _ in range(10):
+        child(lambda: None)
+
+def files():
+    for name in "abc":
+        Path("out", name).write_bytes(bytes(1 << 20))
+
+def removed_files():
+    found = [tempfile.TemporaryFile(buffering=0) for _ in range(3)]
+    for file in found:
+        file.write(bytes(1 << 20))
+    return found
+
+def mapped_files():
+    found = []
+    for _ in range(3):
+        with tempfile.TemporaryFile(buffering=0) as file:
+            file.write(bytes(1 << 20))
+            found.append(mmap.mmap(file.fileno(), 1 << 20))
+    return found
+
+def levels():
+    for _ in range(60):
+        os.makedirs("out/d", exist_ok=True)
+        os.rename("out/d", "out/e"), os.mkdir("out/d"), os.rename("out/e", "out/d/e")
+
+def many():
+    for number in range(10_001):
+        os.mkdir(f"out/{{number}}")
+
+kept = {work}()
+time.sleep({seconds})
+PATTERNS = []
+"""
+
+
+def greedy(pool: Pool, folder: Path, work: str, seconds: int = 60, **limits: int) -> Outcome:
+    """Runs a job whose own code does some work, within limits."""
+    job = folder / "job"
+    (job / "out").mkdir(parents=True)
+    (job / "greedy.py").write_text(_GREEDY.format(work=work, seconds=seconds))
+    task = Task(
+        write(job, "relu").name,
+        "out/x.tflite",
+        {"patterns": ["greedy.py"]},
+        log="out/log",
+        directory=os.fspath(job),
+        is_confined=True,
+    )
+    return pool.run(task, LIMITS._replace(**limits))
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+@pytest.mark.parametrize(
+    ("work", "limits", "code"),
+    [
+        ("memory", {"memory": 256 << 20}, "job-memory"),
+        ("processes", {"processes": 8}, "job-processes"),
+        ("files", {"output": 5 << 19}, "job-output"),
+        ("removed_files", {"output": 5 << 19}, "job-output"),
+        ("mapped_files", {"output": 5 << 19}, "job-output"),
+        ("levels", {}, "job-output"),
+        ("many", {}, "job-output"),
+    ],
+)
+def test_limits_hold_for_all_that_a_job_has(
+    pool: Pool, tmp_path: Path, work: str, limits: dict[str, int], code: str
+) -> None:
+    before = time.monotonic()
+    outcome = greedy(pool, tmp_path, work, **limits)
+    assert (outcome.code, outcome.is_lost) == (code, False)
+    assert time.monotonic() - before < 30
+    assert pool.process is not None
+    assert children_of(pool.process) == []
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+@pytest.mark.parametrize("work", ["memory", "processes", "removed_files", "mapped_files"])
+def test_jobs_may_have_several_processes_and_files(pool: Pool, tmp_path: Path, work: str) -> None:
+    outcome = greedy(pool, tmp_path, work, seconds=1)
+    assert outcome.code == "wrong-option"  # The file has no patterns.
+    assert pool.process is not None
+    assert children_of(pool.process) == []
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+def test_files_are_counted_at_the_end(pool: Pool, tmp_path: Path) -> None:
+    assert greedy(pool, tmp_path, "files", seconds=0, output=5 << 19).code == "job-output"
 
 
 def test_a_job_gives_the_same_file_as_the_function(pool: Pool, tmp_path: Path) -> None:
@@ -298,3 +432,102 @@ def _rules(folder: Path) -> str:
         "TWICE = rule('twice', tfl.neg(tfl.neg(value('x'))), value('x'))\n"
     )
     return os.fspath(path)
+
+
+@pytest.mark.parametrize(
+    ("summary", "content"),
+    [({"size": 3}, None), ({"size": 3}, b"abcd"), ({}, b"abc"), ({"size": 3, "beside": [".params"]}, b"abc")],
+)
+def test_a_success_needs_its_files(
+    pool: Pool, tmp_path: Path, summary: dict[str, object], content: bytes | None
+) -> None:
+    output = tmp_path / "x.tflite"
+    if content is not None:
+        output.write_bytes(content)
+    outcome = pool.run(_forged(tmp_path, json.dumps({"summary": summary}).encode() + b"\n"), LIMITS)
+    assert (outcome.code, outcome.summary, outcome.is_lost) == ("internal-error", {}, False)
+
+
+def test_a_success_is_a_file_of_the_announced_size(pool: Pool, tmp_path: Path) -> None:
+    (tmp_path / "x.tflite").write_bytes(b"abc")
+    assert pool.run(_forged(tmp_path, b'{"summary": {"size": 3}}\n'), LIMITS).summary == {"size": 3}
+    (tmp_path / "y").write_bytes(b"abc")
+    (tmp_path / "x.tflite").unlink()
+    (tmp_path / "x.tflite").symlink_to("y")
+    outcome = pool.run(_forged(tmp_path, b'{"summary": {"size": 3}}\n')._replace(is_served=True), LIMITS)
+    assert outcome.code == "internal-error"
+
+
+def _forged(folder: Path, message: bytes, then: str = "os._exit(0)") -> Task:
+    """Returns a task that says what it likes."""
+    rules = folder / "forger.py"
+    rules.write_text(_FORGER.format(message=message, then=then))
+    return Task(os.fspath(write(folder, "relu")), os.fspath(folder / "x.tflite"), {"patterns": [os.fspath(rules)]})
+
+
+def test_only_known_stages_are_told(pool: Pool, tmp_path: Path) -> None:
+    stages: list[str] = []
+    message = b'{"stage": "nonsense"}\n{"stage": "' + b"y" * 1000 + b'"}\n'
+    assert pool.run(_forged(tmp_path, message, ""), LIMITS, stages.append).problem is None
+    assert {"open", "legalize", "write"} <= set(stages) <= stage_names()
+
+
+def test_stages_that_wait_to_be_heard_do_not_extend_the_time(pool: Pool, tmp_path: Path) -> None:
+    stages: list[str] = []
+
+    def listen(name: str) -> None:
+        stages.append(name)
+        time.sleep(0.1)
+
+    before = time.monotonic()
+    task = _forged(tmp_path, b'{"stage": "open"}\n' * 450, "import time\ntime.sleep(60)")
+    assert pool.run(task, TaskLimits(seconds=2), listen).code == "job-timeout"
+    assert time.monotonic() - before < 10
+
+
+def test_stages_that_wait_to_be_heard_do_not_delay_cancelling(pool: Pool, tmp_path: Path) -> None:
+    started: list[int] = []
+    stages: list[str] = []
+
+    def listen(name: str) -> None:
+        stages.append(name)
+        if len(stages) == 20:
+            pool.cancel(started[0])
+        time.sleep(0.1)
+
+    before = time.monotonic()
+    task = _forged(tmp_path, b'{"stage": "open"}\n' * 450, "import time\ntime.sleep(60)")
+    assert pool.run(task, LIMITS, listen, started.append).code == CANCELLED
+    assert time.monotonic() - before < 15
+
+
+@pytest.mark.parametrize("count", [1, 5000])
+def test_a_long_outcome_is_shortened(count: int) -> None:
+    text = "\N{GRINNING FACE}" * 20_000
+    errors = [
+        {"code": "unsupported-op", "message": text, "hint": text, "node": f"n{number}"} for number in range(count)
+    ]
+    line = outcome_line({"problem": {"errors": errors, "advice": [text] * 20}})
+    assert len(line) <= MAX_MESSAGE
+    problem = json.loads(line)["problem"]
+    assert problem["errors"][0]["code"] == "unsupported-op"
+    assert problem["advice"][-1] == f"{count - len(problem['errors'])} more are not listed"
+
+
+def test_a_trace_can_be_kept_from_the_log(pool: Pool, tmp_path: Path) -> None:
+    rules = tmp_path / "broken.py"
+    rules.write_text(_BROKEN)
+    log = tmp_path / "log.txt"
+    task = Task(
+        os.fspath(write(tmp_path, "relu")),
+        os.fspath(tmp_path / "x.tflite"),
+        {"patterns": [os.fspath(rules)]},
+        log=os.fspath(log),
+    )
+    shown, hidden = pool.run(task, LIMITS), pool.run(task._replace(is_served=True), LIMITS)
+    assert shown.code == hidden.code == "internal-error"
+    assert (shown.trace, "at a secret path" in shown.message) == ("", True)
+    assert log.read_text().count("Traceback") == 1
+    assert "at a secret path" not in hidden.message
+    assert hidden.trace.startswith("Traceback")
+    assert "at a secret path" in hidden.trace

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 
 import tfconvert
@@ -67,6 +68,8 @@ _ALLOWED = {
     ("importers.foreign_files", "zipfile.ZipFile"): "the file was opened by `open_file`",
     ("batch.state", "self._path.open"): _NAMED_BY_THE_USER,
     ("batch.run_task", "Path(task.report).read_text"): "the report of an earlier task",
+    ("batch.job_usage", "Path(f'/proc/{process}/{name}').read_bytes"): "what the system reports of a process",
+    ("batch.job_usage", "os.open"): "a directory of a job, to list it; no link is followed",
     ("batch.zygote", "os.open"): "the null device, and the log that the user has named",
     ("batch.result_cache", "os.fdopen"): "a descriptor from `open_file`",
     ("batch.result_cache", "path.open"): "a result that a server has sent, in a folder of its own",
@@ -84,7 +87,7 @@ _ALLOWED = {
     ("tools.programs", "Path(path).open"): _NAMED_BY_THE_USER,
     ("tools.litert_child", "_STATM.read_text"): "what the system reports of the process",
     ("converter.process.child_process", "os.fdopen"): "the child's own output",
-    ("converter.process.sandbox", "os.open"): "names a directory to the kernel, and reads nothing",
+    ("converter.process.landlock", "os.open"): "names a directory to the kernel, and reads nothing",
     ("converter.targets.litert.forms.scatter_speed", "TABLE.read_text"): _OURS,
     ("converter.targets.litert.flex.conversion", "_LIST.read_text"): _OURS,
     ("converter.targets.litert.passes.calibrate", "calibration.load"): _NAMED_BY_THE_USER,
@@ -334,3 +337,20 @@ def test_hdf5_files_hold_all_that_they_seem_to(tmp_path: Path, kind: str) -> Non
         check_hdf5(path, file)
     assert caught.value.code == "unsafe-model"
     assert _code(path) == "unsafe-model"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_hdf5_files_unpack_to_little_more_than_they_are(tmp_path: Path, count: int) -> None:
+    """Zeros that are compressed, in one array or several, and the same numbers as they are."""
+    path = tmp_path / "model.h5"
+    with h5py.File(path, "w") as file:
+        for number in range(count):
+            file.create_dataset(f"layer{number}/w", ((80 << 20) // 4 // count,), "f4", compression="gzip")
+    with h5py.File(path) as file, pytest.raises(ConversionError) as caught:
+        check_hdf5(path, file)
+    assert caught.value.code == "archive-too-large"
+    assert _code(path) == "archive-too-large"
+    with h5py.File(path, "w") as file:
+        file["layer/w"] = np.zeros((80 << 20) // 4, np.float32)
+    with h5py.File(path) as file:
+        check_hdf5(path, file)

@@ -17,6 +17,7 @@ from tests.cli.test_main import tfconvert as run
 from tfconvert.report.page import render
 from tfconvert.report.report import Report, StageTime
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.fidelity import OutputError
 
 HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>\u0000\u202e\u2028&lt;\ud800"
 
@@ -121,11 +122,11 @@ def test_contents_that_look_like_the_template_are_left_alone() -> None:
 
 
 def test_numbers_that_json_does_not_have() -> None:
-    report = {"source": "m", "verification": [{"max_relative": float("inf"), "max_absolute": float("nan")}]}
-    text = _Page(render(report)).text("script", "report")
-    assert json.loads(text, parse_constant=pytest.fail)["verification"] == [
-        {"max_relative": "inf", "max_absolute": "nan"}
-    ]
+    report = Report("m", verification=(OutputError("main", "y", float("nan"), float("inf")),))
+    text = _Page(render(report.to_dict(), {"value": float("inf")})).text("script", "report")
+    (verification,) = json.loads(text, parse_constant=pytest.fail)["verification"]
+    assert (verification["max_absolute"], verification["max_relative"]) == (None, None)
+    assert verification["why_null"] == {"max_absolute": "undefined", "max_relative": "infinite"}
 
 
 def test_saved_whole_or_not_at_all(digits: Report, tmp_path: Path) -> None:

@@ -77,6 +77,13 @@ class Server:
         if self._process is not None and self._process.poll() is None:
             self.kill()
 
+    @property
+    def memory(self) -> int:
+        """Bytes of memory of its own process."""
+        assert self._process is not None
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
     def job_processes(self) -> list[int]:
         """Returns the processes that convert now."""
         if self._process is None or self._process.poll() is not None:
@@ -98,33 +105,69 @@ def _children(process: int) -> list[int]:
     return found
 
 
+class PostgreSQL:
+    """A PostgreSQL in a folder, without a network.
+
+    Args:
+        folder: The folder, which a user other than root can write.
+        prefix: What starts a command as that user.
+
+    Attributes:
+        url: Its URL.
+    """
+
+    def __init__(self, folder: Path, prefix: Sequence[str]) -> None:
+        self.url = f"postgresql://tfconvert@/postgres?host={folder}"
+        self._folder = folder
+        self._prefix = prefix
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def initialize(self) -> None:
+        """Makes the files."""
+        options = ["-D", str(self._folder / "data"), "-U", "tfconvert", "--auth=trust", "-E", "UTF8", "-N"]
+        command = [*self._prefix, _tool("initdb"), *options]
+        subprocess.run(command, check=True, capture_output=True, cwd=self._folder)
+
+    def start(self) -> None:
+        """Starts it, and waits until it accepts connections."""
+        socket = self._folder / ".s.PGSQL.5432"
+        # The log grows by several starts.
+        log = self._folder / "log"
+        before = log.stat().st_size if log.exists() else 0
+        settings = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={self._folder}", "-c", "fsync=off"]
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(
+                [*self._prefix, _tool("postgres"), "-D", str(self._folder / "data"), *settings],
+                stdout=file,
+                stderr=file,
+                cwd=self._folder,
+            )
+        wait_for(lambda: socket.exists() and "ready to accept connections" in log.read_text()[before:])
+
+    def stop(self) -> None:
+        """Ends it at once, and the transactions with it."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(60)
+
+
 @contextlib.contextmanager
-def postgresql() -> Iterator[str]:
+def postgresql() -> Iterator[PostgreSQL]:
     """A PostgreSQL of its own, which is gone afterwards.
 
     Yields:
-        Its URL.
+        It, started.
     """
-    tools = {name: _tool(name) for name in ("initdb", "postgres")}
+    _tool("initdb")
     folder = Path(tempfile.mkdtemp(prefix="pg"))
     try:
-        prefix = _as_user(folder)
-        data = folder / "data"
-        initialize = [*prefix, tools["initdb"], "-D", str(data), "-U", "tfconvert", "--auth=trust", "-E", "UTF8", "-N"]
-        subprocess.run(initialize, check=True, capture_output=True, cwd=folder)
-        # No network: a socket in the folder.
-        settings = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}", "-c", "fsync=off"]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [*prefix, tools["postgres"], "-D", str(data), *settings], stdout=log, stderr=log, cwd=folder
-            )
+        server = PostgreSQL(folder, _as_user(folder))
+        server.initialize()
+        server.start()
         try:
-            wait_for((folder / ".s.PGSQL.5432").exists)
-            wait_for(lambda: "ready to accept connections" in (folder / "log").read_text())
-            yield f"postgresql://tfconvert@/postgres?host={folder}"
+            yield server
         finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(60)
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
 from tests.batch.models import RELU
-from tests.rings.servers import Server, postgresql, wait_for
+from tests.rings.servers import PostgreSQL, Server, postgresql, wait_for
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import open_database
 from tfconvert.service.janitor import Janitor
@@ -26,8 +26,8 @@ from tfconvert.service.leases import Lease
 from tfconvert.service.storage import REPORT, Folders, result_name
 from tfconvert.service.store import JobStore
 
-JOBS = 200
-SENDERS = 4
+JOBS = 300
+SENDERS = 60
 # How often a server is killed, and started again.
 KILLS = 8
 
@@ -95,17 +95,32 @@ def http() -> Iterator[httpx.Client]:
         yield client
 
 
+class Running(NamedTuple):
+    """The running servers and their database.
+
+    Attributes:
+        servers: The servers.
+        config: Their settings.
+        database: Their PostgreSQL; `None` for SQLite.
+    """
+
+    servers: list[Server]
+    config: ServiceConfig
+    database: PostgreSQL | None
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[list[Server], ServiceConfig]]:
+def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
     with contextlib.ExitStack() as stack:
-        url = stack.enter_context(postgresql()) if request.param == "postgresql" else ""
+        database = stack.enter_context(postgresql()) if request.param == "postgresql" else None
+        url = database.url if database is not None else ""
         config = ServiceConfig(data=tmp_path / "data", database=url)
         # A job is begun again more often than anybody kills its server.
         servers = [Server(config.data, url, ATTEMPTS=50) for _ in range(2 if url else 1)]
         for server in servers:
             stack.callback(server.end)
             server.start()
-        yield servers, config
+        yield Running(servers, config, database)
 
 
 def is_final(job: dict[str, Any]) -> bool:
@@ -170,57 +185,79 @@ def check_files(config: ServiceConfig, jobs: dict[str, dict[str, Any]]) -> None:
     assert len(sizes) == 1  # The models differ in a comment only.
 
 
-def test_kills_lose_nothing(servers: tuple[list[Server], ServiceConfig], http: httpx.Client) -> None:
-    running, config = servers
-    rng = random.Random(7)
-    clients = Clients(running, http)
+# Bytes by which the memory of a server may grow by a second wave of jobs.
+MAX_GROWTH = 20 << 20
+
+
+def test_kills_lose_nothing(running: Running, http: httpx.Client) -> None:
+    """Twice, so that what the first wave leaves meets the second, in which the servers are not killed."""
+    clients = Clients(running.servers, http)
+    wave(running, clients, range(JOBS), KILLS)
+    memory = [server.memory for server in running.servers]
+    wave(running, clients, range(JOBS, 2 * JOBS), 0)
+    assert all(server.memory - before < MAX_GROWTH for server, before in zip(running.servers, memory, strict=True))
+    jobs = clients.jobs()
+    assert {job: row["model_name"] for job, row in jobs.items()} == clients.accepted
+    check_results(clients, jobs)
+    for server in running.servers:
+        assert http.get(f"{server.url}/readyz").json()["status"] == "ready"
+        assert server.stop() == 0
+    clean(running.config)
+    check_files(running.config, jobs)
+
+
+def wave(running: Running, clients: Clients, numbers: range, kills: int) -> None:
+    """Sends jobs from many clients, while processes are killed and the database is restarted."""
+    rng = random.Random(numbers.start)
     is_over = threading.Event()
     killed: list[int] = []
     pages: list[str] = []
-    killer = threading.Thread(target=kill_any, args=(running, rng, is_over, killed))
+    killer = threading.Thread(target=kill_any, args=(running.servers, rng, is_over, killed))
     reader = threading.Thread(target=request_pages, args=(clients, random.Random(8), is_over, pages))
     killer.start()
     reader.start()
     try:
 
         def send(part: int) -> None:
-            for number in range(part, JOBS, SENDERS):
+            for number in numbers[part::SENDERS]:
                 clients.submit(number)
 
         senders = [threading.Thread(target=send, args=(part,)) for part in range(SENDERS)]
         for sender in senders:
             sender.start()
-        for _ in range(KILLS):
+        for _ in range(kills):
             time.sleep(rng.uniform(0.2, 1.5))
-            server = rng.choice(running)
+            server = rng.choice(running.servers)
             server.kill()
             server.start()
+        if running.database is not None:
+            running.database.stop()
+            time.sleep(2)
+            running.database.start()
         for sender in senders:
             sender.join()
     finally:
         is_over.set()
         killer.join()
         reader.join()
-    assert len(clients.accepted) == JOBS
-    wait_for(lambda: all(map(is_final, clients.jobs().values())), 300)
-    jobs = clients.jobs()
-    assert {job: row["model_name"] for job, row in jobs.items()} == clients.accepted
+    assert len(clients.accepted) == numbers.stop
     assert killed
+    wait_for(lambda: all(map(is_final, clients.jobs().values())), 600)
+    made = [job for job, row in clients.jobs().items() if row["state"] == "succeeded"][:5]
+    pages += [clients.get(f"/v1/jobs/{job}/report.html").text for job in made]
+    assert all(page.startswith("<!doctype html>") and page.endswith("</html>\n") for page in pages)
+    assert all('"after":[{' in page for page in pages[-len(made) :])
+
+
+def check_results(clients: Clients, jobs: dict[str, dict[str, Any]]) -> None:
+    """Looks that each job has its result, or a reason that isn't a bug."""
     for job, row in jobs.items():
         if row["state"] == "failed":
             assert row["problem"]["errors"][0]["code"] in OWN_REASONS, row
         else:
             assert row["state"] == "succeeded"
             assert len(clients.get(f"/v1/jobs/{job}/result").content) == row["summary"]["size"]
-    assert sum(row["state"] == "succeeded" for row in jobs.values()) > JOBS / 2
-    made = [job for job, row in jobs.items() if row["state"] == "succeeded"][:5]
-    pages += [clients.get(f"/v1/jobs/{job}/report.html").text for job in made]
-    assert all(page.startswith("<!doctype html>") and page.endswith("</html>\n") for page in pages)
-    assert all('"after":[{' in page for page in pages[-len(made) :])
-    for server in running:
-        assert server.stop() == 0
-    clean(config)
-    check_files(config, jobs)
+    assert sum(row["state"] == "succeeded" for row in jobs.values()) > JOBS
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, http: httpx.Client) -> None:

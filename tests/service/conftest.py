@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 
 from tests.batch.models import RELU
+from tests.rings.servers import postgresql
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database, open_database
 from tfconvert.service.jobs import Submission
@@ -19,14 +20,27 @@ from tfconvert.service.leases import Lease
 from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
 
-# The variable with the URL of a PostgreSQL; without it the tests run on SQLite.
-SERVER = "TFCONVERT_TEST_POSTGRESQL"
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """Returns the URL of a PostgreSQL, which is started once."""
+    pytest.importorskip("psycopg")
+    with postgresql() as server:
+        yield server.url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Returns the URL of an empty database of each engine; an empty string stands for the file of SQLite."""
+    if request.param == "sqlite":
+        return ""
+    server: str = request.getfixturevalue("postgresql_server")
+    return _new_database(server)
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> ServiceConfig:
-    url = _new_database(os.environ[SERVER]) if SERVER in os.environ else ""
-    return ServiceConfig(tmp_path / "data", url, workers=2, max_active=8, max_queued=10, seconds=60)
+def config(tmp_path: Path, engine: str) -> ServiceConfig:
+    return ServiceConfig(tmp_path / "data", engine, workers=2, max_active=8, max_queued=10, seconds=60)
 
 
 def _new_database(server: str) -> str:

@@ -11,8 +11,9 @@ import shutil
 import stat
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from tests.importers.test_stablehlo_files import LEAF, MAGIC, export_file
 from tests.service.archive_corpus import ARCHIVES, GRAPH, MODEL, tarred, zipped
 from tests.support.work import calls
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.service import archives
+from tfconvert.service import archives, model_places
 from tfconvert.service.file_tree import ArchiveLimits
 
 ARTIFACT = MAGIC + bytes(20)
@@ -258,3 +259,64 @@ def test_other_files_are_no_samples(data: bytes, tmp_path: Path) -> None:
         archives.unpack_samples(tmp_path / "upload", tmp_path / "samples", LIMITS)
     assert caught.value.code in ("bad-archive", "keras-file")
     assert not (tmp_path / "samples").exists()
+
+
+def keras(members: Mapping[str, bytes] = MappingProxyType({}), compression: int = zipfile.ZIP_STORED) -> bytes:
+    """Returns a file with the members of a Keras file, and others."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as archive:
+        for name, data in {"metadata.json": b"{}", "config.json": b"{}", "model.weights.h5": b"x", **members}.items():
+            archive.writestr(name, data)
+    return stream.getvalue()
+
+
+def keras_code(tmp_path: Path, data: bytes, **limits: int) -> str:
+    """Returns the code that a Keras file is refused with, the same as an upload and below a root."""
+    allowed = LIMITS._replace(keras=True, **limits)
+    (tmp_path / "roots").mkdir(exist_ok=True)
+    model = tmp_path / "roots" / "model.keras"
+    model.write_bytes(data)
+    codes = []
+    makes: tuple[Callable[[Path], Path], ...] = (
+        lambda target: archives.unpack(model, target, allowed, "model.keras"),
+        lambda target: model_places.resolve(os.fspath(model), (os.fspath(model.parent),), target, allowed),
+    )
+    for number, make in enumerate(makes):
+        shutil.rmtree(tmp_path / f"target{number}", ignore_errors=True)
+        try:
+            assert make(tmp_path / f"target{number}").read_bytes() == data
+            codes.append("")
+        except ConversionError as problem:
+            codes.append(problem.code)
+            assert not (tmp_path / f"target{number}").exists()
+    assert len(set(codes)) == 1
+    return codes[0]
+
+
+def test_a_keras_file_of_201_mb_is_refused_where_200_are_allowed(tmp_path: Path) -> None:
+    size = 201 * 10**6
+    data = keras({"model.weights.h5": random.Random(1).randbytes(10**6) + bytes(size - 10**6)}, zipfile.ZIP_DEFLATED)
+    assert keras_code(tmp_path, data, size=200 * 10**6) == "archive-too-large"
+    assert keras_code(tmp_path, data, size=202 * 10**6) == ""
+
+
+def test_keras_files_have_the_limits_of_archives(tmp_path: Path) -> None:
+    assert keras_code(tmp_path, keras({"assets/": b"", "assets/layer/words.txt": b"x"})) == ""
+    packed = keras({"model.weights.h5": bytes(100 << 20)}, zipfile.ZIP_DEFLATED)
+    assert keras_code(tmp_path, packed) == "archive-too-large"
+    assert keras_code(tmp_path, packed, ratio=2000) == ""
+    many = {f"assets/{number}": b"" for number in range(20)}
+    assert keras_code(tmp_path, keras(many), entries=10) == "archive-too-large"
+    for name in ("model.py", "assets/../x", "/x", "assets\\x", "weights/model.weights.h5", "ASSETS/x"):
+        assert keras_code(tmp_path, keras({name: b"x"})) == "bad-archive", name
+    assert keras_code(tmp_path, keras(compression=zipfile.ZIP_LZMA)) == "bad-archive"
+    assert keras_code(tmp_path, keras()[:-10]) == "bad-archive"
+
+
+def test_the_limits_take_what_keras_writes(tmp_path: Path) -> None:
+    """A real file, with a vocabulary beside its weights."""
+    keras_package = pytest.importorskip("keras")
+    words = keras_package.layers.TextVectorization(vocabulary=["a", "b"])
+    table = keras_package.Sequential([keras_package.Input((1,), dtype="string"), words])
+    table.save(tmp_path / "words.keras")
+    assert keras_code(tmp_path, (tmp_path / "words.keras").read_bytes()) == ""

@@ -151,6 +151,12 @@ def test_tokens_have_limits_of_their_own(server: Serving) -> None:
     assert server.client.get("/v1/jobs", headers=server.token("other")).status_code == 200
 
 
+def test_measurements_are_for_administrators(server: Serving, local: Serving) -> None:
+    for role, status in (("reader", 403), ("user", 403), ("admin", 200)):
+        assert server.client.get("/metrics", headers=server.token(role, role)).status_code == status
+    assert local.client.get("/metrics").status_code == 200
+
+
 def test_a_bucket_fills_with_time() -> None:
     now = [100.0]
     limiter = RateLimiter(lambda: now[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -142,7 +143,7 @@ def test_a_client_that_hangs_is_cut_off(server: Serving) -> None:
     status, body = asyncio.run(asyncio.wait_for(_call(server.app, [first]), 20))
     assert (status, json.loads(body)["code"]) == (408, "request-timeout")
     assert not server.leftovers()
-    assert not server.service.slots
+    assert not server.service.uploads
 
 
 def test_a_client_that_drips_is_cut_off(server: Serving) -> None:
@@ -156,7 +157,7 @@ def test_a_client_that_leaves_leaves_nothing(server: Serving) -> None:
     first = {"type": "http.request", "body": PART + b"x" * 50_000, "more_body": True}
     asyncio.run(asyncio.wait_for(_call(server.app, [first, {"type": "http.disconnect"}]), 20))
     assert not server.leftovers()
-    assert not server.service.slots
+    assert not server.service.uploads
 
 
 def test_uploads_of_an_owner_are_counted(tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_uploads_of_an_owner_are_counted(tmp_path: Path) -> None:
     async def several() -> list[tuple[int, bytes]]:
         first = {"type": "http.request", "body": PART, "more_body": True}
         hanging = [asyncio.create_task(_call(server.app, [first])) for _ in range(2)]
-        while server.service.slots.get("") != 2:
+        while server.service.uploads.get("") != 2:
             await asyncio.sleep(0.01)
         refused = await _call(server.app, [first])
         for task in hanging:
@@ -191,6 +192,43 @@ def test_a_repeated_request_is_one_job_even_at_once(server: Serving) -> None:
         thread.join()
     assert len(ids) == 8
     assert len(set(ids)) == 1
+
+
+def test_uploads_are_refused_early_while_the_disk_is_low(server: Serving) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield PART
+        raise AssertionError("the body was read")
+
+    server.service.min_free_bytes = 1 << 62
+    headers = {"Content-Type": FORM}
+    response = server.client.post("/v1/jobs", content=body(), headers=headers)
+    assert refusal(response) == (503, "storage-failed")
+    assert response.headers["Retry-After"]
+    assert server.client.get("/readyz").json()["checks"]["disk"] == "full"
+    free = shutil.disk_usage(server.service.folders.data).free
+    server.service.min_free_bytes = free - 50_000
+    response = server.client.post("/v1/jobs", content=body(), headers=headers | {"Content-Length": "150000"})
+    assert refusal(response) == (503, "storage-failed")
+    assert not server.leftovers()
+
+
+@pytest.mark.parametrize("is_announced", [True, False])
+def test_uploads_beyond_the_quota_are_not_kept(tmp_path: Path, is_announced: bool) -> None:
+    server = Serving(tmp_path, max_bytes=1000)
+    form = part("model", RELU.encode().ljust(1001), '; filename="m.mlir"') + b"--b--\r\n"
+
+    async def body() -> AsyncIterator[bytes]:
+        yield form
+
+    content = form if is_announced else body()
+    assert refusal(server.client.post("/v1/jobs", content=content, headers={"Content-Type": FORM})) == (
+        413,
+        "too-many-bytes",
+    )
+    assert not server.leftovers()
+    assert not list(server.service.folders.models.iterdir())
+    server.submitted()
+    server.service.store.check_size("other", 1000)
 
 
 def test_a_large_file_is_never_in_memory(tmp_path: Path) -> None:

@@ -10,7 +10,12 @@ import pytest
 
 from tests.service.serving import Serving, refusal
 from tfconvert import supported_ops
-from tfconvert.schema.diagnostics import error
+from tfconvert.converter.process import sandbox
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.service import server as server_module
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.http.readiness import Check
+from tfconvert.service.server import prepare_sandbox
 from tfconvert.service.workers import WorkerPool
 
 
@@ -22,9 +27,39 @@ def server(tmp_path: Path) -> Serving:
 def test_health(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WorkerPool, "is_alive", property(lambda pool: True))
     assert server.client.get("/healthz").json()["status"] == "ok"
-    assert server.client.get("/readyz").json()["checks"] == dict.fromkeys(
-        ("server", "database", "workers", "disk"), "ok"
-    )
+    checks = server.client.get("/readyz").json()["checks"]
+    assert checks.pop("sandbox") == (sandbox.problem() or "ok")
+    assert checks == dict.fromkeys(("server", "database", "workers", "disk"), "ok")
+
+
+@pytest.mark.parametrize("is_required", [False, True])
+def test_jobs_that_can_not_be_confined_are_told(
+    is_required: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WorkerPool, "is_alive", property(lambda pool: True))
+    monkeypatch.setattr(sandbox, "missing", lambda: {"files": "are free"})
+    server = Serving(tmp_path / "data", require_sandbox=is_required)
+    response = server.client.get("/readyz")
+    assert response.status_code == (503 if is_required else 200)
+    assert response.json()["checks"]["sandbox"] == "files are free"
+
+
+def test_a_server_that_requires_the_sandbox_starts_only_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[str] = []
+    monkeypatch.setattr(server_module._LOG, "warning", lambda text, *values: logged.append(text % values))
+    config = ServiceConfig(tmp_path, require_sandbox=True)
+    monkeypatch.setattr(sandbox, "missing", dict)
+    prepare_sandbox(config)
+    monkeypatch.setattr(sandbox, "missing", lambda: {"files": "are free"})
+    with pytest.raises(ConversionError, match="files are free") as caught:
+        prepare_sandbox(config)
+    assert caught.value.code == "no-sandbox"
+    assert not logged
+    prepare_sandbox(config._replace(workers=0))
+    prepare_sandbox(config._replace(require_sandbox=False))
+    assert logged == ["jobs are not wholly confined here: files are free"]
 
 
 def test_a_server_that_can_not_work_is_not_ready(server: Serving) -> None:
@@ -32,7 +67,19 @@ def test_a_server_that_can_not_work_is_not_ready(server: Serving) -> None:
     response = server.client.get("/readyz")
     assert refusal(response) == (503, "service-not-ready")
     assert "disk: full" in response.json()["detail"]
+    checks = response.json()["checks"]
+    assert (checks["disk"], checks["database"], checks["server"]) == ("full", "ok", "ok")
     assert response.headers["Retry-After"]
+
+
+def test_checks_that_jobs_do_not_need_are_only_reported(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkerPool, "is_alive", property(lambda pool: True))
+    server.service.checks["extra"] = Check(lambda: "slow", is_needed=False)
+    response = server.client.get("/readyz")
+    assert response.status_code == 200
+    assert response.json()["checks"]["extra"] == "slow"
+    server.service.checks["extra"] = Check(lambda: "slow")
+    assert refusal(server.client.get("/readyz")) == (503, "service-not-ready")
 
 
 def test_an_unavailable_database_is_reported(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:

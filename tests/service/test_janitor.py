@@ -200,3 +200,43 @@ def test_the_model_of_a_deleted_job_is_removed(
     clock.now += LEFT_OVER_SECONDS
     janitor.clean()
     assert not folders.model(job.model_sha256).exists()
+
+
+def test_a_directory_deeper_than_paths_may_be_does_not_keep_the_janitor(
+    janitor: Janitor, folders: Folders, tmp_path: Path
+) -> None:
+    before = files(folders)
+    out = folders.attempt("1" * 32, 1) / "out"
+    out.mkdir(parents=True)
+    (out / "sealed").mkdir()
+    (out / "sealed" / "x").touch()
+    (out / "sealed").chmod(0)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "x").touch()
+    (out / "link").symlink_to(tmp_path / "kept")
+    nested(out, 5000)
+    made = orphans(folders)
+    assert janitor.clean(is_start=True) == len(made)
+    assert files(folders) == before
+    assert not any(any(folder.iterdir()) for folder in (folders.jobs, folders.results, folders.incoming))
+    assert (tmp_path / "kept" / "x").exists()
+
+
+def nested(folder: Path, depth: int) -> None:
+    """Makes directories in each other."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=descriptor)
+        inner = os.open("d", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(os.open("x", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
+    os.close(descriptor)
+
+
+def test_names_that_no_database_compares_are_left_alone(janitor: Janitor, folders: Folders) -> None:
+    odd = folders.models / os.fsdecode(b"\xff")
+    odd.touch()
+    made = orphans(folders)
+    assert janitor.clean(is_start=True) == len(made)
+    assert odd.exists()

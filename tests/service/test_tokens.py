@@ -17,10 +17,11 @@ def tokens(database: Database) -> TokenStore:
 
 
 def test_a_token_is_found_until_it_is_revoked(tokens: TokenStore) -> None:
-    token, record = tokens.create(" ci ", Role.ADMIN, max_active=3, per_minute=7)
+    token, record = tokens.create(" ci ", Role.ADMIN, max_active=3, per_minute=7, max_running=2, max_bytes=1 << 40)
     other, second = tokens.create("other")
     assert token.startswith("tfc_")
     assert (record.name, record.role, record.max_active, record.per_minute) == ("ci", "admin", 3, 7)
+    assert (record.max_running, record.max_bytes) == (2, 1 << 40)
     assert (second.role, second.max_active, second.per_minute) == ("user", None, None)
     assert tokens.find(token) == record
     assert tokens.find(token[:-1]) is None

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.service.server import UploadProtocol
+from tfconvert.service.http.protocol import Connections, Protocol
 from tfconvert.service.storage import Folders, Incoming, Upload
 
 
@@ -169,8 +169,10 @@ def test_bytes_are_received_without_copies() -> None:
     async def act() -> None:
         config = uvicorn.Config(app, lifespan="off")
         config.load()
-        protocol = UploadProtocol(config, ServerState(), {})
-        protocol.connection_made(MagicMock(spec=asyncio.Transport))
+        protocol = Protocol(limits=Connections(9, 9), idle=9, config=config, server_state=ServerState(), app_state={})
+        transport = MagicMock(spec=asyncio.Transport)
+        transport.is_closing.return_value = False
+        protocol.connection_made(transport)
         protocol.data_received(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\n")
         first, second = os.urandom(100_000), os.urandom(100_000)
         for _ in range(2):

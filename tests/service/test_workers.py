@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
 import re
 import signal
@@ -19,9 +21,10 @@ from sqlalchemy import update
 import tfconvert
 from tests.batch.models import ENDLESS, RELU, UNKNOWN
 from tfconvert.batch.pool import Pool
-from tfconvert.batch.task import Outcome
+from tfconvert.batch.task import Outcome, Task
+from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service import storage
+from tfconvert.service import storage, workers
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database
 from tfconvert.service.database.tables import JOBS, SERVERS
@@ -30,7 +33,7 @@ from tfconvert.service.jobs import JobRecord, JobState, Submission
 from tfconvert.service.leases import Lease
 from tfconvert.service.storage import LOG, PAGE, REPORT, Folders, result_name
 from tfconvert.service.store import JobStore
-from tfconvert.service.workers import WorkerPool
+from tfconvert.service.workers import Attempt, WorkerPool
 
 Submit = Callable[..., Submission]
 Start = Callable[..., WorkerPool]
@@ -70,6 +73,17 @@ def start(store: JobStore, folders: Folders, config: ServiceConfig, shared: Shar
     yield make
     for pool in started:
         pool.stop(0)
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """Returns what the server logs."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logger = logging.getLogger("tfconvert.service")
+    logger.addHandler(handler)
+    yield stream
+    logger.removeHandler(handler)
 
 
 @pytest.fixture
@@ -264,12 +278,11 @@ def _write(path: Path) -> Path:
 
 
 def test_a_model_elsewhere_is_looked_at_again(
-    start: Start, store: JobStore, folders: Folders, submission: Submit, tmp_path: Path
+    start: Start, store: JobStore, folders: Folders, submission: Submit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is changed before a job is begun, and while another is converted, as that one's own rules see to."""
-    path, rules = tmp_path / "models" / "net.mlir", tmp_path / "rules.py"
+    """It is changed before a job is begun, and while another is converted."""
+    path = tmp_path / "models" / "net.mlir"
     path.parent.mkdir()
-    rules.write_text(f"{RULES}\nimport pathlib\npathlib.Path({str(path)!r}).touch()\n")
     given: dict[str, Any] = {"roots": (str(path.parent),)}
 
     def submit() -> JobRecord:
@@ -290,8 +303,16 @@ def test_a_model_elsewhere_is_looked_at_again(
     pool = start(**given)
     ended += sorted((wait_for(store, job) for job in waiting), key=lambda each: each.is_cached)
     pool.stop(0)
+    prepare = Attempt.prepare
+
+    def prepare_and_change(attempt: Attempt) -> Task:
+        task = prepare(attempt)
+        path.touch()
+        return task
+
+    monkeypatch.setattr(Attempt, "prepare", prepare_and_change)
     path.touch()
-    start(**given, patterns=(os.fspath(rules),))
+    start(**given)
     ended += [wait_for(store, submit()), wait_for(store, submit())]
     assert [(each.state, each.is_cached, operators(each)) for each in ended] == [
         ("succeeded", False, ["ELU"]),
@@ -316,6 +337,43 @@ def test_samples_and_plug_ins_reach_the_job(
     done = wait_for(store, job)
     assert done.settings == settings
     assert done.state is JobState.SUCCEEDED, done.problem
+
+
+# Plug-ins of a server that use a module, a package and a file of their own directory, and the wrong ones.
+_USES = """
+import runpy
+from pathlib import Path
+here = Path(__file__).parent
+assert runpy.run_path(str(here / "beside.py"))["READ"]
+assert runpy.run_path(str(here / "package" / "inner.py"))["READ"]
+"""
+_SECRET = "open(here / 'secret.txt')\n"
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+def test_plug_ins_of_the_server_can_be_read_and_not_what_is_beside(
+    start: Start, store: JobStore, submission: Submit, tmp_path: Path
+) -> None:
+    plugins = tmp_path / "plugins"
+    (plugins / "package").mkdir(parents=True)
+    (plugins / "rules.py").write_text(_USES + RULES)
+    (plugins / "beside.py").write_text("READ = 1\n")
+    (plugins / "package" / "inner.py").write_text("READ = 1\n")
+    (plugins / "secret.txt").write_text("secret")
+    (plugins / "ops.pbtxt").write_text('op { name: "Acme" }\n')
+    given = {"patterns": (os.fspath(plugins / "rules.py"),), "op_defs": os.fspath(plugins / "ops.pbtxt")}
+    pool = start(**given)
+    job, _ = store.submit(submission(settings={"verify": True}))
+    done = wait_for(store, job)
+    assert done.state is JobState.SUCCEEDED, done.problem
+    pool.stop(0)
+    (plugins / "rules.py").write_text(_USES + _SECRET + RULES)
+    start(**given)
+    job, _ = store.submit(submission(settings={"batch": 2}))
+    done = wait_for(store, job)
+    assert code(done) == "bad-plugin"
+    assert os.fspath(tmp_path) not in json.dumps(done.problem)
+    assert "rules.py" in json.dumps(done.problem)
 
 
 def test_invalid_models_fail(start: Start, store: JobStore, submission: Submit) -> None:
@@ -408,6 +466,124 @@ def test_how_a_job_ended_is_written_when_the_database_is_back(
     job, _ = store.submit(submission())
     assert wait_for(store, job).state is JobState.SUCCEEDED
     assert len(refused) == 3
+
+
+def _incident(job: JobRecord, log: str) -> str:
+    """Returns the number of the incident that a failed job shows, which the server's log must have."""
+    assert code(job) == "internal-error"
+    assert job.problem is not None
+    found = re.search(r"\(incident ([0-9a-f]{8})\)", job.problem["errors"][0]["message"])
+    assert found is not None, job.problem
+    assert f"incident {found[1]}: " in log
+    return found[1]
+
+
+def test_a_job_whose_end_is_refused_fails_with_an_incident(
+    start: Start,
+    store: JobStore,
+    submission: Submit,
+    folders: Folders,
+    monkeypatch: pytest.MonkeyPatch,
+    log: io.StringIO,
+) -> None:
+    finish = store.finish
+
+    def refuse(job: JobRecord, state: JobState, *arguments: Any, **options: Any) -> bool:
+        if state is JobState.SUCCEEDED:
+            raise error("internal-error", "the database refuses a statement: a secret")
+        return finish(job, state, *arguments, **options)
+
+    monkeypatch.setattr(store, "finish", refuse)
+    pool = start(retry_seconds=0.01, workers=1)
+    job, _ = store.submit(submission())
+    done = wait_for(store, job)
+    _incident(done, log.getvalue())
+    assert "a secret" not in str(done.problem)
+    assert "a secret" in log.getvalue()
+    until(lambda: not left_over(folders) and not folders.result(job.id, 1).exists())
+    monkeypatch.undo()
+    assert wait_for(store, store.submit(submission(f"{RELU} "))[0]).state is JobState.SUCCEEDED
+    assert pool.problem == ""
+
+
+def test_a_job_of_which_nothing_can_be_recorded_goes_back_once_it_can(
+    start: Start, store: JobStore, submission: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: Any, **options: Any) -> bool:
+        raise KeyError("x")
+
+    monkeypatch.setattr(store, "finish", refuse)
+    monkeypatch.setattr(workers, "HEARTBEAT_SECONDS", 0.1)
+    pool = start(retry_seconds=0.01, workers=1)
+    monkeypatch.setattr(store, "release", refuse)
+    job, _ = store.submit(submission())
+    until(lambda: pool.problem == "1 stuck")
+    monkeypatch.undo()
+    pool.check_cancelled()
+    assert wait_for(store, job).state is JobState.SUCCEEDED
+    until(lambda: pool.problem == "")
+
+
+def test_jobs_that_are_stuck_are_counted(
+    start: Start, store: JobStore, submission: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_STUCK_SECONDS", 0.05)
+
+    def away(*arguments: Any, **options: Any) -> bool:
+        raise error("database-away", "it is away")
+
+    monkeypatch.setattr(store, "finish", away)
+    pool = start(retry_seconds=0.01)
+    assert pool.problem == ""
+    job, _ = store.submit(submission())
+    until(lambda: pool.problem == "1 stuck")
+    monkeypatch.undo()
+    assert wait_for(store, job).state is JobState.SUCCEEDED
+    until(lambda: pool.problem == "")
+
+
+def test_an_infinite_fidelity_is_null_and_ends(
+    start: Start, store: JobStore, folders: Folders, submission: Submit
+) -> None:
+    """Nothing of the model is quantized, so that the results are the same."""
+    start()
+    job, _ = store.submit(submission(settings={"quantize": "dynamic", "verify": True}))
+    done = wait_for(store, job)
+    assert done.state is JobState.SUCCEEDED, done.problem
+    fidelity = done.summary["fidelity"]
+    assert (fidelity["snr"], fidelity["why_null"]["snr"]) == (None, "infinite")
+    report = (folders.result(job.id, 1) / REPORT).read_text()
+    assert json.loads(report, parse_constant=pytest.fail)["quantization"]["fidelity"]["snr"] is None
+
+
+_BROKEN = """
+from tfconvert.batch import run_task
+from tfconvert.patterns import rule, tf, value
+
+def summary_of(*_):
+    raise KeyError(__file__)
+
+run_task.summary_of = summary_of
+PATTERNS = [rule("acme", tf.Elu(value("x")), tf.Relu(value("x")))]
+"""
+
+
+def test_traces_are_in_the_log_of_the_server_only(
+    start: Start, store: JobStore, folders: Folders, submission: Submit, tmp_path: Path, log: io.StringIO
+) -> None:
+    rules = tmp_path / "broken.py"
+    rules.write_text(_BROKEN)
+    start(patterns=(os.fspath(rules),))
+    job, _ = store.submit(submission())
+    done = wait_for(store, job)
+    number = _incident(done, log.getvalue())
+    assert "Traceback" in log.getvalue()
+    assert rules.name in log.getvalue()
+    shown = (folders.result(job.id, 1) / LOG).read_text()
+    assert number in shown
+    for text in (shown, str(done.problem)):
+        assert "Traceback" not in text
+        assert rules.name not in text
 
 
 def test_a_full_disk_fails_the_job(

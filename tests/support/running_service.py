@@ -97,7 +97,8 @@ class RunningService:
         """Adds a job that has ended somehow, in which nothing was converted."""
         record = new_record(f"{len(self.jobs):032x}", Submission("", {}, name), "")
         with self.service.database.write() as connection:
-            connection.execute(insert(JOBS).values(to_values(record._replace(state=state, created=created, **values))))
+            changed = record._replace(state=state, created=created, **values)
+            connection.execute(insert(JOBS).values(to_values(changed, 0)))
 
     def clear(self) -> None:
         """Deletes all jobs."""

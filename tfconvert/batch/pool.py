@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import queue
 import signal
+import stat
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tfconvert.batch.task import Outcome, Task, TaskLimits
+from tfconvert.batch.task import CANCELLED, Outcome, Task, TaskLimits
 from tfconvert.converter.process.python_process import python_command
+from tfconvert.exporters.output_file import is_c_source, places_of
 from tfconvert.schema.diagnostics import ConversionError, error
 
 # Seconds within which the fork server must be ready.
@@ -23,8 +27,6 @@ _START_SECONDS = 60.0
 
 # Seconds within which a killed task must be gone.
 _KILL_SECONDS = 10.0
-
-CANCELLED = "job-cancelled"
 
 # For processes that live for a fraction of a second: glibc requests memory rarely, and returns none.
 _ALLOCATION = {"MALLOC_TOP_PAD_": str(1 << 24), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
@@ -111,7 +113,7 @@ class Pool:
         if message.get("late"):
             text = f"it took more than {limits.seconds:g} s"
             return Outcome(error("job-timeout", text).to_dict(), seconds=seconds, peak=message["peak"])
-        return _outcome(message, seconds)
+        return _checked(task, _outcome(message, seconds))
 
     def cancel(self, number: int) -> None:
         """Cancels a task; its `run` returns soon."""
@@ -148,12 +150,14 @@ class Pool:
         self, number: int, running: _Running, begin: float, limits: TaskLimits, on_stage: Callable[[str], None]
     ) -> dict[str, Any] | None:
         """Returns the last message about a task, `None` if there will be none; kills it after its timeout."""
-        deadline = begin + limits.seconds if limits.seconds else None
+        deadline = begin + limits.seconds if limits.seconds else math.inf
         late = False
         while True:
             try:
-                rest = None if deadline is None else max(deadline - time.monotonic(), 0)
-                message = running.messages.get(timeout=rest)
+                rest = deadline - time.monotonic()
+                if rest <= 0:
+                    raise queue.Empty  # Messages that wait don't extend the time.
+                message = running.messages.get(timeout=None if rest == math.inf else rest)
             except queue.Empty:
                 if late:
                     return None  # Killing it has no effect: it waits for a device, or the fork server hangs.
@@ -164,7 +168,8 @@ class Pool:
                 continue
             if message is None or "ended" in message:
                 return message if message is None else {**message, "late": late and message["outcome"] is None}
-            on_stage(message["name"])
+            if not (late or running.is_cancelled):
+                on_stage(message["name"])
 
     def _started(self) -> None:
         if self._is_stopped:
@@ -214,7 +219,7 @@ class Pool:
         if process is None or process.stdin is None:
             return
         try:
-            process.stdin.write(json.dumps(message).encode() + b"\n")
+            process.stdin.write(json.dumps(message, allow_nan=False).encode() + b"\n")
             process.stdin.flush()
         except (OSError, ValueError):
             process.kill()  # The listening thread notifies all tasks.
@@ -222,31 +227,33 @@ class Pool:
 
 def _outcome(message: dict[str, Any], seconds: float) -> Outcome:
     said, status, peak = message["outcome"], message["status"], message["peak"]
-    if said is not None and _is_sound(said):
-        return Outcome(said.get("problem"), said.get("summary", {}), seconds, peak)
+    if said is not None:
+        return Outcome(said.get("problem"), said.get("summary", {}), seconds, peak, trace=said.get("trace", ""))
     if status == -signal.SIGXCPU:
         return Outcome(error("job-timeout", "it took too much processor time").to_dict(), {}, seconds, peak)
     reason = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
     return Outcome(_lost(f"its process ended by itself ({reason})").to_dict(), {}, seconds, peak, is_lost=True)
 
 
-def _is_sound(said: dict[str, Any]) -> bool:
-    """Returns whether the last message of a task has the form of an outcome: a model may run its own code."""
-    problem, summary = said.get("problem"), said.get("summary", {})
-    if problem is None:
-        return isinstance(summary, dict) and _are_texts(summary.get("beside", []))
-    errors = problem.get("errors") if isinstance(problem, dict) else None
-    return (
-        isinstance(errors, list)
-        and bool(errors)
-        and all(isinstance(each, dict) and {"code", "message"} <= each.keys() for each in errors)
-        and all(_are_texts([*each.values()]) for each in errors)
-        and _are_texts(problem.get("advice", []))
-    )
+def _checked(task: Task, outcome: Outcome) -> Outcome:
+    """Returns the outcome, which is a failure if it is a success without its files."""
+    if outcome.problem is not None or _is_written(task, outcome.summary):
+        return outcome
+    text = "its process reported a success, but the result is not what it reported"
+    return outcome._replace(problem=error("internal-error", text).to_dict(), summary={})
 
 
-def _are_texts(values: object) -> bool:
-    return isinstance(values, list) and all(isinstance(each, str) for each in values)
+def _is_written(task: Task, summary: Mapping[str, Any]) -> bool:
+    if not task.output:
+        return True  # The page of a report.
+    output = Path(task.directory, task.output)
+    try:
+        found = [path.lstat() for path in places_of(output, ["", *summary.get("beside", ())])]
+    except OSError:
+        return False
+    if not all(stat.S_ISREG(each.st_mode) for each in found):
+        return not task.is_served  # Pipes and terminals are written directly.
+    return is_c_source(task.output) or found[0].st_size == summary.get("size")
 
 
 def _lost(message: str) -> ConversionError:

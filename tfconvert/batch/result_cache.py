@@ -27,6 +27,7 @@ from tfconvert.importers.source import Source
 from tfconvert.report.report import Report, head
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.files import open_file, read_file
+from tfconvert.schema.json_text import json_text
 from tfconvert.settings import data
 from tfconvert.settings.options import Options
 
@@ -142,7 +143,7 @@ class CacheEntry(NamedTuple):
             checksums[ending] = checksum.hexdigest()
         texts = [report.to_text(verbose=verbose).partition("\n")[2] for verbose in (False, True)]
         note = {"form": _FORM, "sha256": checksums, "report": report.to_dict(), "texts": texts}
-        write_whole(self.note, lambda stream: stream.writelines([json.dumps(note).encode()]))
+        write_whole(self.note, lambda stream: stream.writelines([json_text(note).encode()]))
 
 
 def _is_ending(text: str) -> bool:

@@ -17,6 +17,7 @@ from tfconvert.importers.source import Source
 from tfconvert.report.page import render
 from tfconvert.report.report import Report, write_page
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.json_text import json_text, record, restored
 from tfconvert.settings.data import check_data, from_data
 
 
@@ -82,24 +83,29 @@ def summary_of(report: Report | CachedReport, parts: Iterable[str] = ()) -> dict
     data = report.to_dict()
     beside = list(filter(None, parts))
     fidelity = data.get("quantization", {}).get("fidelity")
-    verification = [each["max_absolute"] for each in data.get("verification", ())]
+    verification = [restored(each)["max_absolute"] for each in data.get("verification", ())]
     verdicts = {each["accelerator"]: each["verdict"] for each in data.get("accelerators", ())}
-    return {
+    summary = {
         "size": data["size"],
         "operators": sum(data["operators"].values()),
         "seconds": data["seconds"],
         "notes": len(data["notes"]),
         "min_runtime_version": data["min_runtime_version"],
         **({"beside": beside} if beside else {}),
-        **({"fidelity": {name: fidelity[name] for name in ("is_low", "snr", "agreement")}} if fidelity else {}),
+        **({"fidelity": _verdict(restored(fidelity))} if fidelity else {}),
         **({"max_absolute": max(verification)} if verification else {}),
         **({"accelerators": verdicts} if verdicts else {}),
         **({"cached": True} if data.get("cached") else {}),
     }
+    return record(summary)
+
+
+def _verdict(fidelity: Mapping[str, Any]) -> dict[str, Any]:
+    return record({name: fidelity[name] for name in ("is_low", "snr", "agreement")})
 
 
 def _write_json(path: str, content: Mapping[str, Any]) -> None:
-    text = json.dumps(content, indent=1).encode() + b"\n"
+    text = json_text(content, indent=1).encode() + b"\n"
 
     def write(stream: BinaryIO) -> None:
         stream.write(text)

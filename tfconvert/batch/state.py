@@ -15,6 +15,7 @@ from tfconvert.exporters.output_file import check_directory
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_missing, read_file
+from tfconvert.schema.json_text import json_text
 
 
 class State:
@@ -60,7 +61,7 @@ class State:
         """
         key = fingerprint(entry)
         self._done[key] = outcome
-        line = json.dumps(
+        line = json_text(
             {
                 "key": key,
                 "name": entry.name,

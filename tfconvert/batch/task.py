@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+CANCELLED = "job-cancelled"
+"""The code of the error of a task that was cancelled."""
 
 
 class TaskLimits(NamedTuple):
@@ -11,15 +14,17 @@ class TaskLimits(NamedTuple):
 
     Attributes:
         seconds: Wall time.
-        memory: Bytes of memory that it allocates; files that are mapped don't count.
-        files: Files that are open at once.
-        output: Bytes of any file that it writes.
+        memory: Bytes of memory that all of its processes allocate; files that are mapped don't count.
+        files: Files that are open at once, in each of its processes.
+        output: Bytes of any file that it writes; in a sandbox, of all of them together, also temporary ones.
+        processes: Processes that run at once.
     """
 
     seconds: float = 600.0
     memory: int = 8 << 30
     files: int = 256
     output: int = 8 << 30
+    processes: int = 64
 
 
 class Task(NamedTuple):
@@ -37,8 +42,11 @@ class Task(NamedTuple):
         array_name: The name of a C array; empty for one that follows from the file's name.
         cache_dir: The directory of cached results; empty for none.
         name: What the report calls the model; empty for its path.
+        is_served: Whether it is for a client of a service. The result is a file then, and the trace of an internal
+            error is in `Outcome.trace` rather than in the log, since its paths are not for clients.
         is_confined: Whether it runs in a sandbox, where it can read `directory` and the model, and write only to the
             directory of the result and one for temporary files.
+        readable: Files and directories that it can read besides. Errors don't name the directories that they are in.
     """
 
     model: str
@@ -51,7 +59,9 @@ class Task(NamedTuple):
     array_name: str = ""
     cache_dir: str = ""
     name: str = ""
+    is_served: bool = False
     is_confined: bool = False
+    readable: Sequence[str] = ()
 
 
 class Outcome(NamedTuple):
@@ -65,6 +75,7 @@ class Outcome(NamedTuple):
         seconds: Wall time, including the overhead.
         peak: The peak memory of the process, in bytes; 0 if unknown.
         is_lost: Whether the process ended without an answer: a retry may help.
+        trace: The trace of an internal error of a task for a client.
     """
 
     problem: Mapping[str, Any] | None
@@ -72,6 +83,7 @@ class Outcome(NamedTuple):
     seconds: float = 0.0
     peak: int = 0
     is_lost: bool = False
+    trace: str = ""
 
     @property
     def code(self) -> str:

@@ -16,17 +16,25 @@ import selectors
 import signal
 import sys
 import tempfile
+import time
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from traceback import print_exception
+from traceback import format_exception, print_exception
 from types import TracebackType
 from typing import Any, NoReturn
 
+from tfconvert.batch import job_usage
+from tfconvert.batch.messages import MessageReader, outcome_line, stage_line
 from tfconvert.batch.preload import preload
 from tfconvert.batch.run_task import run_task
 from tfconvert.batch.task import Task, TaskLimits
 from tfconvert.converter.process import sandbox
-from tfconvert.converter.process.python_process import die_with
+from tfconvert.converter.process.python_process import adopt_orphans, die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+
+# Characters of the end of a trace that are sent.
+_MAX_TRACE = 8000
 
 # Seconds of CPU time for a second of wall time: some libraries have threads.
 _CORES = 4
@@ -53,8 +61,11 @@ def _limit(what: int, value: int) -> None:
     resource.setrlimit(what, (value, value))
 
 
-# Bytes of a line from a child.
-_MAX_LINE = 1 << 24
+# Seconds between two looks at what jobs use.
+_COUNT_SECONDS = 0.25
+
+# The directory of temporary files of a task in the sandbox, in its working directory.
+_SCRATCH = "scratch"
 
 
 class _Child:
@@ -62,38 +73,44 @@ class _Child:
 
     Attributes:
         number: The number of the task.
-        process: The process ID.
+        process: The process ID, and that of its process group.
         pipe: The pipe that it writes messages to.
-        rest: The beginning of an incomplete line.
-        outcome: Its last message.
+        messages: Reads them.
+        limits: What it may use.
+        directories: Where it may write, if it is confined.
+        excess: Its outcome if it has exceeded a limit, whatever it says itself.
+        peak: The most bytes of memory that it was seen to have.
     """
 
-    __slots__ = ("number", "outcome", "pipe", "process", "rest")
+    __slots__ = ("directories", "excess", "limits", "messages", "number", "peak", "pipe", "process")
 
-    def __init__(self, number: int, process: int, pipe: int) -> None:
+    def __init__(self, number: int, process: int, pipe: int, task: Task, limits: TaskLimits) -> None:
         self.number = number
         self.process = process
         self.pipe = pipe
-        self.rest = b""
-        self.outcome: dict[str, Any] | None = None
-
-    def read(self) -> list[dict[str, Any]] | None:
-        """Returns the next messages; `None` at the end, and after something else: a model may run its own code."""
-        data = os.read(self.pipe, 1 << 16)
-        if not data or len(self.rest) > _MAX_LINE:
-            return None
-        *lines, self.rest = (self.rest + data).split(b"\n")
-        try:
-            messages = [json.loads(line) for line in lines]
-        except (ValueError, RecursionError):
-            return None
-        return messages if all(isinstance(each, dict) for each in messages) else None
+        self.messages = MessageReader(pipe)
+        self.limits = limits
+        self.directories = _writable(task) if task.is_confined else []
+        self.excess: dict[str, Any] | None = None
+        self.peak = 0
 
     def kill(self) -> None:
         """Kills it, and the processes that it has started."""
         for end in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 end(self.process, signal.SIGKILL)
+
+    def exceeds(self, processes: Sequence[int]) -> bool:
+        """Returns whether it has exceeded a limit.
+
+        Args:
+            processes: Its processes.
+        """
+        try:
+            self.peak = max(self.peak, job_usage.check(self.limits, processes, self.directories))
+        except ConversionError as problem:
+            self.excess = {"problem": problem.to_dict()}
+        return self.excess is not None
 
 
 class Zygote:
@@ -103,18 +120,32 @@ class Zygote:
         self._selector = selectors.DefaultSelector()
         self._children: dict[int, _Child] = {}
         self._rest = b""
+        self._next_count = 0.0
 
     def serve(self) -> None:
         """Answers requests until there are no more."""
         self._selector.register(0, selectors.EVENT_READ, None)
         self._send({"ready": True})
         while True:
-            for key, _ in self._selector.select():
+            for key, _ in self._selector.select(self._count()):
                 if key.data is not None:
                     self._receive(key.data)
                 elif not self._requests():
                     self._end()
                     return
+
+    def _count(self) -> float | None:
+        """Counts what jobs use, if it is time; returns the seconds until the next time, `None` without jobs."""
+        if not self._children or not job_usage.IS_COUNTED:
+            return None
+        now = time.monotonic()
+        if now >= self._next_count:
+            found = job_usage.processes_of(child.process for child in self._children.values())
+            for child in self._children.values():
+                if child.exceeds(found[child.process]):
+                    child.kill()
+            self._next_count = time.monotonic() + _COUNT_SECONDS
+        return max(self._next_count - now, 0)
 
     def _requests(self) -> bool:
         data = os.read(0, 1 << 16)
@@ -134,36 +165,41 @@ class Zygote:
         parent = os.getpid()
         process = os.fork()
         if not process:
-            os.close(reading)
-            for child in self._children.values():
-                os.close(child.pipe)
             self._selector.close()
+            # Nothing of this process, such as the pipes of other tasks, is left to it.
+            os.closerange(3, writing)
+            os.closerange(writing + 1, os.sysconf("SC_OPEN_MAX"))
             _work(task, limits, writing, parent)
         os.close(writing)
-        child = self._children[number] = _Child(number, process, reading)
+        if not self._children:
+            self._next_count = time.monotonic() + _COUNT_SECONDS
+        child = self._children[number] = _Child(number, process, reading, task, limits)
         self._selector.register(reading, selectors.EVENT_READ, child)
 
     def _receive(self, child: _Child) -> None:
-        messages = child.read()
-        if messages is None:
+        stages = child.messages.read()
+        if stages is None:
             self._reap(child)
             return
-        for each in messages:
-            if "stage" in each:
-                self._send({"stage": child.number, "name": each["stage"]})
-            else:
-                child.outcome = each
+        for name in stages:
+            self._send({"stage": child.number, "name": name})
 
     def _reap(self, child: _Child) -> None:
         self._selector.unregister(child.pipe)
         os.close(child.pipe)
         child.kill()  # It has closed its pipe: nothing else of it, or of processes that it has left, is of use.
         _, status, usage = os.wait4(child.process, 0)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-child.process, 0)
+        if child.excess is None:
+            child.exceeds([])  # It may have written much in the end.
         del self._children[child.number]
         # Linux counts kilobytes, macOS bytes.
-        peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        peak = max(usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024), child.peak)
+        outcome = child.excess or child.messages.outcome
         self._send(
-            {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "outcome": child.outcome}
+            {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "outcome": outcome}
         )
 
     def _end(self) -> None:
@@ -172,9 +208,7 @@ class Zygote:
             os.waitpid(child.process, 0)
 
     def _send(self, message: dict[str, Any]) -> None:
-        data = memoryview(json.dumps(message).encode() + b"\n")
-        while data:
-            data = data[os.write(1, data) :]
+        _write(1, json.dumps(message, allow_nan=False).encode() + b"\n")
 
 
 def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
@@ -186,11 +220,19 @@ def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
         if task.directory:
             os.chdir(task.directory)
         _redirect(task.log)
+        if task.is_served:
+            warnings.formatwarning = lambda message, kind, *place: f"{kind.__name__}: {message}\n"
         apply_limits(limits)
-        os.write(pipe, json.dumps(_outcome(task, pipe)).encode() + b"\n")
+        _write(pipe, outcome_line(_outcome(task, pipe)))
     finally:
         # Nothing of the parent's, such as the buffers of its streams, may be written or freed twice.
         os._exit(0)
+
+
+def _write(descriptor: int, line: bytes) -> None:
+    data = memoryview(line)
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def _redirect(log: str) -> None:
@@ -204,13 +246,17 @@ def _redirect(log: str) -> None:
 class _Guarded:
     """A context in which a task runs; exceptions become its outcome.
 
+    Args:
+        hides_trace: Whether the trace of an internal error is sent rather than printed.
+
     Attributes:
         outcome: The outcome, as it is sent.
     """
 
-    __slots__ = ("outcome",)
+    __slots__ = ("_hides_trace", "outcome")
 
-    def __init__(self) -> None:
+    def __init__(self, *, hides_trace: bool) -> None:
+        self._hides_trace = hides_trace
         self.outcome: dict[str, Any] = {}
 
     def __enter__(self) -> _Guarded:
@@ -224,6 +270,12 @@ class _Guarded:
             self.outcome = {"problem": problem.to_dict()}
         elif isinstance(problem, MemoryError):
             self.outcome = {"problem": _problem("job-memory", "it needs more memory than a job may have")}
+        elif problem is not None and self._hides_trace:
+            stage = next((f"{note}: " for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
+            self.outcome = {
+                "problem": _problem("internal-error", f"{stage}an unexpected {type(problem).__name__}"),
+                "trace": "".join(format_exception(problem))[-_MAX_TRACE:],
+            }
         elif problem is not None:
             print_exception(problem)  # Into the task's log.
             what = " ".join(f"{type(problem).__name__}: {problem}".split())
@@ -233,23 +285,48 @@ class _Guarded:
 
 def _outcome(task: Task, pipe: int) -> dict[str, Any]:
     def on_stage(name: str) -> None:
-        os.write(pipe, json.dumps({"stage": name}).encode() + b"\n")
+        os.write(pipe, stage_line(name))
 
-    with _Guarded() as guarded:
+    with _Guarded(hides_trace=task.is_served) as guarded:
         if task.is_confined:
             _confine(task)
         guarded.outcome = {"summary": run_task(task, on_stage)}
-    return guarded.outcome
+    outcome = guarded.outcome
+    if "problem" in outcome:
+        folders = [f"{path.parent}/" for path in map(Path, task.readable) if len(path.parts) > 2 and not path.is_dir()]
+        outcome["problem"] = _without(folders, outcome["problem"])
+    return outcome
+
+
+def _without(folders: Sequence[str], value: Any) -> Any:
+    """Returns data without the names of directories in its strings."""
+    match value:
+        case str():
+            for folder in folders:
+                value = value.replace(folder, "")
+        case list():
+            return [_without(folders, each) for each in value]
+        case dict():
+            return {key: _without(folders, each) for key, each in value.items()}
+    return value
 
 
 def _confine(task: Task) -> None:
     """Puts this process into the sandbox of a task."""
-    temporary = tempfile.mkdtemp(dir=Path.cwd())
+    writable = _writable(task)
+    writable[-1].mkdir(mode=0o700, exist_ok=True)
+    scratch = os.fspath(writable[-1])
     # Keras would look for its settings at home.
-    os.environ |= {"TMPDIR": temporary, "KERAS_HOME": temporary}
+    os.environ |= {"TMPDIR": scratch, "KERAS_HOME": scratch}
     tempfile.tempdir = None
-    readable = [Path(), Path(task.model), *([] if task.output else [Path(task.report)])]
-    sandbox.enter(readable, [Path(task.output or task.page).parent, Path(temporary)])
+    report = [] if task.output else [task.report]
+    sandbox.enter(map(Path, (".", task.model, *report, *task.readable)), writable)
+
+
+def _writable(task: Task) -> list[Path]:
+    """Returns the directories that a task may write to in the sandbox: that of its result, and one for the rest."""
+    folder = Path(task.directory).absolute()
+    return [(folder / (task.output or task.page)).parent, folder / _SCRATCH]
 
 
 def _problem(code: str, message: str) -> dict[str, Any]:
@@ -259,12 +336,14 @@ def _problem(code: str, message: str) -> dict[str, Any]:
 def main() -> None:
     """Serves the process that started this one, whose process ID is the argument."""
     die_with(int(sys.argv[1]))
+    adopt_orphans()
     # An interrupt from the terminal reaches the whole group; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.disable()
     with tempfile.TemporaryDirectory() as folder:
         preload(folder)
+    sandbox.prepare()
     gc.collect()
     # The collector never touches frozen objects, so that children keep sharing their pages.
     gc.freeze()

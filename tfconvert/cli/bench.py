@@ -9,6 +9,7 @@ import click
 from tfconvert.cli.failure import status_of
 from tfconvert.cli.options import CONTEXT, SHAPE, json_option, show
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.json_text import json_text
 
 _EXAMPLES = """
 \b
@@ -66,8 +67,6 @@ def bench(
         show(problem.diagnostics)
         sys.exit(status_of(problem.code))
     if as_json:
-        import json
-
-        click.echo(json.dumps({"file": file, **found.to_dict()}, indent=2))
+        click.echo(json_text({"file": file, **found.to_dict()}, indent=2))
     else:
         click.echo(found.to_text())

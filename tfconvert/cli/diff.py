@@ -9,6 +9,7 @@ import click
 from tfconvert.cli.failure import FAILED, WRONG
 from tfconvert.cli.options import CONTEXT, json_option, show
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.json_text import json_text
 
 _EXAMPLES = """
 \b
@@ -48,9 +49,7 @@ def diff(first: str, second: str, data: tuple[str, ...], latency: bool, as_json:
         show(problem.diagnostics)
         sys.exit(WRONG)
     if as_json:
-        import json
-
-        click.echo(json.dumps({"files": [first, second], **found.to_dict()}, indent=2))
+        click.echo(json_text({"files": [first, second], **found.to_dict()}, indent=2))
     else:
         click.echo(found.to_text())
     sys.exit(0 if found.is_same else FAILED)

@@ -94,6 +94,12 @@ _place_options = adding(
     help="The grace period of running jobs when the server stops. Default: 30.",
 )
 @click.option(
+    "--require-sandbox",
+    is_flag=True,
+    default=None,
+    help="Start only where the system can confine every job: Linux 6.12 or later with Landlock.",
+)
+@click.option(
     "--admin-token",
     metavar="FILE",
     type=click.Path(),
@@ -144,13 +150,29 @@ def token() -> None:
 @click.option(
     "--per-minute", metavar="N", type=click.IntRange(min=1), help="The maximum number of requests in a minute."
 )
+@click.option(
+    "--max-running",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="The maximum number of jobs that run at a time; 0 for any.",
+)
+@click.option(
+    "--max-bytes",
+    metavar="BYTES",
+    type=click.IntRange(min=0),
+    help="The maximum sum of the uploads of its jobs; 0 for any.",
+)
 @_place_options
 @click.pass_context
 def create(
-    context: click.Context, /, name: str, role: str, max_active: int | None, per_minute: int | None, **place: Any
+    context: click.Context, /, name: str, role: str, path: str, data: Path | None, database: str | None, **quotas: Any
 ) -> None:
-    """Create a token and print it; it is not stored, so it can't be shown again."""
-    made, _ = _called(context, place, lambda tokens: tokens.create(name, _role(role), max_active, per_minute))
+    """Create a token and print it; it is not stored, so it can't be shown again.
+
+    Quotas that aren't given are those of the server's settings.
+    """
+    place = {"path": path, "data": data, "database": database}
+    made, _ = _called(context, place, lambda tokens: tokens.create(name, _role(role), **quotas))
     say(made, sys.stdout)
 
 

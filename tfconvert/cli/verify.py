@@ -12,6 +12,7 @@ from tfconvert.cli.failure import FAILED, WRONG
 from tfconvert.cli.keras_files import imports_option
 from tfconvert.cli.options import CONTEXT, json_option, options_of, show, to_source
 from tfconvert.schema.diagnostics import ERROR, ConversionError
+from tfconvert.schema.json_text import json_text
 from tfconvert.schema.limits import limited
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
@@ -125,6 +126,4 @@ def _show_failure(problem: ConversionError, *, as_json: bool) -> None:
 
 
 def _print_json(data: Any) -> None:
-    import json
-
-    click.echo(json.dumps(data, indent=2))
+    click.echo(json_text(data, indent=2))

@@ -111,7 +111,7 @@ class AsyncClient:
             raise error("wrong-option", "name either a model to upload, or the place of one that the server can read")
         data, samples = to_request(settings)
         # A form's fields are files without a name: httpx would send a form without files in another encoding.
-        form: dict[str, tuple[str | None, Any]] = {"options": (None, json.dumps(data))}
+        form: dict[str, tuple[str | None, Any]] = {"options": (None, json.dumps(data, allow_nan=False))}
         if place:
             form["place"] = (None, place)
         with ExitStack() as stack:

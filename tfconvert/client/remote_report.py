@@ -12,6 +12,7 @@ from tfconvert.converter.pipeline.pass_result import LayerReport, QuantizationRe
 from tfconvert.report.report import Report, StageTime
 from tfconvert.schema.diagnostics import Diagnostic, error
 from tfconvert.schema.fidelity import Exclusions, Fidelity, LayerFidelity, Limits, OutputError, OutputFidelity
+from tfconvert.schema.json_text import restored
 
 
 def to_report(data: Mapping[str, Any], source: str) -> Report:
@@ -48,7 +49,7 @@ def _report(data: Mapping[str, Any], source: str) -> Report:
         interfaces=tuple(map(_interface, data["functions"])),
         size=int(data["size"]),
         arena=None if data["arena"] is None else int(data["arena"]),
-        verification=tuple(OutputError(**each) for each in data["verification"]),
+        verification=tuple(OutputError(**restored(each)) for each in data["verification"]),
         notes=tuple(Diagnostic(**each) for each in data["notes"]),
         quantization=_quantization(data["quantization"]) if "quantization" in data else None,
         operator_versions={str(name): int(version) for name, version in data["operator_versions"].items()},
@@ -87,36 +88,24 @@ def _tensors(types: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> tup
 
 
 def _quantization(data: Mapping[str, Any]) -> QuantizationReport:
-    layers = tuple(
-        LayerReport(**{name: each.get(name, "") for name in ("node", "op", "form")} | each) for each in data["layers"]
-    )
+    layers = tuple(LayerReport(**{"node": "", "op": "", "form": ""} | restored(each)) for each in data["layers"])
     fidelity = data.get("fidelity")
     return QuantizationReport(layers, None if fidelity is None else _fidelity(fidelity))
 
 
 def _fidelity(data: Mapping[str, Any]) -> Fidelity:
-    layers = tuple(
-        LayerFidelity(**{name: _number(value) for name, value in row.items()}) for row in data.get("layers", ())
-    )
-    found = data.get("exclusions")
+    layers = tuple(LayerFidelity(**restored(row)) for row in data.get("layers", ()))
     exclusions = None
-    if found is not None:
-        exclude = tuple(map(str, found["exclude"]))
-        exclusions = Exclusions(
-            exclude, _number(found["snr"]), _number(found["agreement"]), int(found["trials"]), bool(found["ran_out"])
-        )
+    if data.get("exclusions") is not None:
+        found = restored(data["exclusions"])
+        exclusions = Exclusions(**{**found, "exclude": tuple(map(str, found["exclude"]))})
     return Fidelity(
         int(data["samples"]),
-        tuple(OutputFidelity(**{name: _number(value) for name, value in each.items()}) for each in data["outputs"]),
-        tuple((str(name), float(snr)) for name, snr in data["worst"].items()),
+        tuple(OutputFidelity(**restored(each)) for each in data["outputs"]),
+        tuple((str(name), math.nan if snr is None else float(snr)) for name, snr in data["worst"].items()),
         layers,
         exclusions,
         Limits(float(data["limits"]["snr"]), float(data["limits"]["agreement"])),
         bool(data["is_random"]),
         str(data["witness"]),
     )
-
-
-def _number(value: Any) -> Any:
-    """Returns a number that is NaN where the data have none, and anything else as it is."""
-    return math.nan if value is None else value

@@ -61,7 +61,7 @@ class Safetensors:
             start, end = end, end + weight.nbytes
             kind, shape = _NAMES[weight.dtype.name], list(weight.shape)
             entries[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, end]}
-        text = json.dumps(entries, separators=(",", ":")).encode()
+        text = json.dumps(entries, allow_nan=False, separators=(",", ":")).encode()
         text += b" " * (-(len(text) + 8) % _ALIGNMENT)
         self._head = len(text).to_bytes(8, "little") + text
         self.size = len(self._head) + end

@@ -67,19 +67,26 @@ def check_config(path: Path, config: object, *, runs_code: bool) -> None:
             raise _unsafe(path, f"names the file {vocabulary!r}, which would be read to load it")
 
 
+# The maximum size of the arrays in a file, relative to it, as archives have it; and bytes that any file may have.
+_MAX_RATIO = 200
+_MIN_UNPACKED = 1 << 26
+
+
 def check_hdf5(path: Path, root: Any) -> None:
-    """Checks that an HDF5 file refers to no other file.
+    """Checks that an HDF5 file refers to no other file, and that its arrays aren't far larger than the file.
 
     Args:
-        path: The file, for messages.
+        path: The file, for messages; the HDF5 file may be inside of it.
         root: The open file.
 
     Raises:
-        ConversionError: A part of it lies in another file (`unsafe-model`).
+        ConversionError: A part of it lies in another file (`unsafe-model`), or it unpacks to too much
+            (`archive-too-large`).
     """
     import h5py
 
     pending, seen = [root], set()
+    left = max(path.stat().st_size * _MAX_RATIO, _MIN_UNPACKED)
     while pending:
         group = pending.pop()
         for name in group:
@@ -89,6 +96,13 @@ def check_hdf5(path: Path, root: Any) -> None:
             found = group.get(name) if isinstance(link, h5py.HardLink) else None
             if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
                 raise _unsafe(path, f"has the numbers of {found.name!r} in another file, which would be read")
+            if isinstance(found, h5py.Dataset):
+                left -= (found.size or 0) * found.dtype.itemsize
+                if left < 0:
+                    hint = "save it with Keras again, which doesn't compress weights"
+                    raise error(
+                        "archive-too-large", f"{path} has arrays that unpack to far more than its size", hint=hint
+                    )
             if isinstance(found, h5py.Group) and (place := h5py.h5o.get_info(found.id).addr) not in seen:
                 seen.add(place)
                 pending.append(found)

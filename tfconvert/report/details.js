@@ -81,7 +81,7 @@ class Details {
   // Of an operator how close it is to the float model, of an output how close it is to the model.
   errors(item) {
     const checked = (report.verification || []).find((each) => item.label === "Output" && each.output === item.node.name);
-    if (checked) return [["Largest error", `${Number(checked.max_absolute).toExponential(2)}, ${Number(checked.max_relative).toExponential(1)} of the largest value`]];
+    if (checked) return [["Largest error", `${exponential(checked.max_absolute)}, ${exponential(checked.max_relative)} of the largest value`]];
     return this.drawing.modes.filter((mode) => mode.isBadLow).map((mode) => [mode.label, mode.textOf(item)]);
   }
 
@@ -144,7 +144,7 @@ function attributes(node) {
 
 // The distribution of a constant's values: a small chart, and its figures in words.
 function distribution(found) {
-  const figure = (value) => (value === undefined ? "" : String(Number(value.toPrecision(4))));
+  const figure = (value) => (typeof value === "number" ? String(Number(value.toPrecision(4))) : value || "");
   const share = found.zeros / found.looked_at;
   const words = [
     found.low !== undefined && `${figure(found.low)} to ${figure(found.high)}`, found.mean !== undefined && `mean ${figure(found.mean)} ± ${figure(found.deviation)}`,

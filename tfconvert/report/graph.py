@@ -34,6 +34,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import FusedLoc, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.json_text import record
 from tfconvert.schema.tflite.operators import filters
 
 # TensorFlow's ops with filters, and the operators that have their operands in the same order.
@@ -142,7 +143,7 @@ def histogram(values: Array) -> dict[str, Any] | None:
     found["zeros"] = int(np.count_nonzero(finite == 0))
     if high > low and math.isfinite(high - low):
         found["bins"] = np.histogram(finite, _BINS, (low, high))[0].tolist()
-    return found
+    return record(found)
 
 
 def _short(value: float) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.json_text import json_text
 
 SIDES = ("after", "before")
 """The graphs that are written, the one first that is shown first."""
@@ -26,7 +26,7 @@ def to_json(source: str, graphs: Mapping[str, Any] | None) -> str:
     if graphs is None:
         raise error("wrong-option", "the graphs of this conversion were not kept", hint="convert with keep_graphs=True")
     found = [_graph(side, function, graphs) for side in SIDES for function in graphs[side]]
-    return json.dumps({"label": PurePath(source).name, "graphs": found}, separators=(",", ":"))
+    return json_text({"label": PurePath(source).name, "graphs": found}, separators=(",", ":"))
 
 
 def _graph(side: str, function: Mapping[str, Any], graphs: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
+
+from tfconvert.schema.json_text import json_text
 
 PACKAGE = "tfconvert.report"
 STYLES = ("colours.css", "page.css")
@@ -87,24 +88,10 @@ def _digest(text: str) -> str:
 
 def _json(data: object) -> str:
     """Returns JSON in ASCII that can't end the element that it is in."""
-    try:
-        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError):  # Infinities or NaN, which are rare, or mappings that are no dictionaries.
-        text = json.dumps(_finite(data), separators=(",", ":"))
+    text = json_text(data, separators=(",", ":"))
     for sign, escaped in _IN_MARKUP.items():
         text = text.replace(sign, escaped)
     return text
-
-
-def _finite(data: object) -> object:
-    """Returns data with infinities and NaN as strings: JSON has no such numbers."""
-    if isinstance(data, float) and (data != data or data in (float("inf"), float("-inf"))):
-        return str(data)
-    if isinstance(data, Mapping):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    return data
 
 
 def _printable(text: str) -> str:

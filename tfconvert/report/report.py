@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from tfconvert.schema.diagnostics import SAME_SIGNATURE, ConversionError, Diagnostic, printable, size_text
+from tfconvert.schema.json_text import finite, record
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
@@ -106,7 +107,7 @@ class Report(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the report as plain data, in a stable order."""
-        return {
+        data: dict[str, Any] = {
             "source": self.source,
             "size": self.size,
             "arena": self.arena,
@@ -123,7 +124,7 @@ class Report(NamedTuple):
             "rewrites": {name: ranked(counter) for name, counter in self.rewrites.items()},
             "headings": dict(self.headings),
             "frozen_variables": self.frozen_variables,
-            "verification": [each._asdict() for each in self.verification],
+            "verification": [record(each._asdict()) for each in self.verification],
             "notes": [note.to_dict() for note in (*self.notes, *self.input_notes)],
             **({"accelerators": [each.to_dict() for each in self.acceptances]} if self.acceptances else {}),
             **({"quantization": self.quantization.to_dict()} if self.quantization is not None else {}),
@@ -131,6 +132,8 @@ class Report(NamedTuple):
             **({"beside": list(self.beside)} if self.beside else {}),
             **({"failure": self.failure.to_dict()} if self.failure is not None else {}),
         }
+        found: dict[str, Any] = finite(data)
+        return found
 
     def to_text(self, output_file: str = "", *, verbose: bool = False) -> str:
         """Returns the report as text for a terminal.

@@ -216,7 +216,7 @@ function quantizationSection() {
     label: brief(layer.node || layer.op), title: layer.node, note: `${layer.op}, ${layer.form}`, value: 10 ** (-layer.weight_snr / 20) * 100, style: "warm",
     text: `${layer.weight_snr.toFixed(1)} dB`,
   }));
-  const rows = layers.map((layer) => [layer.op, el("span", { class: "path" }, layer.node || ""), layer.form, layer.weight_snr === undefined ? "" : `${Number(layer.weight_snr).toFixed(1)} dB`,
+  const rows = layers.map((layer) => [layer.op, el("span", { class: "path" }, layer.node || ""), layer.form, decibels(layer.weight_snr),
     layer.low === undefined ? "" : `${Number(layer.low).toPrecision(4)} to ${Number(layer.high).toPrecision(4)}`, layer.reason || ""]);
   const fidelity = found.fidelity;
   const share = (value) => (typeof value === "number" ? `${(value * 100).toFixed(2)}%` : "");
@@ -254,9 +254,8 @@ function exclusions(found) {
 function verificationSection() {
   const found = report.verification || [];
   if (!found.length) return null;
-  const number = (value) => (typeof value === "number" ? value.toExponential(2) : String(value));
   const witness = (each) => each.witness || "the reference executor";
-  const rows = found.map((each) => [each.signature, el("b", {}, each.output), number(each.max_absolute), number(each.max_relative), witness(each)]);
+  const rows = found.map((each) => [each.signature, el("b", {}, each.output), exponential(each.max_absolute), exponential(each.max_relative), witness(each)]);
   const names = [...new Set(found.map(witness))].join(" and ");
   return section("verification", "Verification", `What the file computes, compared with ${names}.`,
     table("Verification", ["Signature", "Output", "Largest error", "Of the largest value", "Compared with"], rows));

@@ -44,11 +44,17 @@ function duration(seconds) {
   return `${ms >= 100 ? ms.toFixed(0) : ms >= 10 ? ms.toFixed(1) : ms.toFixed(2)} ms`;
 }
 
-// A number of dB. Numbers that JSON can't represent are strings or missing.
-const decibels = (snr) => (typeof snr === "number" ? `${snr.toFixed(1)} dB` : snr === "inf" ? "exact" : snr ? "not a number" : "");
+// JSON has no infinite and undefined numbers: a record says in `why_null` what they are.
+const explained = (found) => (found && found.why_null ? { ...found, ...found.why_null } : found);
+
+const exponential = (value) => (typeof value === "number" ? value.toExponential(2) : String(value));
+
+// A number of dB, or the word for one that JSON can't represent.
+const decibels = (snr) => (typeof snr === "number" ? `${snr.toFixed(1)} dB` : snr === "infinite" ? "exact" : snr && snr !== "undefined" ? "not a number" : "");
 
 // The fidelity of a quantized model in two parts: its signal-to-noise ratio, and how often the top-1 is the same.
-function nearness(found) {
+function nearness(fidelity) {
+  const found = explained(fidelity);
   const share = typeof found.agreement === "number" ? `${Number((found.agreement * 100).toFixed(1))}% same top-1` : "";
   return [decibels(found.snr) || (share || found.is_low ? "" : "exact"), share].filter(Boolean);
 }
@@ -62,7 +68,7 @@ function say(text) {
 }
 
 function data(id) {
-  return JSON.parse(document.getElementById(id).textContent);
+  return JSON.parse(document.getElementById(id).textContent, (key, value) => explained(value));
 }
 
 // A type as the report writes it, `i8[1,?,8] * 0.02`, in parts.

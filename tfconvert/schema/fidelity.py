@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tfconvert.schema.diagnostics import ERROR, NOTE, WARNING, Diagnostic
+from tfconvert.schema.json_text import finite, record
 
 MIN_SNR = 20.0
 """The default minimum signal-to-noise ratio of an output, in dB."""
@@ -214,27 +215,23 @@ class Fidelity(NamedTuple):
         found: dict[str, Any] = {
             "samples": self.samples,
             "is_low": self.is_low,
-            "snr": _number(self.snr),
-            "agreement": _number(self.agreement),
+            "snr": self.snr,
+            "agreement": self.agreement,
             "limits": {"snr": self.limits.snr, "agreement": self.limits.agreement},
             "is_random": self.is_random,
             "witness": self.witness,
             "outputs": [_output(each) for each in self.outputs],
-            "worst": dict(self.worst),
+            "worst": finite(dict(self.worst)),
         }
         if self.layers:
-            found["layers"] = [{name: _number(each) for name, each in row._asdict().items()} for row in self.layers]
+            found["layers"] = [record(row._asdict()) for row in self.layers]
         if self.exclusions is not None:
-            found["exclusions"] = {
-                **{name: _number(each) for name, each in self.exclusions._asdict().items()},
-                "exclude": list(self.exclusions.exclude),
-            }
-        return found
+            found["exclusions"] = record({**self.exclusions._asdict(), "exclude": list(self.exclusions.exclude)})
+        return record(found)
 
     def summary(self) -> dict[str, Any]:
         """Returns the verdict as data for JSON."""
-        figures = {"snr": self.snr, "agreement": self.agreement}
-        return {"is_low": self.is_low} | {name: each if math.isfinite(each) else None for name, each in figures.items()}
+        return record({"is_low": self.is_low, "snr": self.snr, "agreement": self.agreement})
 
     def head(self) -> str:
         """Returns the fidelity in a line."""
@@ -332,11 +329,7 @@ def _figures(snr: float, agreement: float) -> str:
 
 def _output(output: OutputFidelity) -> dict[str, Any]:
     known = {name: value for name, value in output._asdict().items() if value == value and value != ""}
-    return {"name": output.name, "snr": None, **known}
-
-
-def _number(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return record({"name": output.name, "snr": output.snr, **known})
 
 
 def _counted(count: int, word: str) -> str:

@@ -27,7 +27,7 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file
 from tfconvert.service.file_tree import ArchiveLimits, FileTree, Readable, refused
 from tfconvert.service.model_kinds import KERAS_SUFFIXES, ModelKind, keras_file, recognize, unknown
-from tfconvert.service.storage import storing
+from tfconvert.service.storage import remove, storing
 
 # Bytes of a zip's directory for each entry that it may have.
 _NAME_BYTES = 512
@@ -52,6 +52,9 @@ _DAMAGED = (
     ValueError,
 )
 
+# The directory of further files in a file of Keras, such as vocabularies.
+_KERAS_ASSETS = "assets/"
+
 _ONE_FILE = (".pb", ".pbtxt", ".prototxt", ".meta", ".mlir", ".mlirbc", ".tflite")
 _STATE = "checkpoint"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -74,8 +77,35 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits, name: str = "") -
         if kind.is_saved_model:
             _link(archive, target / kind.value)
             return target
+        if kind is ModelKind.KERAS:
+            check_keras(archive, limits)
         stem = _UNSAFE.sub("_", Path(name).stem).strip("._")[:100] or "model"
         return _link(archive, target / f"{stem}{kind.value}")
+
+
+def check_keras(path: Path, limits: ArchiveLimits) -> None:
+    """Checks a file of Keras 3, a zip that Keras unpacks, like an archive.
+
+    Args:
+        path: The file.
+        limits: The limits.
+
+    Raises:
+        ConversionError: It is too large (`archive-too-large`), or has files that Keras doesn't write (`bad-archive`).
+    """
+    tree = FileTree(path.parent, limits, path.stat().st_size)
+    with os.fdopen(open_file(path), "rb") as file:
+        try:
+            with zipfile.ZipFile(DirectoryReader(file, limits.entries * _NAME_BYTES)) as archive:
+                entries = [entry for entry, _ in _checked_entries(archive, tree)]
+        except _DAMAGED as problem:
+            raise _damaged(problem) from None
+    for entry in entries:
+        if entry.filename not in KERAS_FILES and not entry.filename.startswith(_KERAS_ASSETS):
+            hint = "save the model with Keras 3 again"
+            raise refused(f"the entry {entry.filename!r} is not one that Keras writes", hint)
+    # Python's reader, which Keras uses, unpacks no more of an entry than this.
+    tree.spend(sum(entry.file_size for entry in entries))
 
 
 def unpack_samples(archive: Path, target: Path, limits: ArchiveLimits) -> list[str]:
@@ -158,22 +188,27 @@ def _extract(archive: Path, kind: ModelKind, tree: FileTree, name: str) -> None:
 
 def _unzip(file: io.BufferedReader, tree: FileTree, name: str) -> None:
     with zipfile.ZipFile(DirectoryReader(file, tree.limits.entries * _NAME_BYTES)) as archive:
-        entries = archive.infolist()
-        if KERAS_FILES - {"model.weights.h5"} <= {entry.filename for entry in entries}:
+        if KERAS_FILES - {"model.weights.h5"} <= {entry.filename for entry in archive.infolist()}:
             raise keras_file(name)
-        if len(entries) > tree.limits.entries:
-            tree.count(len(entries))
-        if sum(entry.file_size for entry in entries) > tree.limits.size:
-            tree.spend(tree.limits.size + 1)
-        places = [(entry, tree.place(entry.orig_filename, is_folder=entry.is_dir())) for entry in entries]
-        for entry in entries:
-            _check_entry(entry)
-        for entry, place in places:
+        for entry, place in _checked_entries(archive, tree):
             if place and entry.is_dir():
                 tree.make_folder(place)
             elif place:
                 with archive.open(entry) as content:
                     tree.make_file(place, content)
+
+
+def _checked_entries(archive: zipfile.ZipFile, tree: FileTree) -> list[tuple[zipfile.ZipInfo, Path | None]]:
+    """Returns the entries with their paths, before any is read."""
+    entries = archive.infolist()
+    if len(entries) > tree.limits.entries:
+        tree.count(len(entries))
+    if sum(entry.file_size for entry in entries) > tree.limits.size:
+        tree.spend(tree.limits.size + 1)
+    places = [(entry, tree.place(entry.orig_filename, is_folder=entry.is_dir())) for entry in entries]
+    for entry in entries:
+        _check_entry(entry)
+    return places
 
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
@@ -231,7 +266,7 @@ def _new(folder: Path) -> Iterator[None]:
     with storing():
         folder.mkdir(0o700, parents=True)
     with ExitStack() as undo:
-        undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        undo.callback(remove, folder)
         yield
         undo.pop_all()
 

@@ -33,19 +33,24 @@ class ServiceConfig(NamedTuple):
         host: The address to listen on.
         port: The port to listen on.
         workers: The number of concurrent jobs; 0 to run none on this server.
-        seconds: Maximum wall time of a job, as in `TaskLimits`; 0 for no limit, as for the next four.
+        seconds: Maximum wall time of a job, as in `TaskLimits`; 0 for no limit, as for the next five.
         page_seconds: Maximum wall time to make the page of a report when it is first requested; without the graphs
             if they take longer.
-        memory: Maximum memory of a job, in bytes.
+        memory: Maximum memory of a job's processes together, in bytes.
         files: Maximum number of open files of a job.
-        output: Maximum size of any file that a job writes, in bytes.
+        output: Maximum size of all files that a job writes, its temporary ones included, in bytes.
+        processes: Maximum number of processes of a job.
         max_upload: Maximum bytes of an upload.
         max_unpacked: Maximum bytes of the files in an archive.
         max_entries: Maximum number of files and directories in an archive.
         max_ratio: Maximum size of the files in an archive, relative to the archive.
         max_queued: Maximum number of queued jobs, of all owners.
         max_active: Maximum number of queued and running jobs of an owner.
+        max_running: Maximum number of running jobs of an owner; 0 for no limit.
+        max_bytes: Maximum sum of the uploads of an owner's jobs, in bytes, except for those with a cached result; 0 for
+            no limit.
         per_minute: Maximum number of requests of an owner in a minute.
+        per_address: Maximum number of connections of an address; 0 for no limit.
         keep_days: Days after which ended jobs are deleted; 0 to keep them.
         roots: Paths and URLs under which requests may name models.
         patterns: Files of patterns for every job.
@@ -53,10 +58,11 @@ class ServiceConfig(NamedTuple):
         op_defs: A file of the OpDefs of custom ops, or empty.
         keras: Whether Keras' own files are accepted, which needs TensorFlow; by default if jobs that load them can be
             confined to a sandbox.
+        require_sandbox: Whether the server starts only where every job can be wholly confined to the sandbox.
         require_token: Whether requests need a token; by default if other machines can reach the address.
         attempts: Maximum number of attempts at a job if servers die.
         grace: Grace period in seconds for running jobs when the server stops.
-        idle: Timeout in seconds for clients that are silent in the middle of a request.
+        idle: Timeout in seconds for clients that send no request, are silent in the middle of one, or don't read.
         admin_token: A file for the token of an administrator, which is created if missing; empty for no such
             file.
     """
@@ -71,19 +77,24 @@ class ServiceConfig(NamedTuple):
     memory: int = 8 << 30
     files: int = 256
     output: int = 8 << 30
+    processes: int = 64
     max_upload: int = 2 << 30
     max_unpacked: int = 8 << 30
     max_entries: int = 10_000
     max_ratio: int = 200
     max_queued: int = 1000
     max_active: int = 100
+    max_running: int = 0
+    max_bytes: int = 100 << 30
     per_minute: int = 600
+    per_address: int = 256
     keep_days: float = 30.0
     roots: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     composites: tuple[str, ...] = ()
     op_defs: str = ""
     keras: bool | None = None
+    require_sandbox: bool = False
     require_token: bool | None = None
     attempts: int = 3
     grace: float = 30.0
@@ -93,7 +104,7 @@ class ServiceConfig(NamedTuple):
     @property
     def limits(self) -> TaskLimits:
         """The limits of a job."""
-        return TaskLimits(self.seconds, self.memory, self.files, self.output)
+        return TaskLimits(self.seconds, self.memory, self.files, self.output, self.processes)
 
     @property
     def page_limits(self) -> TaskLimits:

@@ -194,7 +194,7 @@ def _write(path: str, row: dict[str, Any]) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         known = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-        line = json.dumps({"n": known.count(b"\n") + 1, **row}).encode()
+        line = json.dumps({"n": known.count(b"\n") + 1, **row}, allow_nan=False).encode()
         # Terminates a line that a full disk has truncated; readers ignore it.
         os.write(descriptor, (b"\n" if known and not known.endswith(b"\n") else b"") + line + b"\n")
     finally:

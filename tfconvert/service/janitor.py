@@ -77,12 +77,12 @@ class Janitor:
         self._monotonic = monotonic
         self._since: dict[Path, tuple[object, float]] = {}
         self._kinds = (
-            _FileKind(lambda: _entries(folders.incoming), lambda connection, paths: set(), _UPLOAD_SECONDS),
-            _FileKind(lambda: _entries(folders.models), _needed_models, LEFT_OVER_SECONDS),
+            _FileKind(lambda: _listed(folders.incoming), lambda connection, paths: set(), _UPLOAD_SECONDS),
+            _FileKind(lambda: _listed(folders.models), _needed_models, LEFT_OVER_SECONDS),
             _FileKind(lambda: _grandchildren(folders.jobs), _needed_attempts, LEFT_OVER_SECONDS),
             _FileKind(lambda: _grandchildren(folders.results), _needed_results, LEFT_OVER_SECONDS),
-            _FileKind(lambda: _entries(folders.events), _needed_events, LEFT_OVER_SECONDS),
-            _FileKind(lambda: _entries(folders.servers), _needed_locks, LEFT_OVER_SECONDS),
+            _FileKind(lambda: _listed(folders.events), _needed_events, LEFT_OVER_SECONDS),
+            _FileKind(lambda: _listed(folders.servers), _needed_locks, LEFT_OVER_SECONDS),
         )
 
     def clean(self, *, is_start: bool = False) -> int:
@@ -92,7 +92,7 @@ class Janitor:
             is_start: Whether this server takes no requests and runs no jobs yet.
         """
         self._forget_old()
-        found = [(kind, list(kind.paths())) for kind in self._kinds]
+        found = [(kind, _plain(kind.paths())) for kind in self._kinds]
         # If no other server is alive now, no server can need the existing files.
         is_alone = is_start and self._lease.is_alone()
         known, self._since = self._since, {}
@@ -165,13 +165,14 @@ def _remove_empty(folder: Path) -> None:
         return
 
 
-def _entries(folder: Path) -> Iterator[Path]:
-    yield from folder.iterdir()
+def _plain(paths: Iterable[Path]) -> list[Path]:
+    """Returns the paths whose names the service may have given: databases refuse to compare with some others."""
+    return [path for path in paths if path.name.isascii() and path.parent.name.isascii()]
 
 
 def _grandchildren(folder: Path) -> Iterator[Path]:
     """Yields the contents of the directories of jobs, and the empty directories."""
-    for each in folder.iterdir():
+    for each in _listed(folder):
         inside = list(_listed(each))
         yield from inside or [each]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +13,8 @@ from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_folder
 from tfconvert.service import archives
 from tfconvert.service.file_tree import ArchiveLimits, FileTree, checked_parts
-from tfconvert.service.model_kinds import recognize, shown
-from tfconvert.service.storage import storing
+from tfconvert.service.model_kinds import ModelKind, recognize, shown
+from tfconvert.service.storage import remove, storing
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://([^/]*)((?:/.*)?)", re.IGNORECASE)
 _LOCAL = ("file", "local")
@@ -79,7 +78,7 @@ def resolve(place: str, roots: Sequence[str], target: Path, limits: ArchiveLimit
     fetched = _fetched(allowed, target / "fetched", limits)
     model = _prepared(fetched, target / "model", limits)
     if not model.is_relative_to(target / "fetched"):
-        shutil.rmtree(target / "fetched", ignore_errors=True)
+        remove(target / "fetched")
     return model
 
 
@@ -122,6 +121,8 @@ def _prepared(path: Path, target: Path, limits: ArchiveLimits) -> Path:
     if is_folder(path):
         return path
     kind = recognize(path, path.name, takes_keras=limits.keras)
+    if kind is ModelKind.KERAS:
+        archives.check_keras(path, limits)
     is_named = path.name == kind.value if kind.is_saved_model else path.suffix == kind.value
     if kind.is_archive or not is_named:
         return archives.unpack(path, target, limits, path.name)

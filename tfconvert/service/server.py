@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import resource
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from fastapi import FastAPI
 
+from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import error
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import open_database
 from tfconvert.service.http.app import create_app
+from tfconvert.service.http.protocol import Connections, Protocol
 from tfconvert.service.http.service import Service
 from tfconvert.service.storage import Folders
 from tfconvert.service.tokens import Role, TokenStore
+
+_LOG = logging.getLogger("tfconvert.service")
 
 # The name of the token that is created at the first start.
 _FIRST_TOKEN = "admin"
@@ -29,18 +36,11 @@ _MAX_CONNECTIONS = 1000
 # Maximum number of connections in the accept queue.
 _BACKLOG = 512
 
+# Number of files that may be open: connections, files that are sent and received, connections of the database.
+_MAX_FILES = 4096
+
 # Timeout in seconds for connections after the last job.
 _SHUTDOWN_SECONDS = 2
-
-
-class UploadProtocol(HttpToolsProtocol):
-    """Reads requests without copying their bodies twice: uploads are large."""
-
-    def on_body(self, body: bytes) -> None:
-        # Adding to no bytes, rather than to an empty array, is no copy, nor is taking bytes out of it.
-        if not self.cycle.body:
-            self.cycle.body = b""  # type: ignore[assignment]
-        super().on_body(body)
 
 
 class _Server(uvicorn.Server):
@@ -81,29 +81,47 @@ def serve(config: ServiceConfig, on_ready: Callable[[str], None], *, verbose: bo
         verbose: Whether requests are logged on the error stream.
     """
     prepare_access(config)
+    prepare_sandbox(config)
+    _allow_files()
     listener = _listen(config)
     with listener:
         app = create_app(config)
-        level = "info" if verbose else "warning"
+        service = app.state.service
         server = _Server(
-            uvicorn.Config(
-                app,
-                http=UploadProtocol,
-                log_level=level,
-                access_log=verbose,
-                server_header=False,
-                limit_concurrency=_MAX_CONNECTIONS,
-                backlog=_BACKLOG,
-                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-                timeout_keep_alive=30,
-                lifespan="on",
-                ws="none",
-                proxy_headers=False,
-            ),
-            app.state.service,
-            lambda: on_ready(_url(config, listener)),
+            uvicorn_config(app, config, verbose=verbose), service, lambda: on_ready(_url(config, listener))
         )
         server.run([listener])
+
+
+def uvicorn_config(app: FastAPI, config: ServiceConfig, *, verbose: bool = False) -> uvicorn.Config:
+    """Returns how an application is served.
+
+    Args:
+        app: The application.
+        config: The settings of its server.
+        verbose: Whether requests are logged on the error stream.
+    """
+    limits = Connections(_MAX_CONNECTIONS, config.per_address)
+    return uvicorn.Config(
+        app,
+        http=partial(Protocol, limits=limits, idle=config.idle),  # type: ignore[arg-type]
+        log_level="info" if verbose else "warning",
+        access_log=verbose,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        lifespan="on",
+        ws="none",
+        proxy_headers=False,
+    )
+
+
+def _allow_files() -> None:
+    """Raises the limit of open files, which is often too low for the connections; each job has a limit of its own."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(_MAX_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def prepare_access(config: ServiceConfig) -> None:
@@ -135,6 +153,23 @@ def prepare_access(config: ServiceConfig) -> None:
         hint="create one with the same --data or --database: tfconvert serve token create NAME --role admin, "
         "or name a file for it: --admin-token FILE",
     )
+
+
+def prepare_sandbox(config: ServiceConfig) -> None:
+    """Checks that jobs can be confined, and logs what can't.
+
+    Args:
+        config: Its settings.
+
+    Raises:
+        ConversionError: Something can't be confined, and the settings require it (`no-sandbox`).
+    """
+    if not config.workers or sandbox.is_available():
+        return
+    text = sandbox.problem()
+    if config.require_sandbox:
+        raise error("no-sandbox", f"jobs can't be confined here: {text}")
+    _LOG.warning("jobs are not wholly confined here: %s", text)
 
 
 def open_tokens(config: ServiceConfig) -> TokenStore:

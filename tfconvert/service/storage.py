@@ -14,7 +14,7 @@ import shutil
 import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -226,7 +226,7 @@ class Incoming:
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
                 os.close(descriptor)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
 
 
 def publish(folders: Folders, job: JobRecord, *, is_failed: bool = False) -> None:
@@ -242,7 +242,7 @@ def publish(folders: Folders, job: JobRecord, *, is_failed: bool = False) -> Non
     with storing():
         for path in out.iterdir():
             # A job that ran other people's code may have left anything there, such as a link to a file of the service.
-            if (is_failed and path.name != LOG) or not stat.S_ISREG(path.lstat().st_mode):
+            if (is_failed and path.name != LOG) or not _is_own(path):
                 remove(path)
             else:
                 sync(path)
@@ -251,6 +251,12 @@ def publish(folders: Folders, job: JobRecord, *, is_failed: bool = False) -> Non
         remove(result)
         out.rename(result)
         sync(result.parent)
+
+
+def _is_own(path: Path) -> bool:
+    """Returns whether a path is a file, and has no other name."""
+    found = path.lstat()
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1
 
 
 def link(folders: Folders, source: JobRecord, job: str, attempt: int) -> bool:
@@ -282,11 +288,40 @@ def link(folders: Folders, source: JobRecord, job: str, attempt: int) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Removes a file or a directory with all in it, and ignores failures."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
+    """Removes a file or a directory with all in it, and ignores failures.
+
+    The directories in it are first moved up into it, since they may be nested deeper than a path can be long.
+    """
+    if path.is_symlink() or not path.is_dir():
         _remove(path)
+        return
+    moved = [os.fspath(path)]
+    prefix = os.path.join(path, f"removed-{secrets.token_hex(8)}-")  # noqa: PTH118  # There may be many.
+    # Each directory is read when it is in the list, and removed once all of its own are.
+    for folder in moved:
+        for entry in _entries(folder):
+            if entry.is_dir(follow_symlinks=False):
+                _move_up(entry.path, f"{prefix}{len(moved)}", moved)
+            else:
+                _remove(Path(entry.path))
+    for folder in reversed(moved):
+        with suppress(OSError):
+            os.rmdir(folder)  # noqa: PTH106
+
+
+def _move_up(folder: str, target: str, moved: list[str]) -> None:
+    with suppress(OSError):
+        os.chmod(folder, 0o700)  # noqa: PTH101  # Moving a directory changes its entry for the parent.
+        os.rename(folder, target)  # noqa: PTH104
+        moved.append(target)
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
 
 
 def remove_job(folders: Folders, job: str) -> None:

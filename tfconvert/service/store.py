@@ -31,10 +31,14 @@ from tfconvert.service.database.job_rows import (
     EQUAL_JOB,
     HELD,
     JOB_BY_ID,
+    LOCK_OWNER,
     NEXT_JOB,
+    QUOTAS,
     SET_STAGE,
     TAKE,
     TO_CANCEL,
+    TURNS,
+    UPLOADED,
     WAITING,
     cursor_of,
     held_by,
@@ -44,7 +48,7 @@ from tfconvert.service.database.job_rows import (
     to_record,
     to_values,
 )
-from tfconvert.service.database.tables import JOBS, SERVERS, TOKENS
+from tfconvert.service.database.tables import JOBS, SERVERS
 from tfconvert.service.events import STATE, EventLog
 from tfconvert.service.jobs import JobRecord, JobState, Submission
 from tfconvert.service.storage import Folders
@@ -87,7 +91,7 @@ class JobStore:
             if former is not None:
                 return former, False
             job = new_record(identity, submission, key)
-            equal = self._equal(connection, key)
+            equal, turn = self._equal(connection, key), 0
             if equal is not None and storage.link(self._folders, equal, identity, 1):
                 now = time.time()
                 job = job._replace(
@@ -100,9 +104,10 @@ class JobStore:
                     summary=equal.summary,
                 )
             else:
-                self._check_limits(connection, submission.owner)
+                self._check_limits(connection, submission.owner, submission.size_in)
                 self._check_files(submission)
-            connection.execute(insert(JOBS), to_values(job))
+                turn = self._turn(connection, submission.owner)
+            connection.execute(insert(JOBS), to_values(job, turn))
             # Before the commit, since a worker may then append the next event.
             self._append_state(job)
         return job, True
@@ -165,7 +170,7 @@ class JobStore:
             ConversionError: The job does not exist or is in another state, there are too many jobs, or the upload is
                 gone (`job-not-found`, `job-state`, `queue-full`, `too-many-jobs`, `upload-lost`).
         """
-        again = {
+        again: dict[str, Any] = {
             "state": JobState.QUEUED,
             "problem": None,
             "started": None,
@@ -182,6 +187,7 @@ class JobStore:
             if job.state in _RETRIED:
                 self._check_limits(connection, job.owner)
                 self._check_files(submission)
+                again["turn"] = self._turn(connection, job.owner)
             change = update(JOBS).where(JOBS.c.id == identity, JOBS.c.state.in_(_RETRIED)).values(again)
             if not connection.execute(change).rowcount:
                 raise _state_error(job, "only jobs that failed or were cancelled can be tried again")
@@ -218,13 +224,16 @@ class JobStore:
         for _ in range(_MAX_CLAIMS):
             try:
                 with self.database.write() as connection:
-                    identity = connection.execute(NEXT_JOB).scalar()
-                    if identity is None:
+                    limit = {"max_running": self._config.max_running}
+                    found = connection.execute(NEXT_JOB, limit).one_or_none()
+                    if found is None:
                         return None
-                    taken = {"job": identity, "taker": server, "now": time.time()}
+                    if found.max_running and connection.dialect.name == "postgresql":
+                        connection.execute(LOCK_OWNER, {"owner": found.owner})
+                    taken = {"job": found.id, "taker": server, "now": time.time(), **limit}
                     if not connection.execute(TAKE, taken).rowcount:
-                        return None
-                    job = _found(connection, identity, None)
+                        continue  # Another server has just claimed one of the owner, or this one isn't registered.
+                    job = _found(connection, found.id, None)
             except IntegrityError:
                 continue  # Another server has just claimed an equal one.
             self._append_state(job)
@@ -351,12 +360,41 @@ class JobStore:
         row = connection.execute(EQUAL_JOB, {"key": key}).one_or_none()
         return None if row is None else to_record(row)
 
-    def _check_limits(self, connection: Connection, owner: str) -> None:
-        """Rejects a job if too many are queued."""
+    def check_size(self, owner: str, size: int) -> None:
+        """Checks that an upload fits into the quota of its owner, before it is stored.
+
+        Raises:
+            ConversionError: It doesn't (`too-many-bytes`).
+        """
+        with self.database.read() as connection:
+            self._check_size(connection, owner, size, self._quotas(connection, owner)[1])
+
+    def _check_size(self, connection: Connection, owner: str, size: int, most: int) -> None:
+        if most and size and connection.execute(UPLOADED, {"owner": owner}).scalar_one() + size > most:
+            raise error(
+                "too-many-bytes",
+                f"the uploads of your jobs would have more than {most} bytes",
+                hint="delete jobs that are no longer needed, or convert one again by its ID",
+            )
+
+    def _quotas(self, connection: Connection, owner: str) -> tuple[int, int]:
+        """Returns the maximum number of active jobs of an owner, and that of the bytes of its uploads."""
+        own = connection.execute(QUOTAS, {"owner": owner}).one_or_none() or (None, None)
+        given = (self._config.max_active, self._config.max_bytes)
+        active, size = (default if value is None else value for value, default in zip(own, given, strict=True))
+        return active, size
+
+    def _turn(self, connection: Connection, owner: str) -> int:
+        """Returns the turn of a new job."""
+        following, own = connection.execute(TURNS, {"owner": owner}).one()
+        return int(max(following, own))
+
+    def _check_limits(self, connection: Connection, owner: str, size: int = 0) -> None:
+        """Rejects a job if too many are queued, or its upload is too large."""
         if connection.execute(WAITING).scalar_one() >= self._config.max_queued:
             raise error("queue-full", "too many jobs are waiting", hint="try again later")
-        own = connection.execute(select(TOKENS.c.max_active).where(TOKENS.c.id == owner)).scalar()
-        most = self._config.max_active if own is None else own
+        most, max_bytes = self._quotas(connection, owner)
+        self._check_size(connection, owner, size, max_bytes)
         if connection.execute(ACTIVE, {"owner": owner}).scalar_one() >= most:
             raise error(
                 "too-many-jobs",

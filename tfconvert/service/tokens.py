@@ -34,8 +34,10 @@ class TokenRecord(NamedTuple):
         id: The owner of the jobs that are submitted with it.
         name: Its name.
         role: Admins see all jobs and manage tokens, users have their own jobs, readers only look at theirs.
-        max_active: Maximum number of queued and running jobs; `None` for the server's setting.
-        per_minute: Maximum number of requests in a minute; `None` for the server's setting.
+        max_active: Maximum number of queued and running jobs; `None` for the server's setting, like the next three.
+        per_minute: Maximum number of requests in a minute.
+        max_running: Maximum number of running jobs; 0 for no limit, like the next.
+        max_bytes: Maximum sum of the uploads of its jobs, in bytes.
         created: When it was created.
         revoked: When it was revoked, or `None`.
     """
@@ -45,6 +47,8 @@ class TokenRecord(NamedTuple):
     role: Role
     max_active: int | None
     per_minute: int | None
+    max_running: int | None
+    max_bytes: int | None
     created: float
     revoked: float | None = None
 
@@ -60,9 +64,16 @@ class TokenStore:
         self._database = database
 
     def create(
-        self, name: str, role: Role | str = Role.USER, max_active: int | None = None, per_minute: int | None = None
+        self,
+        name: str,
+        role: Role | str = Role.USER,
+        *,
+        max_active: int | None = None,
+        per_minute: int | None = None,
+        max_running: int | None = None,
+        max_bytes: int | None = None,
     ) -> tuple[str, TokenRecord]:
-        """Returns a new token, which is not stored, and its record.
+        """Returns a new token, which is not stored, and its record, to which the arguments are attributes.
 
         Raises:
             ConversionError: The name is taken or not fit, or there is no such role (`bad-config`).
@@ -73,7 +84,8 @@ class TokenStore:
         if role not in list(Role):
             raise error("bad-config", f"the role {role!r} is not known", hint=f"known are: {', '.join(Role)}")
         token = PREFIX + secrets.token_urlsafe(32)
-        record = TokenRecord(secrets.token_hex(16), name, Role(role), max_active, per_minute, time.time())
+        quotas = (max_active, per_minute, max_running, max_bytes)
+        record = TokenRecord(secrets.token_hex(16), name, Role(role), *quotas, time.time())
         try:
             with self._database.write() as connection:
                 connection.execute(insert(TOKENS).values(**record._asdict(), hash=_hash(token)))

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from tfconvert.batch.cache_key import is_run
-from tfconvert.batch.pool import CANCELLED, Pool
-from tfconvert.batch.task import Outcome, Task
-from tfconvert.converter.process import sandbox
+from tfconvert.batch.pool import Pool
+from tfconvert.batch.task import CANCELLED, Outcome, Task
+from tfconvert.converter.pipeline.plugins import plugin_files
 from tfconvert.converter.targets.output_form import form_of
+from tfconvert.importers.open_model import is_ir
 from tfconvert.report.page import render
 from tfconvert.report.report import write_page
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -26,6 +28,7 @@ from tfconvert.service import archives, model_places, storage
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.events import STAGE
 from tfconvert.service.file_tree import ArchiveLimits
+from tfconvert.service.incidents import incident
 from tfconvert.service.janitor import Janitor
 from tfconvert.service.jobs import JobRecord, JobState
 from tfconvert.service.leases import HEARTBEAT_SECONDS, Lease
@@ -85,14 +88,15 @@ class Attempt:
         return Task(
             self._relative(model),
             os.fspath(out / result_name(job.settings)),
-            self._settings(limits),
+            self._settings(model, limits),
             os.fspath(out / REPORT),
             os.fspath(out / PAGE) if is_keras or has_page(job) else "",
             os.fspath(out / LOG),
             os.fspath(self._folder),
             name=job.model_name,
-            # To load its own files, Keras calls functions that they name.
-            is_confined=is_keras and sandbox.is_available(),
+            is_served=True,
+            is_confined=True,
+            readable=self._readable(model),
         )
 
     def prepare_page(self, report: Path) -> Task:
@@ -113,7 +117,7 @@ class Attempt:
         except OSError:
             return
 
-    def _settings(self, limits: ArchiveLimits) -> Mapping[str, Any]:
+    def _settings(self, model: Path, limits: ArchiveLimits) -> Mapping[str, Any]:
         """Returns the settings of the job, with the server's plug-ins and the paths of samples."""
         settings = dict(self._job.settings)
         config = self._config
@@ -122,7 +126,7 @@ class Attempt:
         if config.composites:
             own = settings.get("composites", ())
             settings["composites"] = [*own, *(_absolute(path) for path in config.composites)]
-        if config.op_defs:
+        if config.op_defs and not is_ir(model):
             settings["op_defs"] = _absolute(config.op_defs)
         if self._job.calibration_sha256:
             samples = self._folders.model(self._job.calibration_sha256)
@@ -131,6 +135,15 @@ class Attempt:
             given = quantize if isinstance(quantize, dict) else {"mode": quantize}
             settings["quantize"] = {**given, "samples": list(map(self._relative, paths))}
         return settings
+
+    def _readable(self, model: Path) -> Sequence[str]:
+        """Returns what the job can read beside its directory: the server's plug-ins, and a model that is not in it."""
+        config = self._config
+        plugins = plugin_files([*config.patterns, *config.composites])
+        beside = [] if model.is_relative_to(self._folder) else [model if model.is_dir() else model.parent]
+        op_defs = [Path(config.op_defs)] if config.op_defs else []
+        paths = map(_absolute, [*plugins, *op_defs, *beside])
+        return [path for path in paths if not self._folder.is_relative_to(path)]
 
     def _relative(self, path: str | os.PathLike[str]) -> str:
         """Returns a path relative to the attempt's directory, or unchanged if it is outside."""
@@ -148,7 +161,7 @@ def has_page(job: JobRecord) -> bool:
     return bool(job.place) or is_run(job.settings) or form_of("", job.settings).target == Iree.name
 
 
-def _absolute(path: str) -> str:
+def _absolute(path: str | os.PathLike[str]) -> str:
     return os.fspath(Path(path).absolute())
 
 
@@ -181,6 +194,16 @@ _CLEAN_SECONDS = 60.0
 # Attempts to start the fork server, which may be killed at any time.
 _START_ATTEMPTS = 3
 
+# Errors after which the same change may be accepted later.
+_AWAY = "database-away"
+_TRANSIENT = (_AWAY, "storage-failed")
+
+# The parts of a job that each have a time limit: fetching or unpacking a model, and samples, and converting.
+_PHASES = 4
+
+# Further seconds after which a job counts as stuck.
+_STUCK_SECONDS = 60.0
+
 # Seconds that threads get to end after their jobs.
 _SHUTDOWN_SECONDS = 15.0
 
@@ -195,9 +218,10 @@ class _RunningJob:
         stage: The last stage.
         noted: The last stage in the database.
         is_cancelled: Whether its owner has cancelled it.
+        unwritten: Since when its end can't be written, by the monotonic clock; 0 if it can.
     """
 
-    __slots__ = ("begin", "is_cancelled", "job", "noted", "number", "stage")
+    __slots__ = ("begin", "is_cancelled", "job", "noted", "number", "stage", "unwritten")
 
     def __init__(self, job: JobRecord) -> None:
         self.job = job
@@ -206,6 +230,7 @@ class _RunningJob:
         self.stage = ""
         self.noted = ""
         self.is_cancelled = False
+        self.unwritten = 0.0
 
 
 class _Caught:
@@ -231,9 +256,7 @@ class _Caught:
             self.problem = problem
             _LOG.warning("%s", problem)
         elif problem is not None:
-            what = " ".join(f"{type(problem).__name__}: {problem}".split())
-            self.problem = error("internal-error", what)
-            _LOG.error("internal error", exc_info=problem)
+            self.problem = incident("the server failed unexpectedly", problem)
         return True
 
 
@@ -266,6 +289,7 @@ class WorkerPool:
         self._jobs = threading.Condition()
         self._wakes = 0
         self._runs: dict[str, _RunningJob] = {}
+        self._abandoned: dict[str, JobRecord] = {}
         self._is_ready = threading.Event()
         self._is_stopping = threading.Event()
         self._is_over = threading.Event()
@@ -283,6 +307,23 @@ class WorkerPool:
         """Whether jobs are taken and run."""
         return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
 
+    @property
+    def stuck(self) -> int:
+        """The number of jobs whose time is long over, or whose end can't be recorded."""
+        now = time.monotonic()
+        longest = _PHASES * self._config.seconds + _STUCK_SECONDS if self._config.seconds else math.inf
+        late = (
+            now - run.begin > longest or (run.unwritten and now - run.unwritten > _STUCK_SECONDS)
+            for run in list(self._runs.values())
+        )
+        return sum(map(bool, late)) + len(self._abandoned)
+
+    @property
+    def problem(self) -> str:
+        """Why the server isn't ready to run jobs; empty if it is."""
+        stuck = self.stuck
+        return "dead" if not self.is_alive else f"{stuck} stuck" if stuck else ""
+
     def start(self) -> None:
         """Removes leftovers of previous servers, and starts to run jobs.
 
@@ -291,7 +332,8 @@ class WorkerPool:
         """
         self._lease.begin()
         self._requeue_lost()
-        self._janitor.clean(is_start=True)
+        with _Caught():
+            self._janitor.clean(is_start=True)
         tasks = [self._monitor, self._clean] + [self._work] * self._config.workers
         self._threads = [threading.Thread(target=task, name=f"tfconvert-{task.__name__}") for task in tasks]
         for thread in self._threads:
@@ -422,6 +464,7 @@ class WorkerPool:
                     beat = time.monotonic()
                     self._lease.beat()
                     self._requeue_lost()
+                    self._release_abandoned()
                 self._cancel_and_report()
 
     def _clean(self) -> None:
@@ -448,32 +491,33 @@ class WorkerPool:
                     self._pool.cancel(run.number)
             elif run.stage != run.noted:
                 run.noted = run.stage
-                self._store.set_stage(run.job, run.stage)
+                with _Caught():
+                    self._store.set_stage(run.job, run.stage)
 
     def _run(self, job: JobRecord) -> None:
         """Runs a job and records its end; its errors affect no other job."""
         run = self._runs[job.id] = _RunningJob(job)
         try:
             with _Caught() as caught:
-                if not self._reuse_result(job):
+                if not self._reuse_result(run):
                     self._attempt(run)
-            if caught.problem is not None and caught.problem.code == "database-away":
-                self._write(lambda: self._store.release(job, is_forgiven=False))
+            if caught.problem is not None and caught.problem.code == _AWAY:
+                self._write(run, lambda: self._store.release(job, is_forgiven=False))
             elif caught.problem is not None:
-                outcome = Outcome(caught.problem.to_dict(), seconds=time.monotonic() - run.begin)
-                self._write(lambda: self._store.finish(job, JobState.FAILED, outcome, has_files=False))
+                self._write(run, self._failure(run, caught.problem))
         finally:
             del self._runs[job.id]
 
-    def _reuse_result(self, job: JobRecord) -> bool:
+    def _reuse_result(self, run: _RunningJob) -> bool:
         """Gives a job the result of an equal one; returns whether there is one."""
+        job = run.job
         equal = self._store.find_equal(job)
         if equal is None or (job.place and self._store.key_of(job) != job.cache_key):
             return False
         if not storage.link(self._folders, equal, job.id, job.attempt):
             return False
         outcome = Outcome(None, equal.summary)
-        if not self._write(lambda: self._store.finish(job, JobState.SUCCEEDED, outcome, is_cached=True)):
+        if not self._write(run, lambda: self._store.finish(job, JobState.SUCCEEDED, outcome, is_cached=True)):
             storage.remove(self._folders.result(job.id, job.attempt))
         return True
 
@@ -484,12 +528,15 @@ class WorkerPool:
         with Attempt(self._folders, self._config, job) as attempt:
             outcome = self._converted(run, attempt)
             if outcome.code == CANCELLED and not run.is_cancelled:
-                self._write(lambda: self._store.release(job, is_forgiven=True))
+                self._write(run, lambda: self._store.release(job, is_forgiven=True))
                 return
             if outcome.is_lost and zygote is not None and zygote != self._pool.process:
                 # The fork server died, not this job's process.
-                self._write(lambda: self._store.release(job, is_forgiven=False))
+                self._write(run, lambda: self._store.release(job, is_forgiven=False))
                 return
+            if outcome.trace:
+                problem = incident(f"job {job.id}: {outcome.message}", outcome.trace)
+                outcome = outcome._replace(problem=problem.to_dict())
             self._end(run, attempt, outcome, key)
 
     def _converted(self, run: _RunningJob, attempt: Attempt) -> Outcome:
@@ -532,18 +579,41 @@ class WorkerPool:
             state, outcome = JobState.FAILED, outcome._replace(problem=caught.problem.to_dict(), summary={})
         if job.place and self._store.key_of(job) != key:
             key = secrets.token_hex(32)  # The model changed meanwhile, so the result may be of either version.
-        is_held = self._write(lambda: self._store.finish(job, state, outcome, has_files=has_files, cache_key=key))
+        is_held = self._write(run, lambda: self._store.finish(job, state, outcome, has_files=has_files, cache_key=key))
         if not is_held:
             storage.remove(self._folders.result(job.id, job.attempt))
 
-    def _write(self, change: Callable[[], bool]) -> bool:
-        """Records the end of a job once the database accepts it; returns whether this server still held the job."""
+    def _write(self, run: _RunningJob, change: Callable[[], bool]) -> bool:
+        """Records the end of a job; returns whether that was done, and this server still held the job.
+
+        While the database is away or full, it tries again. If the database refuses the change, the job fails instead.
+        """
+        is_refused = False
         while True:
-            try:
-                return change()
-            except ConversionError as problem:
-                _LOG.warning("%s", problem)
+            with _Caught() as caught:
+                return change() and not is_refused
+            assert caught.problem is not None
+            if caught.problem.code not in _TRANSIENT:
+                if is_refused:
+                    self._abandoned[run.job.id] = run.job
+                    return False
+                is_refused = True
+                problem = incident(f"the end of job {run.job.id} can't be recorded", str(caught.problem))
+                change = self._failure(run, problem)
+                continue
+            run.unwritten = run.unwritten or time.monotonic()
             # A server that must end leaves the job to others, which requeue it as lost.
             if self._is_over.is_set() or (self._is_stopping.is_set() and self._is_over.wait(self._retry_seconds)):
                 return False
             self._is_over.wait(self._retry_seconds)
+
+    def _failure(self, run: _RunningJob, problem: ConversionError) -> Callable[[], bool]:
+        """Returns the change that records that a job failed, without files."""
+        outcome = Outcome(problem.to_dict(), seconds=time.monotonic() - run.begin)
+        return lambda: self._store.finish(run.job, JobState.FAILED, outcome, has_files=False)
+
+    def _release_abandoned(self) -> None:
+        """Returns jobs to the queue whose end the database didn't accept in any form, if it does now."""
+        for job in list(self._abandoned.values()):
+            self._store.release(job, is_forgiven=False)
+            del self._abandoned[job.id]

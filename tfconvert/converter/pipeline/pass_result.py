@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfconvert.schema.diagnostics import Diagnostic, size_text
+from tfconvert.schema.json_text import record
 
 if TYPE_CHECKING:
     from tfconvert.converter.pipeline.tuning_report import TuningReport
@@ -46,7 +47,7 @@ class LayerReport(NamedTuple):
         """Returns the known fields as plain data."""
         # Zero is a known float: ranges often begin there.
         known = {name: value for name, value in self._asdict().items() if value or isinstance(value, float)}
-        return {name: value for name, value in known.items() if value == value}  # NaN is unknown.
+        return record({name: value for name, value in known.items() if value == value})  # NaN is unknown.
 
 
 class QuantizationReport(NamedTuple):

@@ -7,6 +7,7 @@ import runpy
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
+from importlib.machinery import all_suffixes
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,22 @@ from tfconvert.schema.diagnostics import ConversionError, error
 PATTERNS, COMPOSITES = "tfconvert.patterns", "tfconvert.composites"
 """The groups of entry points; each point names an object or a sequence of objects."""
 
+_MODULES = tuple(all_suffixes())
+
 
 def is_name(given: Any) -> bool:
     """Returns whether this is the name of a file or an entry point."""
     return isinstance(given, str | os.PathLike)
+
+
+def plugin_files(given: Iterable[str]) -> Iterator[Path]:
+    """Yields the Python files among names, and the modules and packages beside them, which they may import."""
+    for name in given:
+        if name.endswith(".py"):
+            yield Path(name)
+            for beside in sorted(Path(name).absolute().parent.glob("*")):
+                if beside.name.endswith(_MODULES) or any(beside.glob("*.py")) or beside.name == "__pycache__":
+                    yield beside
 
 
 def resolved(given: Sequence[Any], group: str, kind: type, what: str) -> tuple[Any, ...]:

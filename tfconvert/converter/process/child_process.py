@@ -25,7 +25,7 @@ from typing import IO, Any, NamedTuple, ParamSpec, TypeVar
 import ml_dtypes  # noqa: F401  # Makes numpy know the names of its dtypes.
 import numpy as np
 
-from tfconvert.converter.process.python_process import die_with, python_command
+from tfconvert.converter.process.python_process import die_with, kill, python_command
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 P = ParamSpec("P")
@@ -120,7 +120,7 @@ class Child:
     def stop(self) -> None:
         """Ends the process."""
         if self._process is not None:
-            self._process.kill()
+            kill(self._process)
             self._process.communicate()
             self._process = None
 
@@ -132,7 +132,7 @@ def _limited(process: subprocess.Popen[bytes], seconds: float) -> Iterator[threa
 
     def end() -> None:
         expired.set()
-        process.kill()
+        kill(process)
 
     timer = threading.Timer(seconds, end)
     timer.daemon = True

@@ -1,14 +1,17 @@
-"""Further Python processes: how to start one, and how it ends with the process that has started it."""
+"""Further processes: how to start one of Python, how to kill one, and how it ends with the one that has started it."""
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import os
 import signal
+import subprocess
 import sys
 
-# Linux: the option for the signal that a process gets when its parent ends.
-_PR_SET_PDEATHSIG = 1
+from tfconvert.converter.process.kernel import prctl
+
+# Linux: the options for the signal that a process gets when its parent ends, and for adopting orphans.
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def python_command(module: str, function: str) -> list[str]:
@@ -28,6 +31,22 @@ def die_with(parent: int) -> None:
         parent: The process ID of the parent: if it has already ended, so does this process.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit()
+
+
+def adopt_orphans() -> None:
+    """Makes this process the parent of those whose parents end below it, so that it can wait for them; Linux only."""
+    if sys.platform == "linux":
+        prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kills a process that this one has started, if it may.
+
+    In the sandbox of a system that can't keep signals from other processes, it may not. The process ends with its pipe
+    then, or with the job.
+    """
+    with contextlib.suppress(PermissionError):
+        process.kill()

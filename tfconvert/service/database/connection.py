@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,20 @@ from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, create_engine, event, insert, make_url, select, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+    StatementError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.json_text import json_text
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.tables import INSTALLATION
 from tfconvert.service.storage import Folders
@@ -30,6 +42,11 @@ _LOCK = zlib.crc32(b"tfconvert.service")
 _KINDS = ("sqlite", "postgresql")
 _FULL = ("disk is full", "No space left on device", "disk I/O error")
 _DAMAGED = ("malformed", "not a database", "file is encrypted")
+# What SQLite says if the database may answer later.
+_AWAY = ("locked", "unable to open", "busy")
+# The classes of PostgreSQL's states for which the same holds: failed connections, conflicts, too few resources, an
+# operator's intervention, and errors of its system.
+_AWAY_STATES = ("08", "40", "53", "57", "58")
 
 
 class Database:
@@ -90,7 +107,13 @@ def _engine(url: str) -> Engine:
         if parsed.get_backend_name() not in _KINDS:
             raise ArgumentError("neither SQLite nor PostgreSQL")
         engine = create_engine(
-            parsed, pool_size=16, max_overflow=48, pool_pre_ping=parsed.get_backend_name() != "sqlite"
+            parsed,
+            pool_size=16,
+            max_overflow=48,
+            pool_pre_ping=parsed.get_backend_name() != "sqlite",
+            json_serializer=json_text,
+            # Rows of earlier versions may have numbers that JSON lacks.
+            json_deserializer=partial(json.loads, parse_constant=lambda name: None),
         )
     except (ArgumentError, NoSuchModuleError) as problem:
         # The URL may contain a password, and so may the message.
@@ -126,18 +149,33 @@ def _translated() -> Iterator[None]:
         yield
     except IntegrityError:
         raise
-    except (DBAPIError, PoolTimeout) as problem:
+    except (StatementError, PoolTimeout) as problem:
         raise _explained(problem) from problem
 
 
 def _explained(problem: SQLAlchemyError) -> ConversionError:
-    origin = problem.orig if isinstance(problem, DBAPIError) and problem.orig is not None else problem
+    origin = problem.orig if isinstance(problem, StatementError) and problem.orig is not None else problem
     message = " ".join(str(origin).split())
     if any(sign in message for sign in _FULL):
         return error("storage-failed", f"the database can't be written: {message}")
     if any(sign in message for sign in _DAMAGED):
         return error("bad-database", f"the database is damaged: {message}", hint="restore it from a backup")
-    return error("database-away", f"the database can't be used: {message}")
+    if _is_away(problem, origin, message):
+        return error("database-away", f"the database can't be used: {message}")
+    # Its details may be data of a job.
+    first, *_ = str(origin).splitlines() or [type(origin).__name__]
+    return error("internal-error", f"the database refuses a statement: {first}")
+
+
+def _is_away(problem: SQLAlchemyError, origin: BaseException, message: str) -> bool:
+    """Returns whether the same statement may succeed later."""
+    if isinstance(problem, PoolTimeout) or (isinstance(problem, DBAPIError) and problem.connection_invalidated):
+        return True
+    if isinstance(origin, sqlite3.Error):
+        return any(sign in message for sign in _AWAY)
+    state = getattr(origin, "sqlstate", None)
+    # An error without a state comes from the client, which can't connect.
+    return str(state).startswith(_AWAY_STATES) if state else isinstance(problem, OperationalError | InterfaceError)
 
 
 _MIGRATIONS = Path(__file__).parent / "migrations"

@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, exists, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Row, Select, bindparam, exists, func, or_, select, tuple_, update
 
 from tfconvert.schema.diagnostics import error
-from tfconvert.service.database.tables import JOBS, SERVERS
+from tfconvert.service.database.tables import JOBS, SERVERS, TOKENS
 from tfconvert.service.jobs import JobRecord, JobState, Submission
 
 _COLUMNS = tuple(JOBS.c[name] for name in JobRecord._fields)
@@ -22,19 +22,56 @@ def select_jobs() -> Select[Any]:
     return select(*_COLUMNS)
 
 
+_RUNNING = JOBS.alias("running")
+_OWN_LIMIT = select(TOKENS.c.max_running).where(TOKENS.c.id == JOBS.c.owner).correlate(JOBS).scalar_subquery()
+
+# Maximum number of running jobs of a job's owner; 0 for no limit.
+_MAX_RUNNING = func.coalesce(_OWN_LIMIT, bindparam("max_running"))
+
+
+def _few_run() -> ColumnElement[bool]:
+    """Returns the condition that the owner of a job may have one more that runs."""
+    number = select(func.count()).where(_RUNNING.c.owner == JOBS.c.owner, _RUNNING.c.state == JobState.RUNNING)
+    return or_(_MAX_RUNNING == 0, number.correlate(JOBS).scalar_subquery() < _MAX_RUNNING)
+
+
 def _next_job() -> Select[Any]:
-    """Returns the query for the oldest queued job without a running equal job.
+    """Returns the query for the next queued job that no running job forbids.
 
     It skips rows that other servers have locked.
     """
-    running = JOBS.alias("running")
-    equal_runs = exists().where(running.c.cache_key == JOBS.c.cache_key, running.c.state == JobState.RUNNING)
-    waiting = select(JOBS.c.id).where(JOBS.c.state == JobState.QUEUED, ~equal_runs)
-    return waiting.order_by(JOBS.c.created, JOBS.c.id).limit(1).with_for_update(of=JOBS, skip_locked=True)
+    equal_runs = exists().where(_RUNNING.c.cache_key == JOBS.c.cache_key, _RUNNING.c.state == JobState.RUNNING)
+    waiting = select(JOBS.c.id, JOBS.c.owner, _MAX_RUNNING.label("max_running"))
+    waiting = waiting.where(JOBS.c.state == JobState.QUEUED, ~equal_runs, _few_run())
+    in_order = waiting.order_by(JOBS.c.turn, JOBS.c.created, JOBS.c.id)
+    return in_order.limit(1).with_for_update(of=JOBS, skip_locked=True)
 
 
 NEXT_JOB = _next_job()
-"""The job to run next; it has no parameters."""
+"""The job to run next; `max_running` is the limit of owners that have none of their own."""
+
+LOCK_OWNER = select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("owner"), 0)))
+"""Lets one transaction of PostgreSQL at a time take jobs of the owner `owner`, so that it counts the running ones."""
+
+_QUEUED = JOBS.c.state == JobState.QUEUED
+TURNS = select(
+    func.coalesce(select(func.min(JOBS.c.turn)).where(_QUEUED).scalar_subquery(), 0),
+    func.coalesce(
+        select(func.max(JOBS.c.turn) + 1).where(_QUEUED, JOBS.c.owner == bindparam("owner")).scalar_subquery(), 0
+    ),
+)
+"""The turn that is next, and the one after the last of the owner `owner`: a new job gets the later one.
+
+So each owner has one job in each turn, and the hundred of one delay those of another by one job.
+"""
+
+UPLOADED = select(func.coalesce(func.sum(JOBS.c.size_in), 0)).where(
+    JOBS.c.owner == bindparam("owner"), JOBS.c.is_cached.is_(False)
+)
+"""The bytes of uploads of the owner `owner`; jobs with a cached result were for an upload that was there."""
+
+QUOTAS = select(TOKENS.c.max_active, TOKENS.c.max_bytes).where(TOKENS.c.id == bindparam("owner"))
+"""The quotas of the owner `owner`; no row if it has no token."""
 
 JOB_BY_ID = select_jobs().where(JOBS.c.id == bindparam("job"))
 """The job `job`."""
@@ -60,6 +97,7 @@ TAKE = (
         JOBS.c.id == bindparam("job"),
         JOBS.c.state == JobState.QUEUED,
         select(SERVERS.c.id).where(SERVERS.c.id == bindparam("taker")).exists(),
+        _few_run(),
     )
     .values(
         state=JobState.RUNNING,
@@ -69,7 +107,7 @@ TAKE = (
         started=bindparam("now"),
     )
 )
-"""Gives the job `job` to the server `taker`, if it is still queued and the server is registered."""
+"""Gives the job `job` to the server `taker`, if it is still queued, may run, and the server is registered."""
 
 HELD = (
     JOBS.c.id == bindparam("job"),
@@ -104,14 +142,15 @@ def new_record(identity: str, submission: Submission, cache_key: str) -> JobReco
     )
 
 
-def to_values(record: JobRecord) -> dict[str, Any]:
-    """Returns a record as the values of a row."""
+def to_values(record: JobRecord, turn: int) -> dict[str, Any]:
+    """Returns a record as the values of a row, with its turn in the queue."""
     values = record._asdict()
     return {
         **values,
         "state": str(record.state),
         "idempotency_key": record.idempotency_key or None,
         "forgiven": 0,
+        "turn": turn,
         "settings": dict(record.settings),
         "summary": dict(record.summary),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Request
@@ -35,6 +37,30 @@ class Caller(NamedTuple):
     def sees(self) -> str | None:
         """The owner whose jobs it sees; `None` for all."""
         return None if self.role == Role.ADMIN else self.owner
+
+
+@contextmanager
+def slot(counts: dict[str, int], caller: Caller, what: str) -> Iterator[None]:
+    """A context manager that counts a request that takes long.
+
+    Args:
+        counts: The number of such requests by owner.
+        caller: The client.
+        what: What they are called.
+
+    Raises:
+        ConversionError: There are too many (`too-many-jobs`).
+    """
+    count = counts.get(caller.owner, 0)
+    if count >= caller.max_active:
+        raise TryLaterError("too-many-jobs", f"{count} {what} of yours are under way", 5.0)
+    counts[caller.owner] = count + 1
+    try:
+        yield
+    finally:
+        counts[caller.owner] -= 1
+        if not counts[caller.owner]:
+            del counts[caller.owner]
 
 
 # Dependencies are coroutines, since each other one is called in a thread.
@@ -107,3 +133,11 @@ async def _admin(caller: Reader) -> Caller:
 
 Admin = Annotated[Caller, Depends(_admin)]
 """A client that may do everything."""
+
+
+async def _operator(caller: Reader, service: ServiceDep) -> Caller:
+    return await _admin(caller) if service.config.needs_token else caller
+
+
+Operator = Annotated[Caller, Depends(_operator)]
+"""A client that may measure the server: an administrator, or anybody on a server without tokens."""

@@ -25,6 +25,7 @@ _WRONG = {
     408: "The client was silent in the middle of its request.",
     413: "The request is too large.",
     422: "The request is wrong.",
+    431: "The headers are too large.",
     503: "The server can't do that now.",
 }
 _KNOWN = {
@@ -90,7 +91,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
 
 
 def _add_problems(path: str, operation: dict[str, Any]) -> None:
-    found = dict(_WRONG) if path not in _OPEN else {503: _WRONG[503], 408: _WRONG[408], 413: _WRONG[413]}
+    found = dict(_WRONG) if path not in _OPEN else {status: _WRONG[status] for status in (408, 413, 431, 503)}
     if path not in _OPEN:
         found |= _KNOWN
         operation["security"] = [{"token": []}]

@@ -6,6 +6,7 @@ import json
 import os
 import stat
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,13 +14,14 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service.http.access import Reader, ServiceDep, Writer
+from tfconvert.service.http.access import Reader, ServiceDep, Writer, slot
 from tfconvert.service.http.middleware import REPORT_POLICY
 from tfconvert.service.http.schemas import JobPage, JobView
 from tfconvert.service.http.service import Service
-from tfconvert.service.http.submissions import FORM, receive, slot
+from tfconvert.service.http.submissions import FORM, receive
 from tfconvert.service.jobs import JobRecord, JobState
 from tfconvert.service.storage import LOG, PAGE, REPORT, result_name
 from tfconvert.service.workers import has_page
@@ -148,9 +150,24 @@ async def follow_job(
     if request.method == "HEAD":  # The response has no events, so there is nothing to wait for.
         return StreamingResponse(iter(()), media_type="text/event-stream")
     behind = int(last) if last.isascii() and last.isdigit() else after
-    return StreamingResponse(
-        _lines(service, id, caller.sees, behind), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
-    )
+    return _EventStream(_lines(service, id, caller.sees, behind), slot(service.streams, caller, "streams of events"))
+
+
+class _EventStream(StreamingResponse):
+    """A stream of events.
+
+    Args:
+        lines: Its text.
+        counted: Counts it while it is sent.
+    """
+
+    def __init__(self, lines: AsyncIterator[str], counted: AbstractContextManager[None]) -> None:
+        super().__init__(lines, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._counted = counted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._counted:
+            await super().__call__(scope, receive, send)
 
 
 async def _lines(service: Service, id: str, owner: str | None, after: int) -> AsyncIterator[str]:
@@ -168,7 +185,10 @@ async def _lines(service: Service, id: str, owner: str | None, after: int) -> As
     yield ": the events of a job\n\n"
     async for events in service.store.events.follow(id, after, is_ended):
         # Together: each chunk is sent by itself.
-        lines = [f"id: {each.n}\nevent: {each.type}\ndata: {json.dumps(each._asdict())}\n\n" for each in events]
+        lines = [
+            f"id: {each.n}\nevent: {each.type}\ndata: {json.dumps(each._asdict(), allow_nan=False)}\n\n"
+            for each in events
+        ]
         yield "".join(lines) or ": still here\n\n"
     if not service.is_stopping:
         yield "event: end\ndata: {}\n\n"
@@ -232,8 +252,7 @@ async def get_report_page(
     """Read the report of the conversion as a page, which may be made now, from the model and the report's data."""
     path = service.folders.result(job.id, job.result_attempt) / PAGE
     if job.state is JobState.SUCCEEDED and not has_page(job) and not path.exists():
-        with slot(service, caller):
-            await service.make_page(job, _PAGE_SECONDS)
+        await service.pages.make(job, caller.owner, _PAGE_SECONDS)
     response = await run_in_threadpool(_file, service, job, PAGE, "text/html", if_none_match)
     response.headers["Content-Security-Policy"] = REPORT_POLICY
     response.headers["X-Frame-Options"] = "SAMEORIGIN"

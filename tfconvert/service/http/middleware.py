@@ -21,7 +21,7 @@ REPORT_POLICY = (
 )
 """The policy of a report: its scripts have no origin, so that they can't send requests to the server."""
 
-_HEADERS: Mapping[str, str] = {
+SECURITY_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -59,7 +59,7 @@ class SecurityHeaders(HttpMiddleware):
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
@@ -168,8 +168,7 @@ class BodyLimits(HttpMiddleware):
         headers = Headers(scope=scope)
         is_form = headers.get("content-type", "").lower().startswith("multipart/form-data")
         max_size = self._max_size if is_form else _MAX_SMALL_BODY
-        announced = headers.get("content-length", "0")
-        if announced.isascii() and announced.isdigit() and int(announced[:20]) > max_size:
+        if announced_size(headers) > max_size:
             await to_response(_too_large(max_size), scope["path"])(scope, receive, send)
             return
         body = _Body(receive, max_size, self._idle, self._is_stopping, self._max_seconds)
@@ -177,6 +176,12 @@ class BodyLimits(HttpMiddleware):
             await self._app(scope, body, send)
         finally:
             body.close()
+
+
+def announced_size(headers: Headers) -> int:
+    """Returns the size of a request's body by its headers; 0 if they don't have it."""
+    announced = headers.get("content-length", "0")
+    return int(announced[:20]) if announced.isascii() and announced.isdigit() else 0
 
 
 class _Body:

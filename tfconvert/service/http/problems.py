@@ -38,6 +38,7 @@ _STATUS: Mapping[str, int] = {
     "job-state": 409,
     "upload-lost": 409,
     "archive-too-large": 413,
+    "too-many-bytes": 413,
     "upload-too-large": 413,
     "foreign-format": 415,
     "keras-file": 415,
@@ -46,6 +47,7 @@ _STATUS: Mapping[str, int] = {
     "queue-full": 429,
     "too-many-jobs": 429,
     "too-many-requests": 429,
+    "headers-too-large": 431,
     "internal-error": 500,
     "bad-database": 503,
     "database-away": 503,
@@ -54,6 +56,7 @@ _STATUS: Mapping[str, int] = {
     "service-not-ready": 503,
     "service-stopping": 503,
     "storage-failed": 503,
+    "too-many-connections": 503,
 }
 # The codes of errors of the framework.
 _CODES: Mapping[int, str] = {
@@ -87,13 +90,14 @@ def status_of(code: str) -> int:
     return _STATUS.get(code, _DEFAULT)
 
 
-def to_response(problem: ConversionError, path: str, status: int = 0) -> Response:
+def to_response(problem: ConversionError, path: str, status: int = 0, **more: Any) -> Response:
     """Returns the response for an error.
 
     Args:
         problem: The error.
         path: The path of the request.
         status: The status of the response; 0 for that of the code.
+        **more: Further members of the problem details.
     """
     status = status or status_of(problem.code)
     explained = all_codes().get(problem.code)
@@ -106,6 +110,7 @@ def to_response(problem: ConversionError, path: str, status: int = 0) -> Respons
         "instance": path,
         "code": problem.code,
         "diagnostics": found["errors"],
+        **more,
     }
     if "advice" in found:
         body["advice"] = found["advice"]
@@ -117,6 +122,8 @@ def _headers(problem: ConversionError, status: int) -> dict[str, str]:
         return {"WWW-Authenticate": 'Bearer realm="tfconvert"'}
     if isinstance(problem, TryLaterError):
         return {"Retry-After": str(math.ceil(problem.seconds))}
+    if status == 408:  # More of the request could follow, which nobody would read.
+        return {"Connection": "close"}
     if status in (429, 503):
         return {"Retry-After": str(_RETRY_AFTER.get(problem.code, _RETRY_SECONDS))}
     return {}

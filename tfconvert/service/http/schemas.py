@@ -71,6 +71,7 @@ class Problem(BaseModel):
     code: str
     diagnostics: list[Finding] = Field(description="All that is known, causes first.")
     advice: list[str] = []
+    checks: dict[str, str] = Field({}, description="With `service-not-ready`: all checks of `/readyz`.")
 
 
 class JobView(BaseModel):
@@ -173,6 +174,8 @@ class NewToken(BaseModel):
     role: Role = Role.USER
     max_active: int | None = Field(None, ge=1, le=1_000_000, description="Jobs that may wait or run.")
     per_minute: int | None = Field(None, ge=1, le=1_000_000, description="Requests in a minute.")
+    max_running: int | None = Field(None, ge=0, le=1_000_000, description="Jobs that may run at a time; 0 for any.")
+    max_bytes: int | None = Field(None, ge=0, le=1 << 60, description="Bytes of the uploads of its jobs; 0 for any.")
 
 
 class TokenView(BaseModel):
@@ -183,6 +186,8 @@ class TokenView(BaseModel):
     role: Role
     max_active: int | None = Field(description="Jobs that may wait or run; null for what the server is set to.")
     per_minute: int | None = Field(description="Requests in a minute; null for what the server is set to.")
+    max_running: int | None = Field(description="Jobs that may run at a time; null for what the server is set to.")
+    max_bytes: int | None = Field(description="Bytes of uploads; null for what the server is set to.")
     created: float
     revoked: float | None
 
@@ -216,7 +221,10 @@ class Readiness(BaseModel):
     """Whether everything that jobs need is available."""
 
     status: str = Field(examples=["ready"])
-    checks: dict[str, str] = Field(examples=[{"database": "ok", "disk": "ok", "workers": "ok"}])
+    checks: dict[str, str] = Field(
+        description="By the name of the check: `ok`, or the problem. The 503 of a server has them, too.",
+        examples=[{"database": "ok", "disk": "ok", "workers": "ok"}],
+    )
 
 
 class OpWay(BaseModel):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,12 +10,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.versions import own_version
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import open_database
-from tfconvert.service.http.problems import TryLaterError
-from tfconvert.service.jobs import JobRecord, JobState
+from tfconvert.service.http.page_queue import PageQueue
+from tfconvert.service.http.readiness import Check, database_problem, disk_problem
+from tfconvert.service.jobs import JobState
 from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
 from tfconvert.service.tokens import TokenStore
@@ -25,8 +25,6 @@ from tfconvert.service.workers import WorkerPool
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT")
-
-_LOG = logging.getLogger(__name__)
 
 Counts = Callable[[], Mapping[JobState, int]]
 
@@ -143,9 +141,11 @@ class Service:
         workers: Its threads that run jobs.
         metrics: Its metrics.
         rates: The rate limits of owners.
-        slots: The number of requests that take long by owner; used in the event loop only.
-        pages: The pages of reports, by job, that are made now or wait for their turn; used in the event loop only.
+        uploads: The number of uploads under way by owner; used in the event loop only, like the next.
+        streams: The number of streams of events by owner.
+        pages: The pages of reports that are made now or wait for their turn.
         min_free_bytes: Bytes of free disk space below which the server is not ready.
+        checks: The checks of `/readyz` by name.
         is_stopping: Whether the server was asked to stop.
 
     Raises:
@@ -162,11 +162,18 @@ class Service:
         self.workers = WorkerPool(self.store, self.folders, config)
         self.metrics = Metrics(self.store.counts)
         self.rates = RateLimiter()
-        self.slots: dict[str, int] = {}
-        self.pages: dict[str, asyncio.Task[None]] = {}
-        self._page_turns = asyncio.Semaphore(max(config.workers, 1))
+        self.uploads: dict[str, int] = {}
+        self.streams: dict[str, int] = {}
+        self.pages = PageQueue(self.workers, max(config.workers, 1))
         self.min_free_bytes = 64 << 20
         self.is_stopping = False
+        self.checks: dict[str, Check] = {
+            "server": Check(lambda: "stopping" if self.is_stopping else ""),
+            "database": Check(lambda: database_problem(self.database)),
+            "workers": Check(lambda: self.workers.problem),
+            "disk": Check(lambda: disk_problem(self.folders.data, self.min_free_bytes)),
+            "sandbox": Check(sandbox.problem, is_needed=config.require_sandbox),
+        }
         self._is_started = False
 
     def start(self) -> None:
@@ -185,37 +192,9 @@ class Service:
         self.store.events.wake()
         self.workers.stop(grace)
 
-    async def make_page(self, job: JobRecord, seconds: float) -> None:
-        """Makes the page of a job's report, once for all who request it, and also if they don't wait.
-
-        Args:
-            job: The job, which has succeeded.
-            seconds: How long to wait.
-
-        Raises:
-            ConversionError: It takes longer (`page-not-ready`), or it can't be made: see `WorkerPool.make_page`.
-        """
-        task = self.pages.get(job.id)
-        if task is None:
-            task = self.pages[job.id] = asyncio.create_task(self._make_page(job))
-            task.add_done_callback(lambda done: self._end_page(job, done))
-        # Neither the end of the time nor a request that is cancelled cancels the task.
-        done, _ = await asyncio.wait([task], timeout=seconds)
-        if not done:
-            raise TryLaterError("page-not-ready", "the page of the report is still being made", 1.0)
-        task.result()
-
-    async def _make_page(self, job: JobRecord) -> None:
-        async with self._page_turns:
-            await asyncio.to_thread(self.workers.make_page, job)
-
-    def _end_page(self, job: JobRecord, done: asyncio.Task[None]) -> None:
-        del self.pages[job.id]
-        if not done.cancelled() and (problem := done.exception()) is not None:
-            _LOG.warning("the page of job %s was not made: %s", job.id, problem)
-
     def close(self) -> None:
         """Closes the database."""
+        self.pages.close()
         self.database.close()
 
     def check_open(self) -> None:
@@ -226,3 +205,18 @@ class Service:
         """
         if self.is_stopping:
             raise error("service-stopping", "the server is about to stop", hint="try again in a while")
+
+    def check_room(self, size: int) -> None:
+        """Checks that the disk has room for an upload, by the measure of `/readyz`.
+
+        Args:
+            size: Its announced bytes, or 0.
+
+        Raises:
+            ConversionError: It has not (`storage-failed`).
+        """
+        problem = disk_problem(self.folders.data, self.min_free_bytes + size)
+        if problem:
+            raise error(
+                "storage-failed", f"the server can't keep uploads: its disk is {problem}", hint="try again later"
+            )

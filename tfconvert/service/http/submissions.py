@@ -9,8 +9,8 @@ import asyncio
 import json
 import math
 import posixpath
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -18,9 +18,9 @@ from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
 
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service.http.access import Caller
+from tfconvert.service.http.access import Caller, slot
 from tfconvert.service.http.form import Form, FormReader
-from tfconvert.service.http.problems import TryLaterError
+from tfconvert.service.http.middleware import announced_size
 from tfconvert.service.http.service import Service
 from tfconvert.service.jobs import JobRecord, Submission
 from tfconvert.service.model_kinds import recognize
@@ -148,7 +148,9 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
         key: The idempotency key, or empty.
     """
     service.check_open()
-    with slot(service, caller), ExitStack() as stack:
+    announced = announced_size(request.headers)
+    await run_in_threadpool(_check_size, service, caller, announced)
+    with slot(service.uploads, caller, "uploads"), ExitStack() as stack:
         most = service.config.max_upload
 
         def new_file(field: str) -> Incoming:
@@ -162,6 +164,9 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
         former = await _former(form, service, caller)
         quantize = quantize_of(settings)
         samples = _check_samples(quantize, has_samples="calibration" in form.files, former=former)
+        if not announced:
+            size = sum(file.incoming.size for file in form.files.values())
+            await run_in_threadpool(_check_size, service, caller, size)
         kept = {field: await asyncio.to_thread(file.incoming.keep) for field, file in form.files.items()}
     name = form.files["model"].name if "model" in form.files else _last(place)
     if "model" in kept:
@@ -178,6 +183,12 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
         key,
     )
     return submission if former is None else _again(submission, former)
+
+
+def _check_size(service: Service, caller: Caller, size: int) -> None:
+    """Checks that there is room for an upload: on the disk, and in the quota of its owner."""
+    service.check_room(size)
+    service.store.check_size(caller.owner, size)
 
 
 async def _former(form: Form, service: Service, caller: Caller) -> JobRecord | None:
@@ -218,25 +229,6 @@ def _check_samples(quantize: Quantize | None, former: JobRecord | None, *, has_s
             f'quantization, say so: options={{"quantize": {{"mode": "{quantize.mode}", "trained": true}}}}',
         )
     return samples
-
-
-@contextmanager
-def slot(service: Service, caller: Caller) -> Iterator[None]:
-    """A context manager that counts a request that takes long: an upload, or one for a page that is yet to be made.
-
-    Raises:
-        ConversionError: There are too many (`too-many-jobs`).
-    """
-    count = service.slots.get(caller.owner, 0)
-    if count >= caller.max_active:
-        raise TryLaterError("too-many-jobs", f"{count} requests of yours are under way", 5.0)
-    service.slots[caller.owner] = count + 1
-    try:
-        yield
-    finally:
-        service.slots[caller.owner] -= 1
-        if not service.slots[caller.owner]:
-            del service.slots[caller.owner]
 
 
 def _check(form: Form, place: str, service: Service) -> None:

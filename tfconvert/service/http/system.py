@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import cache
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.diagnostics import error
 from tfconvert.schema.versions import own_version
-from tfconvert.service.http.access import Admin, Reader, ServiceDep
+from tfconvert.service.http.access import Admin, Operator, Reader, ServiceDep
+from tfconvert.service.http.problems import to_response
+from tfconvert.service.http.readiness import run_checks
 from tfconvert.service.http.schemas import (
     CreatedToken,
     FunctionView,
@@ -25,7 +26,6 @@ from tfconvert.service.http.schemas import (
     TokenList,
     TokenView,
 )
-from tfconvert.service.http.service import Service
 from tfconvert.tools import op_support
 
 ROUTES = APIRouter(tags=["system"])
@@ -37,35 +37,15 @@ async def get_health() -> Health:
     return Health(status="ok", version=_version())
 
 
-@ROUTES.get("/readyz")
-def get_readiness(service: ServiceDep) -> Readiness:
+@ROUTES.get("/readyz", response_model=Readiness)
+def get_readiness(request: Request, service: ServiceDep) -> Any:
     """Ask whether jobs can be taken and run."""
-    checks = {
-        "server": "stopping" if service.is_stopping else "ok",
-        "database": _database(service),
-        "workers": "ok" if service.workers.is_alive else "dead",
-        "disk": _disk(service),
-    }
-    wrong = ", ".join(f"{name}: {state}" for name, state in checks.items() if state != "ok")
-    if wrong:
-        raise error("service-not-ready", f"the server can't take jobs: {wrong}")
-    return Readiness(status="ready", checks=checks)
-
-
-def _database(service: Service) -> str:
-    try:
-        service.database.check()
-    except ConversionError as problem:
-        return problem.code
-    return "ok"
-
-
-def _disk(service: Service) -> str:
-    try:
-        free = shutil.disk_usage(service.folders.data).free
-    except OSError as problem:
-        return problem.strerror or "away"
-    return "ok" if free >= service.min_free_bytes else "full"
+    found = run_checks(service.checks)
+    if not found.missing:
+        return Readiness(status="ready", checks=dict(found.checks))
+    wrong = ", ".join(f"{name}: {problem}" for name, problem in found.missing.items())
+    problem = error("service-not-ready", f"the server can't take jobs: {wrong}")
+    return to_response(problem, request.url.path, checks=found.checks)
 
 
 _METRICS: dict[int | str, dict[str, Any]] = {
@@ -74,7 +54,7 @@ _METRICS: dict[int | str, dict[str, Any]] = {
 
 
 @ROUTES.get("/metrics", response_class=PlainTextResponse, responses=_METRICS)
-def get_metrics(service: ServiceDep, caller: Reader) -> Response:
+def get_metrics(service: ServiceDep, caller: Operator) -> Response:
     """Read what is measured, in Prometheus' text format."""
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
@@ -126,7 +106,7 @@ def list_tokens(service: ServiceDep, caller: Admin) -> TokenList:
 @TOKEN_ROUTES.post("", status_code=201)
 def create_token(wanted: NewToken, service: ServiceDep, caller: Admin) -> CreatedToken:
     """Create a token; it is shown this once."""
-    token, record = service.tokens.create(wanted.name, wanted.role, wanted.max_active, wanted.per_minute)
+    token, record = service.tokens.create(**wanted.model_dump())
     return CreatedToken.model_construct(**TokenView.of(record).model_dump(), token=token)
 
 

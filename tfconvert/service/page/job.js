@@ -122,10 +122,10 @@ export class JobView {
     const { job } = this;
     if (job.state !== "succeeded") return [];
     const tile = (name, value, note, style) => Boolean(value) && el("div", { class: `tile ${style || ""}` }, el("dt", {}, name), el("dd", {}, value, note && el("small", {}, note)));
-    const { size, operators, notes, fidelity, max_absolute: difference, accelerators } = job.summary || {};
+    const { size, operators, notes, fidelity, max_absolute: difference, accelerators } = explained(job.summary || {});
     return el("dl", { class: "tiles" },
       fidelity && tile("Fidelity", ...[...nearness(fidelity), ""].slice(0, 2), fidelity.is_low && "bad"),
-      difference !== undefined && tile("Verified", "yes", `largest difference ${difference.toPrecision(2)}`),
+      difference !== undefined && tile("Verified", "yes", `largest difference ${exponential(difference)}`),
       Object.entries(accelerators || {}).map(([name, verdict]) => tile(name.toUpperCase(), verdict, "", "words")),
       tile("File", size && bytes(size)),
       tile("Operators", operators && count(operators)),

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from tfconvert.converter.process.python_process import kill
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.settings.targets import Iree
 
@@ -156,7 +157,7 @@ def _end(process: subprocess.Popen[bytes], *, has_group: bool) -> None:
     if has_group:
         os.killpg(process.pid, signal.SIGKILL)
     else:
-        process.kill()
+        kill(process)
     process.wait()
 
 

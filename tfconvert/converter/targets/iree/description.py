@@ -57,7 +57,7 @@ def describe(module: ModuleOp, backend: str, *, has_parameters: bool) -> None:
             "backend": backend,
             "parameters": has_parameters,
         }
-        text = StringAttr.get(json.dumps(told, separators=(",", ":")))
+        text = StringAttr.get(json.dumps(told, allow_nan=False, separators=(",", ":")))
         function.attributes[_REFLECTION] = DictionaryAttr.get({_KEY: text})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -179,8 +180,11 @@ def save(
     path: str | os.PathLike[str], method: str, places: Mapping[Value, Place], found: Mapping[Value, Range]
 ) -> None:
     """Writes ranges by the names of tensors, atomically."""
-    table = {places[value].name: list(ends) for value, ends in found.items()}
-    text = json.dumps({"version": _VERSION, "method": method, "ranges": table}, indent=1)
+    # Infinite ends are strings, which `float` reads: JSON has no such numbers.
+    table = {
+        places[value].name: [end if math.isfinite(end) else str(end) for end in ends] for value, ends in found.items()
+    }
+    text = json.dumps({"version": _VERSION, "method": method, "ranges": table}, allow_nan=False, indent=1)
 
     def write(stream: BinaryIO) -> None:
         stream.write(text.encode())
