@@ -267,7 +267,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, http: httpx.Client) -> None:
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("no file system can be mounted here")
     config = ServiceConfig(data=disk / "data")
-    server = Server(config.data)
+    server = Server(config.data, MIN_FREE=0)
     try:
         server.start()
         clients = Clients([server], http)

@@ -51,6 +51,7 @@ class ServiceConfig(NamedTuple):
             no limit.
         per_minute: Maximum number of requests of an owner in a minute.
         per_address: Maximum number of connections of an address; 0 for no limit.
+        min_free: Bytes of the disk that must stay free: with less, the server is not ready and takes no uploads.
         keep_days: Days after which ended jobs are deleted; 0 to keep them.
         roots: Paths and URLs under which requests may name models.
         patterns: Files of patterns for every job.
@@ -88,6 +89,7 @@ class ServiceConfig(NamedTuple):
     max_bytes: int = 100 << 30
     per_minute: int = 600
     per_address: int = 256
+    min_free: int = 64 << 20
     keep_days: float = 30.0
     roots: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()

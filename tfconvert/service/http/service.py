@@ -165,7 +165,7 @@ class Service:
         self.uploads: dict[str, int] = {}
         self.streams: dict[str, int] = {}
         self.pages = PageQueue(self.workers, max(config.workers, 1))
-        self.min_free_bytes = 64 << 20
+        self.min_free_bytes = config.min_free
         self.is_stopping = False
         self.checks: dict[str, Check] = {
             "server": Check(lambda: "stopping" if self.is_stopping else ""),
