@@ -86,6 +86,7 @@ SCORES: Mapping[str, Case] = {
     "pairs": Case(lambda tf, s, m: s - (1 - m[:, :, None] * m[:, None]) * 1e9),
     "pairs that differ": Case(lambda tf, s, m: s - (1 - m[:, :, None] * m[:, None]) * 1e4, (4, 28)),
     "whole rows": Case(lambda tf, s, m: s - (1 - m[:, :, None]) * 1e4, (4, 28)),
+    "mask times a factor": Case(lambda tf, s, m: s + ((m - 1) * 1e9 * (tf.reverse(m, [1]) + 1))[:, None]),
     "minimum": Case(lambda tf, s, m: tf.minimum(s, (m[:, None] * 2 - 1) * 1e9)),
     "mask of what is lowest": Case(lambda tf, s, m: -(s + (1 - m)[:, None] * 1e9)),
 }

@@ -89,7 +89,7 @@ class Needs:
     def _reached(self, value: Value) -> Range | None:
         """Returns the range of a computed value with the headroom of its integers, `None` if it is unknown."""
         seen, beyond = range_of(value), headroom(self._storage)
-        return None if seen is None else Range(seen.low * beyond, seen.high * beyond)
+        return None if seen is None else seen.joined(Range(seen.low * beyond, seen.high * beyond))
 
     def _within(self, reached: Range) -> Range:
         """Returns a range without the headroom that its integers will have."""

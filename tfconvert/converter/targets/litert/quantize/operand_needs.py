@@ -81,14 +81,14 @@ def subtracted(view: View) -> Range:
 def multiplied(view: View) -> Range:
     """A factor must only be so large that the smallest step of the other factor exceeds what the result needs.
 
-    Of two factors, the constant one is limited, unless it only scales the other one.
+    Of two factors, the constant one is limited, unless it only scales the other one, as a factor without 0 does.
     """
     (low, high), (least, most) = view.result, view.other
     if view.is_constant:
         largest = max(-low, high, 0.0) / view.other_step
         return Range(-largest, largest)
     # A state that is 0 in all samples may still be fed back.
-    is_scaled = view.is_other_constant and not least <= 0 <= most and max(-least, most) <= _SCALING
+    is_scaled = not least <= 0 <= most and max(-least, most) <= _SCALING
     if not is_scaled or low == high:
         return EVERYTHING
     ends = [end / factor for end in (low, high) for factor in (least, most)]
