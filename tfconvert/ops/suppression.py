@@ -7,15 +7,19 @@ drops it; with one, overlaps lower its score and it queues up again.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, scalar, typed, wide
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.declaration import Decomposition, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import dim_of_element, merge, with_rank
+from tfconvert.schema.ir.operation import Operation
 
 
 def _suppression_shape(operands: Operands) -> Shapes:
@@ -62,6 +66,10 @@ def _combined_suppression_shape(operands: Operands) -> Shapes:
         length = min(total, per_class * scores[2])
     batch = boxes[0]
     return ((batch, length, 4), (batch, length), (batch, length), (batch,))
+
+
+# A score behind all others.
+_NONE = float(np.finfo(np.float32).min)
 
 
 class _Terms(NamedTuple):
@@ -166,8 +174,80 @@ def _suppress(call: Call) -> Results:
     return found.get(call.op, (indices,))
 
 
+# Largest number of suppressions: each image of a batch and each class needs one.
+_MAX_SUPPRESSIONS = 256
+
+
+def _suppressions_are_few(op: Operation) -> str | None:
+    shapes = [types.shape_of(value.type) for value in op.operands[:2]]
+    if not all(shape is not None and types.is_static(shape) for shape in shapes):
+        return "the number of images, boxes or classes is not known"
+    if any(tensor_data.constant_of(value) is None for value in op.operands[2:4]):
+        return "the maximum numbers of boxes are not constants"
+    batch, _, classes = shapes[1] or (0, 0, 0)
+    if 0 < batch * classes <= _MAX_SUPPRESSIONS and 0 not in (shapes[0] or ()):
+        return None
+    return f"it takes a suppression for each of {batch * classes} classes of images, not 1 to {_MAX_SUPPRESSIONS}"
+
+
+def suppress_classes(
+    boxes: Tensor,
+    scores: Tensor,
+    per_class: Tensor,
+    total: Tensor,
+    overlap: Tensor,
+    least: Tensor,
+    *,
+    pad_per_class: bool = False,
+    clip_boxes: bool = True,
+) -> Sequence[Tensor]:
+    """Suppresses boxes of each image and class, and keeps the best of all classes of an image."""
+    (batch, count, classes), sets = scores.shape or (), (boxes.shape or ())[2]
+    each, most = (int(np.asarray(size.constant)) for size in (per_class, total))
+    length = min(most, each * classes) if pad_per_class else most
+    kept = min(each, count)
+    of_class = scores.transpose([0, 2, 1])
+    images = []
+    for image in range(batch):
+        found = []
+        for index in range(classes):
+            mine = boxes.gather(image).gather(index if sets > 1 else 0, 1)
+            rated = of_class.gather(image).gather(index)
+            picked, valid = boxes.op(
+                "NonMaxSuppressionV4", mine, rated, kept, overlap, least, results=2, pad_to_max_output_size=True
+            )
+            is_valid = picked.op("Range", 0, kept, 1) < valid
+            found.append((mine.gather(picked), is_valid.where(rated.gather(picked), _NONE), valid))
+        images.append(_best(found, kept, min(length, kept * classes), length, clip=clip_boxes))
+    return [images[0][0].op("Pack", *parts, axis=0, N=batch) for parts in zip(*images, strict=True)]
+
+
+def _best(
+    found: Sequence[tuple[Tensor, Tensor, Tensor]], kept: int, best: int, length: int, *, clip: bool
+) -> Sequence[Tensor]:
+    """Returns the best boxes of an image, their scores and classes, with zeros behind, and how many there are."""
+    boxes, scores = (first.concat(others, 0) for first, *others in list(zip(*found, strict=True))[:2])
+    valid = found[0][2]
+    for _, _, other in found[1:]:
+        valid = valid + other
+    valid = valid.minimum(length)
+    values, places = scores.op("TopKV2", scores, best, results=2)
+    is_valid = places.op("Range", 0, best, 1) < valid
+    classes = places.of(np.repeat(np.arange(len(found), dtype=np.float32), kept)).gather(places)
+    boxes = boxes.gather(places)
+    boxes = is_valid.expand_dims(-1).where(boxes.clip(0.0, 1.0) if clip else boxes, 0)
+    flat = [is_valid.where(each, 0).placed([0], [length]) for each in (values, classes)]
+    return (boxes.placed([0, 0], [length, -1]), *flat, valid)
+
+
+_COMBINED = ((1, 6, 1, 4), (1, 6, 2), np.array(3, np.int32), np.array(5, np.int32), (), ())
+
 OPS = (
-    op("CombinedNonMaxSuppression", shape=_combined_suppression_shape),
+    op(
+        "CombinedNonMaxSuppression",
+        shape=_combined_suppression_shape,
+        decompose=(Decomposition(suppress_classes, "f32", _suppressions_are_few, example=_COMBINED),),
+    ),
     op("NonMaxSuppression", shape=_suppression_shape),
     *ops_like("NonMaxSuppressionV2 NonMaxSuppressionV3", shape=_suppression_shape, compute=_suppress),
     op("NonMaxSuppressionV4", shape=_suppression_v4_shape, compute=_suppress),

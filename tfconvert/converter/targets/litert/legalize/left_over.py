@@ -128,7 +128,7 @@ _BY_OP: Sequence[_Row] = (
     ),
     _Row("Dilation2D", "dilate with small filters one after the other, or with a filter of zeros by tf.nn.max_pool2d"),
     _Row("Fractional(Max|Avg)Pool", "use tf.nn.max_pool2d or tf.nn.avg_pool2d, or resize with tf.image.resize"),
-    _Row("CombinedNonMaxSuppression", "call tf.image.non_max_suppression for each class, or suppress in your app"),
+    _Row("CombinedNonMaxSuppression", "fix the batch (--batch 1), with at most 256 classes, or suppress in your app"),
     _Row("EditDistance|Skipgram", "compute it in your app, from what the model returns", side="behind"),
     _Row(
         "CudnnRNN.*|BlockLSTM.*|LSTMBlockCell|GRUBlockCell",
