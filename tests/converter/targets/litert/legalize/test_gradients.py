@@ -35,6 +35,7 @@ class Layer(NamedTuple):
 
 _INPUT_AND_FILTER = "Conv2DBackpropInput Conv2DBackpropFilter"
 _DEPTHWISE = "DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter"
+_DILATION = "Dilation2D Dilation2DBackpropInput Dilation2DBackpropFilter"
 _3D = "Conv3DBackpropInputV2 Conv3DBackpropFilterV2"
 _CUBE = (5, 6, 5, 2)
 _PICKED = ("Mean", "SqrtN", "Sum")
@@ -58,6 +59,13 @@ def _pool(kind: str, size: Any, stride: Any, padding: str) -> Callable[[Any, Any
 
 def _pool_with_argmax(*, batch: bool) -> Callable[[Any, Any, Any], Any]:
     return lambda tf, x, w: tf.nn.max_pool_with_argmax(x * w, (3, 2), 2, "SAME", include_batch_in_index=batch)[0]
+
+
+def _twice_pooled(tf: Any, x: Any, w: Any) -> Any:
+    how: dict[str, Any] = {"ksize": [1, 3, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+    whole = tf.round(x)
+    pooled = tf.nn.max_pool2d(whole, **how)
+    return tf.raw_ops.MaxPoolGradGrad(orig_input=whole, orig_output=pooled, grad=x * w, **how)
 
 
 def _dilation(stride: int, padding: str, rate: int = 1) -> Callable[[Any, Any, Any], Any]:
@@ -125,10 +133,9 @@ LAYERS: Mapping[str, Layer] = {
     "local response": Layer("LRNGrad", lambda tf, x, w: tf.nn.local_response_normalization(x * w, 1, 1.0, 0.3, 0.7)),
     "max pool with argmax": Layer("MaxPoolGradWithArgmax", _pool_with_argmax(batch=False)),
     "max pool with argmax of the batch": Layer("MaxPoolGradWithArgmax", _pool_with_argmax(batch=True)),
-    "dilation": Layer("Dilation2DBackpropInput Dilation2DBackpropFilter", _dilation(1, "SAME"), weights=(3, 2, 4)),
-    "strided dilation": Layer(
-        "Dilation2DBackpropInput Dilation2DBackpropFilter", _dilation(2, "VALID", 2), weights=(2, 3, 4)
-    ),
+    "gradient of a max pool's gradient": Layer("MaxPoolGradGrad", _twice_pooled),
+    "dilation": Layer(_DILATION, _dilation(1, "SAME"), weights=(3, 2, 4)),
+    "strided dilation": Layer(_DILATION, _dilation(2, "VALID", 2), weights=(2, 3, 4)),
     "fake quant": Layer(
         "FakeQuantWithMinMaxArgsGradient",
         lambda tf, x, w: tf.quantization.fake_quant_with_min_max_args(x * w, -0.7, 1.2, 4),

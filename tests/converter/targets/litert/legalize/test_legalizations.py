@@ -22,6 +22,7 @@ from tests.converter.targets.litert.legalize import (
     test_shapes,
     test_signal,
     test_strings,
+    test_suppression,
 )
 from tests.models import test_state
 from tests.support.run_text import parse
@@ -58,6 +59,7 @@ def test_every_op_is_tested() -> None:
     tested |= (
         test_control_flow.OPS
         | test_gradients.OPS
+        | test_suppression.OPS
         | set(test_embeddings.OPS)
         | set(test_state.OPS)
         | set(test_strings.OPS)

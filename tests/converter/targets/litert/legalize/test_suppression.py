@@ -13,6 +13,9 @@ import tfconvert
 from tests.support.litert import RunTFLite
 from tests.support.saved_function import save_function
 
+OPS = {"CombinedNonMaxSuppression"}
+"""The ops that are tested through functions that use them."""
+
 
 def _concrete(tf: Any, classes: int, sets: int, how: dict[str, Any], batch: int | None = 2) -> Any:
     def detect(boxes: Any, scores: Any) -> Any:
