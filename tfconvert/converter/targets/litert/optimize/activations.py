@@ -298,7 +298,7 @@ def _rewrite_prelu(op: Operation, match: tuple[Value, Constant | float], rewrite
 
 
 def _match_zero_slope(op: Operation) -> Value | Failure:
-    """Matches leaky ReLUs that are none, which XNNPACK refuses to run on integers."""
+    """Matches leaky ReLUs with the slope of a ReLU, which XNNPACK refuses to run on integers."""
     if dialect.attribute(op, "alpha") != 0 or not matching.is_float(op.results[0]):
         return Failure("the slope isn't zero, or the elements aren't 32-bit floats")
     return op.operands[0]
