@@ -175,6 +175,7 @@ CASES += [
     Case("Cast", ["i1[2,3]"], {"DstT": np.float32}),
     *(Case("Cast", [f"{kind}[?2,3]"], {"DstT": np.uint64}) for kind in ("i8", "i32", "ui32", "i64")),
     *(Case("Cast", ["ui64[2,3]"], {"DstT": kind}) for kind in (np.uint32, np.int64)),
+    Case("LeftShift", ["ui64[2,3]", np.array([3, 63, 2**64 - 2], np.uint64)]),
     Case("BitwiseOr", ["ui64[?2,1,3]", np.array(1 << 63, np.uint64)]),
     Case("Bitcast", ["f32[2,3]"], {"type": np.int32}),
     Case("L2Loss", ["f32[2,3]"]),

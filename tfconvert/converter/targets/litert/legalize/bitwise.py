@@ -96,6 +96,16 @@ def _as_signed(op: Operation, emit: LiteRTBuilder) -> Value:
     return result if kept == found else emit.tf("Bitcast", (result,), found)
 
 
+def _left_shift_of_longs(op: Operation, emit: LiteRTBuilder) -> Value:
+    """Shifts signed words; a number of places beyond them is negative as a signed one."""
+    value, places = (_signed(emit, operand) for operand in op.operands)
+    places = emit.select(emit.compare("Less", places, 0), emit.scalar(63, types.I64), places)
+    shape = types.shape_of(op.results[0].type)
+    return emit.tf(
+        "Bitcast", (emit.tf("LeftShift", (value, places), types.tensor(types.I64, shape)),), op.results[0].type
+    )
+
+
 def _is_of_longs(op: Operation) -> Failure | None:
     kinds = {types.numpy_dtype(types.element_of(value.type)) for value in (op.operands[0], op.results[0])}
     if np.dtype(np.uint64) in kinds and all(kind.kind in "iu" for kind in kinds):
@@ -124,7 +134,8 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("BitwiseXor", "Bitcast BitwiseXor", _as_words, "i64 ui64", name="BitwiseXor-of-words"),
     *(
         Lowering(op, f"Bitcast {op}", _as_signed, "ui64", name=f"{op}-as-signed")
-        for op in ("AddV2", "Equal", "LeftShift", "Mul", "NotEqual", "Pack", "Sub")
+        for op in ("AddV2", "Equal", "Mul", "NotEqual", "Pack", "Sub")
     ),
+    Lowering("LeftShift", "Bitcast LeftShift", _left_shift_of_longs, "ui64", name="LeftShift-as-signed"),
     Lowering("Cast", "Bitcast Cast", _cast_of_longs, constraint=_is_of_longs, benefit=3, name="Cast-of-longs"),
 )
