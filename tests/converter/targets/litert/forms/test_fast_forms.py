@@ -392,3 +392,15 @@ def test_pixels_of_floats_stay_pixels(mode: Any) -> None:
     graph = _patches(3, 4, 4)
     FastForms(None if mode is None else Quantize(mode)).apply(graph.module)
     assert graph.names == ["conv_2d"]
+
+
+def test_differences_of_tensors_without_a_rank_stay_as_they_are(tmp_path: Path) -> None:
+    model = tmp_path / "model.mlir"
+    model.write_text("""
+    func.func @main(%x: tensor<*xf32>, %y: tensor<*xf32>) -> (tensor<*xf32>, tensor<*xf32>) {
+      %0 = "tf.SquaredDifference"(%x, %y) : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32>
+      %1 = "tf.Sub"(%x, %y) : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32>
+      func.return %0, %1 : tensor<*xf32>, tensor<*xf32>
+    }
+    """)
+    assert dict(tfconvert.convert(model).report.operators) == {"SQUARED_DIFFERENCE": 1, "SUB": 1}

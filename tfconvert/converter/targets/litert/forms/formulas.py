@@ -420,8 +420,9 @@ def _normalized(op: Operation) -> Emit:
 def _match_difference(op: Operation) -> Operation | Failure:
     """Returns the next op that computes the difference of the operands."""
     x, y = op.operands
-    if not is_float(x) or shape_of(x) != shape_of(op.results[0]):
-        return Failure("it isn't of 32-bit floats, or broadcasts its first operand")
+    shape = types.shape_of(x.type)
+    if not is_float(x) or shape is None or shape != types.shape_of(op.results[0].type):
+        return Failure("it isn't of 32-bit floats, or may broadcast its first operand")
     following = op.next_op
     for _ in range(_NEAR):
         if following is None:
