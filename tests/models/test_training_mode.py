@@ -133,12 +133,30 @@ def _explorer(tf: ModuleType) -> Made:
     return _function(tf, act)
 
 
-@pytest.mark.parametrize("make", [_encoder, _bernoulli, _denoiser, _explorer])
+def _of_kept_seed(tf: ModuleType) -> Made:
+    seed = tf.Variable((1, 2))
+    return _function(tf, lambda x: x + tf.random.stateless_normal(tf.shape(x), seed.assign_add((1, 1))))
+
+
+@pytest.mark.parametrize("make", [_encoder, _bernoulli, _denoiser, _explorer, _of_kept_seed])
 def test_numbers_drawn_on_purpose_are_no_mistake(tf: ModuleType, make: Callable[[ModuleType], Made]) -> None:
     (note,) = _notes(make(tf))
     assert (note.code, note.severity) == ("random-numbers", "note")
     assert "at each run" in note.message
     assert "training:" not in note.message
+
+
+def _of_constant_seed(tf: ModuleType) -> Made:
+    return _function(tf, lambda x: x + tf.random.stateless_normal(tf.shape(x), (1, 2)))
+
+
+def _of_given_seed(tf: ModuleType) -> Made:
+    return _function(tf, lambda x: x + tf.random.stateless_uniform(tf.shape(x), tf.cast(x[0, :2], tf.int32)))
+
+
+@pytest.mark.parametrize("make", [_of_constant_seed, _of_given_seed])
+def test_numbers_of_a_known_seed_are_the_same_at_each_run(tf: ModuleType, make: Callable[[ModuleType], Made]) -> None:
+    assert not _notes(make(tf))
 
 
 def _step(tf: ModuleType) -> Made:

@@ -33,7 +33,7 @@ from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.diagnostics import NOTE, TRAINING_MODE, WARNING, Diagnostic
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf, tf_effects, types
 from tfconvert.schema.dialects.call_interfaces import callees
 from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import nodes_of, place_of
@@ -66,6 +66,7 @@ _NORMS = "tf.FusedBatchNorm"
 _AVERAGES = slice(3, 5)
 _REDUCTIONS = frozenset({"tf.Mean", "tf.Sum"})
 _DRAWS = ("tf.Random", "tf.StatelessRandom", "tf.TruncatedNormal", "tf.StatelessTruncated", "tf.Parameterized")
+_STATELESS = "tf.Stateless"
 _GETS_SEED = "RandomGet"
 _COMPARISONS = frozenset({"tf.GreaterEqual", "tf.Greater", "tf.Less", "tf.LessEqual"})
 _SELECTIONS = frozenset({"tf.Select", "tf.SelectV2", "tf.Mul"})
@@ -149,11 +150,17 @@ class _View:
         if parts:
             message = f"{self._keys} computes as in training: {'; '.join(parts)}"
             return [Diagnostic(TRAINING_MODE, message, hint=_HINT, severity=WARNING)]
-        if drawn:
-            (part,) = _part("random numbers are drawn", map(_layer, drawn))
+        if varying := [op for op in drawn if self._varies(op)]:
+            (part,) = _part("random numbers are drawn", map(_layer, varying))
             message = f"{self._keys} gives other results at each run: {part}"
             return [Diagnostic("random-numbers", message, hint=_DRAWN_HINT, severity=NOTE)]
         return []
+
+    def _varies(self, draw: Operation) -> bool:
+        """Returns whether random numbers differ between runs: those of a seed that is constant or an input don't."""
+        if not draw.name.startswith(_STATELESS) or draw.parent is not self._function.body.block:
+            return True
+        return not all(map(tf_effects.is_pure, _slice(draw.operands)))
 
     @property
     def _keys(self) -> str:
