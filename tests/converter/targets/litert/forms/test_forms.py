@@ -240,13 +240,28 @@ def _kept(graph: Graph, quantize: Quantize | None = None) -> list[str]:
     return graph.names
 
 
-def test_an_infinite_border_becomes_the_smallest_number(run_tflite: RunTFLite) -> None:
+@pytest.mark.parametrize(("height", "is_hidden"), [(2, True), (1, False), (0, False)])
+def test_an_infinite_border_becomes_the_smallest_number_where_no_result_shows_it(
+    height: int, is_hidden: bool, run_tflite: RunTFLite
+) -> None:
     graph = Graph((1, 2, 2, 1))
     pads = i32([[0, 0], [1, 0], [0, 0], [0, 0]])
-    graph.returns(graph.op("padv2", graph.inputs[0], pads, f32(-np.inf), shape=(1, 3, 2, 1)))
-    assert _kept(graph) == ["padv2"]
-    (found,) = graph.run(run_tflite, [random(1, 2, 2, 1)])
-    assert set(found[0, 0].ravel().tolist()) == {float(np.finfo(np.float32).min)}
+    value = graph.op("padv2", graph.inputs[0], pads, f32(-np.inf), shape=(1, 3, 2, 1))
+    if height:
+        window: dict[str, Any] = {
+            "filter_height": height,
+            "filter_width": 1,
+            "stride_h": 1,
+            "stride_w": 1,
+            "padding": "VALID",
+        }
+        value = graph.op("max_pool_2d", value, shape=(1, 4 - height, 2, 1), **window)
+    graph.returns(value)
+    x = random(1, 2, 2, 1)
+    expected = graph.run(run_tflite, [x])
+    changed = PortableForms(None).apply(graph.module).counts
+    assert bool(changed) == is_hidden
+    np.testing.assert_array_equal(graph.run(run_tflite, [x]), expected)
 
 
 def _first(graph: Graph, x: Value, masks: dict[str, Any], shape: Sequence[int] = (1, 2)) -> Value:

@@ -78,26 +78,40 @@ def _bordered(
 ) -> Value:
     """Emits a pad of a value in another shape, with the numbers that an op pads with."""
     low = [size + sum(pair) for size, pair in zip(shape, pairs, strict=True)]
-    fill = [
-        build.array(np.array(_finite(float(array_of(each)))), each) if is_float(each) else each
-        for each in op.operands[2:]
-    ]
+    fill = [_finite(op, build, each) for each in op.operands[2:]]
     operands = (build.reshape(value, shape), build.constant(np.array(pairs, np.int32)), *fill)
     return build.reshape(build.again(op, operands, [tuple(low)]).results[0], result)
 
 
-def _finite(number: float) -> float:
-    """Returns a number that shaders can state: of infinity the largest one."""
-    largest = float(np.finfo(np.float32).max)
-    return min(max(number, -largest), largest)
+def _finite(op: tfl.TFLOp, build: FormBuilder, fill: Value) -> Value:
+    """Returns the number of a border as shaders can state it: infinity as the largest one.
+
+    In files for processors, only where no result shows the difference.
+    """
+    if not is_float(fill) or not math.isinf(array_of(fill)) or (build.is_default and not _is_hidden(op, fill)):
+        return fill
+    return build.array(np.array(math.copysign(np.finfo(np.float32).max, array_of(fill))), fill)
+
+
+def _is_hidden(op: tfl.TFLOp, fill: Value) -> bool:
+    """Returns whether every use takes the maximum of windows none of which lies within the border."""
+    _, height, width, _ = _pairs(op) if len(_pairs(op)) == 4 else [(0, 0)] * 4
+    users = [use.operation for use in op.results[0].uses]
+    return bool(array_of(fill) < 0) and all(
+        user.name == "tfl.max_pool_2d"
+        and option(user, "padding") == "VALID"
+        and max(height) < option(user, "filter_height")
+        and max(width) < option(user, "filter_width")
+        for user in users
+    )
 
 
 def _pad_with_finite(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A border of infinity: of the largest number."""
     need_floats(op.operands[0])
-    fill = float(array_of(op.operands[2]))
-    need(math.isinf(fill), "its border is finite")
-    return build.again(op, (*op.operands[:2], build.array(np.array(_finite(fill)), op.operands[2]))).results[0]
+    fill = _finite(op, build, op.operands[2])
+    need(fill is not op.operands[2], "its border is finite, or results show it")
+    return build.again(op, (*op.operands[:2], fill)).results[0]
 
 
 def _joined(op: tfl.TFLOp, build: FormBuilder) -> Value:
