@@ -106,7 +106,7 @@ class Case:
         constants = [shapes.pop()] if self.has_constant else []
         graph = Graph(*shapes)
         for value, element in zip(graph.inputs, given, strict=False):
-            value.type = types.tensor(element, types.shape_of(value.type))
+            value.type = types.tensor(element, value.shape)
         values: list[Any] = list(graph.inputs)
         for shape in constants:
             stored = np.full(shape, 1, np.int8) if with_integers else np.full(shape, 1e-5, np.float32)

@@ -46,9 +46,9 @@ def test_work_is_that_of_the_textbook(case: str) -> None:
     (op,) = (each for each in module.walk() if each.name == f"tf.{name}")
     constants = [constant for each in op.operands if (constant := tensor_data.constant_of(each)) is not None]
     cost = cost_of(name, op, constants, [None])
-    shape = types.shape_of(op.results[0].type)
+    shape = op.results[0].shape
     assert shape is not None
-    elements = [math.prod(types.shape_of(each.type) or ()) for each in op.operands]
+    elements = [math.prod(each.shape or ()) for each in op.operands]
     made = cost.made // 8
     assert made == (math.prod(shape) if types.is_static(shape) else made)
     assert cost.work == expected + 4 * (sum(elements) + made)

@@ -11,7 +11,7 @@ from tests.support.litert import run
 from tfconvert.converter.targets.litert.composite_verdicts import attributes_of, name_of
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attributes import SymbolRefAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -61,7 +61,7 @@ def _operand(op: Operation, index: int) -> Array:
     constant = tensor_data.constant_of(op.operands[index])
     if constant is not None:
         return tensor_data.to_array(constant)
-    dims = types.shape_of(op.operands[index].type)
+    dims = op.operands[index].shape
     assert dims is not None
     return np.random.default_rng(index).normal(size=dims).astype(np.float32)
 

@@ -97,7 +97,7 @@ def call_of(op: Operation, inputs: Sequence[Array]) -> Call:
         if arg.number_attr and arg.number_attr not in attributes:
             attributes[arg.number_attr] = len(op.results) - len(op_def.output_arg) + 1 if op_def is not None else 0
         if arg.type_attr and arg.type_attr not in attributes and at < len(op.results):
-            entry = types.from_mlir(types.element_of(op.results[at].type))
+            entry = types.from_mlir(op.results[at].element)
             attributes.update({} if entry is None else {arg.type_attr: entry.dtype})
         count = attributes.get(arg.number_attr, 1)
         at += count if isinstance(count, int) else 1

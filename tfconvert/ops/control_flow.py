@@ -19,7 +19,7 @@ def _partitions(view: View) -> None:
 
 
 def _updated_variables(view: View) -> None:
-    count = sum(isinstance(types.element_of(value.type), types.ResourceType) for value in view.values("args"))
+    count = sum(isinstance(value.element, types.ResourceType) for value in view.values("args"))
     for name, minimum in (("device_var_reads_indices", 0), ("device_var_updates_indices", -1)):
         found = view.list(name)
         if len(found) != count:

@@ -223,7 +223,7 @@ def dilation(image: Tensor, kernel: Tensor, *, attributes: Mapping[str, object] 
 
 def dilation_is_small(op: Operation) -> str | None:
     """Requires a filter of few elements: each is a slice of the image."""
-    size = types.shape_of(op.operands[1].type)
+    size = op.operands[1].shape
     if size is None or not types.is_static(size):
         return "the size of the filter is not known"
     if math.prod(size[:-1]) > MAX_TAPS:
@@ -313,7 +313,7 @@ def slid(
 
 def _is_reversible(op: Operation) -> str | None:
     """Explicit padding and windows need sizes that are known."""
-    return convolves_images(op, types.shape_of(op.operands[1].type)) or only_batch_is_open(2)(op)
+    return convolves_images(op, op.operands[1].shape) or only_batch_is_open(2)(op)
 
 
 _INPUT = (np.array([2, 4, 4, 3], np.int32), (3, 3, 3, 2), (2, 2, 2, 2))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf
 from tfconvert.schema.dialects.tensor_data import BufferSource, Constant, TensorData
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
@@ -52,7 +52,7 @@ def cost_of(name: str, op: Operation, constants: Sequence[Constant], shapes: Seq
     counts = [math.prod(shape) for shape in given]
     results = 0
     for result, shape in zip(op.results, shapes, strict=True):
-        results += _elements(name, types.shape_of(result.type) if shape is None else shape, constants)
+        results += _elements(name, result.shape if shape is None else shape, constants)
     work = _ELEMENT * (sum(counts) + results)
     transient = sum(
         count * _WIDE for count, constant in zip(counts, constants, strict=True) if not _is_in_memory(constant)

@@ -204,7 +204,7 @@ def _is_sized(shape: Shape | None) -> bool:
 
 
 def _diagonal_is_known(op: Operation) -> str | None:
-    shape, constant = types.shape_of(op.operands[0].type), None
+    shape, constant = op.operands[0].shape, None
     if len(op.operands) > 1 and (found := tensor_data.constant_of(op.operands[1])) is not None:
         constant = tensor_data.to_array(found)
     offset = _offset(constant) if len(op.operands) > 1 else 0
@@ -213,7 +213,7 @@ def _diagonal_is_known(op: Operation) -> str | None:
     if _is_sized(shape):
         is_there = -shape[-2] < offset < shape[-1]
         return None if is_there else "there is no such diagonal"
-    is_summed = types.element_of(op.operands[0].type) in (types.F32, types.I32, types.I64)
+    is_summed = op.operands[0].element in (types.F32, types.I32, types.I64)
     return None if is_summed else "the matrices' size is not known"
 
 
@@ -225,7 +225,7 @@ def band_part(matrix: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def _is_matrix(op: Operation) -> str | None:
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     return None if shape is None or len(shape) >= 2 else "it has fewer than two dimensions"
 
 
@@ -249,7 +249,7 @@ def _is_static(rank: int) -> Requirement:
     """Returns the requirement that the operand's shape is known, or only a rank for which that is enough."""
 
     def check(op: Operation) -> str | None:
-        shape = types.shape_of(op.operands[0].type)
+        shape = op.operands[0].shape
         is_known = bool(shape) and (types.is_static(shape) or len(shape or ()) == rank)
         return None if is_known else "the operand's shape is not known"
 

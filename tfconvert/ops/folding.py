@@ -84,7 +84,7 @@ def size_of(constant: Constant) -> int:
 
 def _result_size(result: OpResult, shape: Shape | None) -> int:
     """Returns a result's size in bytes, 0 where it isn't known."""
-    row = types.from_mlir(types.element_of(result.type))
+    row = types.from_mlir(result.element)
     if shape is None or row is None or any(dim < 0 for dim in shape):
         return 0
     return math.prod(shape) * row.dtype.itemsize
@@ -100,7 +100,7 @@ def _computed(op: Operation, constants: Sequence[Constant], limit: int) -> list[
         return None
     if len(arrays) != len(op.results) or sum(array.nbytes for array in arrays) > limit:
         return None
-    rows = [types.from_mlir(types.element_of(result.type)) for result in op.results]
+    rows = [types.from_mlir(result.element) for result in op.results]
     if any(row is None or row.dtype != array.dtype for row, array in zip(rows, arrays, strict=True)):
         return None
     return [tensor_data.of_array(array, row.mlir) for array, row in zip(arrays, rows, strict=True) if row is not None]
@@ -116,7 +116,7 @@ def _deferred(name: str, op: Operation, constants: Sequence[Constant], shape: Sh
         return None
     function, parameter = found
     arguments = tuple(constants) if function in _ARITHMETIC else (constants[0],)
-    return tensor_data.defer(function, arguments, shape, parameter, types.element_of(op.results[0].type))
+    return tensor_data.defer(function, arguments, shape, parameter, op.results[0].element)
 
 
 def _plan_transpose(op: Operation, constants: Sequence[Constant], shape: Shape) -> _Plan:
@@ -129,7 +129,7 @@ def _plan_reshape(op: Operation, constants: Sequence[Constant], shape: Shape) ->
 
 def _plan_cast(op: Operation, constants: Sequence[Constant], shape: Shape) -> _Plan | None:
     source = types.numpy_dtype(constants[0].type.element_type)
-    target = types.numpy_dtype(types.element_of(op.results[0].type))
+    target = types.numpy_dtype(op.results[0].element)
     if not _is_real(source) or not _is_float(target):
         return None
     return ("cast", target)

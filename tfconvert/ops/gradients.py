@@ -142,7 +142,7 @@ def _resized_by(matrix: _Matrix, of: Shape | Array) -> tuple[Decomposition, ...]
 
 
 def _image_is_known(op: Operation) -> str | None:
-    shapes = [types.shape_of(value.type) for value in (op.operands[0], op.results[0])]
+    shapes = [value.shape for value in (op.operands[0], op.results[0])]
     is_known = all(shape is not None and min(shape[1:3]) > 0 for shape in shapes)
     return None if is_known else "the height or the width is not known"
 
@@ -202,7 +202,7 @@ def local_response_gradient(
 
 
 def _depth_is_known(op: Operation) -> str | None:
-    shape = types.shape_of(op.operands[1].type)
+    shape = op.operands[1].shape
     return "the number of channels is not known" if shape is None or shape[-1] < 0 else None
 
 
@@ -226,7 +226,7 @@ def mirror_pad_gradient(gradient: Tensor, paddings: Tensor, *, mode: str = "REFL
 
 
 def _mirrored_is_known(op: Operation) -> str | None:
-    constant, shape = tensor_data.constant_of(op.operands[1]), types.shape_of(op.operands[0].type)
+    constant, shape = tensor_data.constant_of(op.operands[1]), op.operands[0].shape
     if constant is None or shape is None:
         return "the paddings or the rank are not known"
     pads = tensor_data.to_array(constant)
@@ -333,7 +333,7 @@ def _picked(vector: Tensor, index: int) -> Tensor:
 def _is_followed(op: Operation) -> str | None:
     """Slices in steps need sizes that are known; others may be computed."""
     shape, *bounds, gradient = (operand for operand in op.operands)
-    steps, vector, dims = tensor_data.constant_of(bounds[2]), types.shape_of(shape.type), types.shape_of(gradient.type)
+    steps, vector, dims = tensor_data.constant_of(bounds[2]), shape.shape, gradient.shape
     if steps is None or not types.is_static(vector) or dims is None:
         return "the rank or the steps are not known"
     (rank,) = vector or ()
@@ -341,7 +341,7 @@ def _is_followed(op: Operation) -> str | None:
     found = selectors(partial(tf.get, op, default=0), len(strides), rank)
     arrays = [tensor_data.constant_of(bound) for bound in bounds[:2]]
     known = tuple(None if each is None else tensor_data.to_array(each) for each in arrays)
-    sizes = types.shape_of(op.results[0].type) or (-1,) * rank
+    sizes = op.results[0].shape or (-1,) * rank
     for each in (each for each in found if each.axis >= 0):
         step = _step(each, strides)
         if step == 1 or _is_complete(each, step):

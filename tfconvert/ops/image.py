@@ -160,7 +160,7 @@ _MAX_WINDOW = 256
 
 
 def _windows_are_known(op: Operation) -> str | None:
-    shape, result = (types.shape_of(value.type) for value in (op.operands[0], op.results[0]))
+    shape, result = (value.shape for value in (op.operands[0], op.results[0]))
     if shape is None or result is None or not types.is_static(shape[1:]) or not types.is_static(result[1:]):
         return "the images' size is not known"
     size, strides = (tuple(tf.get(op, name))[1:3] for name in ("ksizes", "strides"))

@@ -308,7 +308,7 @@ def dynamic_partition(data: Tensor, parts: Tensor, *, num_partitions: int = 1) -
 
 
 def _parts_are_known(op: Operation) -> str | None:
-    if types.shape_of(op.operands[1].type) is None:
+    if op.operands[1].shape is None:
         return "the rank of the numbers is not known"
     return rank_is_known(op)
 
@@ -342,7 +342,7 @@ def _count(tensor: Tensor) -> int:
 def _rows_are_known(op: Operation) -> str | None:
     half = len(op.operands) // 2
     for index, data in zip(op.operands[:half], op.operands[half:], strict=True):
-        places, shape = types.shape_of(index.type), types.shape_of(data.type)
+        places, shape = index.shape, data.shape
         if places is None or shape is None:
             return "the operands' ranks are not known"
         rest = shape[len(places) :]

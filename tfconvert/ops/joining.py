@@ -14,7 +14,6 @@ from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials
 from tfconvert.ops.requirements import all_of, constant
 from tfconvert.ops.shape_functions import Shapes
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,
     MismatchError,
@@ -241,7 +240,7 @@ def _split_sizes(view: View) -> None:
 def _offsets(view: View) -> None:
     count = None
     for shape, offset in zip(view.values("shape"), view.values("offset"), strict=False):
-        one, other = types.shape_of(shape.type), types.shape_of(offset.type)
+        one, other = shape.shape, offset.shape
         if one is not None and other is not None and contradict(one, other):
             view.fail(f"its operand and result must have one shape, found {shape.type} and {offset.type}")
         if one is None:
@@ -274,7 +273,7 @@ def concat_offset(axis: Tensor, *shapes: Tensor) -> Sequence[Tensor]:
 
 
 def _rank_is_known(op: Operation) -> str | None:
-    is_known = (types.shape_of(op.operands[1].type) or (-1,))[0] > 0
+    is_known = (op.operands[1].shape or (-1,))[0] > 0
     return None if is_known else "the rank of an operand is not known"
 
 

@@ -294,7 +294,7 @@ def _gathered(x: Tensor, axis: int, shift: Tensor) -> Tensor:
 
 
 def _has_a_shift_for_each_axis(op: Operation) -> str | None:
-    shape, shifts, places = (types.shape_of(operand.type) for operand in op.operands)
+    shape, shifts, places = (operand.shape for operand in op.operands)
     if shape is None or shifts is None or places is None:
         return "the operands' ranks are not known"
     constant = tensor_data.constant_of(op.operands[2])

@@ -13,7 +13,6 @@ from tfconvert.ops.declaration import Decomposition, op
 from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, same_with_rank_at_least
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import broadcast, merge_dim, with_rank_at_least
 from tfconvert.schema.dialects.relations.rules import rank_at_least
 from tfconvert.schema.ir.operation import Operation
@@ -263,7 +262,7 @@ def qr(matrix: Tensor, *, full_matrices: bool = False) -> Sequence[Tensor]:
 
 
 def _is_small(op: Operation) -> str | None:
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if shape is None or len(shape) < 2 or not min(shape[-2:]) > 0:
         return "the sizes of its matrices are not known"
     large = max(shape[-2:]) if op.name == "tf.Qr" else min(shape[-2:])

@@ -12,7 +12,6 @@ from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank_at_least
 from tfconvert.ops.windows import channels_first
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import broadcast, can_broadcast, merge, merge_all, with_rank
 from tfconvert.schema.dialects.relations.rules import is_vector
 from tfconvert.schema.dialects.relations.view import View
@@ -159,7 +158,7 @@ def loss_and_gradient(logits: Tensor, labels: Tensor) -> Sequence[Tensor]:
 
 
 def _same_shapes(op: Operation) -> str | None:
-    shapes = [types.shape_of(operand.type) for operand in op.operands]
+    shapes = [operand.shape for operand in op.operands]
     is_same = None not in shapes and shapes[0] == shapes[1]
     return None if is_same else "the labels' shape is not seen to be the logits'"
 
@@ -170,7 +169,7 @@ def sparse_loss_and_gradient(logits: Tensor, classes: Tensor) -> Sequence[Tensor
 
 
 def _classes_are_known(op: Operation) -> str | None:
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     return "the number of classes is not known" if shape is None or shape[-1] < 1 else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import count, islice
 from typing import Any
 
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf
 from tfconvert.schema.dialects.dims import UNKNOWN, MismatchError, Partial, element_of_dim, symbol
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -154,7 +154,7 @@ class Operands:
     @property
     def results(self) -> list[Shape | None]:
         """The results' shapes as their types have them."""
-        return [types.shape_of(result.type) for result in self.op.results]
+        return [result.shape for result in self.op.results]
 
     def _operand(self, index: int) -> Value:
         try:

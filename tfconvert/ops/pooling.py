@@ -25,7 +25,7 @@ from tfconvert.ops.windows import (
     to_channels_last,
     windows,
 )
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.dims import text, window, with_rank
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
@@ -124,7 +124,7 @@ def _max_with_argmax(call: Call) -> Results:
 
 
 def _windows_are_known(op: Operation) -> str | None:
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if shape is None or len(shape) != 4 or min(shape[1:]) < 1:
         return "only the batch may be of unknown size"
     size, strides = tf.get(op, "ksize"), tf.get(op, "strides")

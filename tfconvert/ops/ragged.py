@@ -94,7 +94,7 @@ def padded(shape: Tensor, values: Tensor, default: Tensor, *parts: Tensor) -> Te
 
 
 def _has_one_ragged_dimension(op: Operation) -> str | None:
-    constant, shape = tensor_data.constant_of(op.operands[0]), types.shape_of(op.operands[1].type)
+    constant, shape = tensor_data.constant_of(op.operands[0]), op.operands[1].shape
     if _kinds(tf.get(op, "row_partition_types")) not in (_SPLITS, _ROW_NUMBERS):
         return "only tensors with one ragged dimension are padded"
     if constant is None or shape is None or not types.is_static(shape[1:]):
@@ -118,7 +118,7 @@ def to_sparse(splits: Tensor, values: Tensor) -> Sequence[Tensor]:
 
 
 def _is_flat(op: Operation) -> str | None:
-    is_flat = len(op.operands) == 2 and len(types.shape_of(op.operands[1].type) or (0, 0)) == 1
+    is_flat = len(op.operands) == 2 and len(op.operands[1].shape or (0, 0)) == 1
     return None if is_flat else "only tensors with one ragged dimension, the last, become sparse"
 
 

@@ -77,14 +77,14 @@ def _gives(names: str) -> Requirement:
     """Returns the requirement that the result has one of some element types."""
 
     def check(op: Operation) -> str | None:
-        element = str(types.element_of(op.results[0].type))
+        element = str(op.results[0].element)
         return None if element in names.split() else f"it makes numbers of {names.replace(' ', ', ')}, not of {element}"
 
     return check
 
 
 def _has_known_ranks(op: Operation) -> str | None:
-    sizes, *bounds = [types.shape_of(operand.type) for operand in op.operands]
+    sizes, *bounds = [operand.shape for operand in op.operands]
     return "ranks are not known" if not types.is_static(sizes) or None in bounds else None
 
 
@@ -100,7 +100,7 @@ def _has_range(limit: int) -> Requirement:
     """Returns the requirement that the range of integers of 64 bits is known and within a limit."""
 
     def check(op: Operation) -> str | None:
-        if types.element_of(op.results[0].type) != types.I64:
+        if op.results[0].element != types.I64:
             return None
         bounds = [tensor_data.constant_of(operand) for operand in op.operands[-2:]]
         if None in bounds:
@@ -244,7 +244,7 @@ def _integers(words: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 def _is_drawn_in_order(op: Operation) -> str | None:
     """The requirement that TensorFlow draws all rows by one thread: others start at counters of their own."""
-    shape, number = types.shape_of(op.operands[0].type), tensor_data.constant_of(op.operands[1])
+    shape, number = op.operands[0].shape, tensor_data.constant_of(op.operands[1])
     if shape is None or min(shape) < 1 or number is None:
         return "its classes, or how many it draws, are not known"
     rows, classes = shape

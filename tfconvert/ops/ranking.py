@@ -14,7 +14,7 @@ from tfconvert.ops.operands import Operands
 from tfconvert.ops.requirements import all_of, rank_is_known
 from tfconvert.ops.segments import segment_sizes
 from tfconvert.ops.shape_functions import Shapes
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.dims import (
     MismatchError,
     axis_of,
@@ -194,7 +194,7 @@ def unique_with_counts(x: Tensor, *axis: Tensor, out_idx: Any = np.int32) -> Seq
 
 def _is_vector(op: Operation) -> str | None:
     """Requires a vector: an op that may compare slices along an axis compares its elements then."""
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if shape is None or len(shape) != 1:
         return "only a vector's elements are compared, not slices of higher ranks"
     return None

@@ -28,7 +28,7 @@ from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials, ValueFunction
 from tfconvert.ops.requirements import rank_is_known
 from tfconvert.ops.shape_functions import Shapes, same_with_axes, scalars
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,
     Partial,
@@ -219,7 +219,7 @@ def cumulative_logsumexp(x: Tensor, axis: Tensor, *, exclusive: bool = False, re
 
 
 def _axis_is_known(op: Operation) -> str | None:
-    shape, axis = types.shape_of(op.operands[0].type), tensor_data.constant_of(op.operands[1])
+    shape, axis = op.operands[0].shape, tensor_data.constant_of(op.operands[1])
     if axis is None:
         return "the axis is not a constant"
     is_known = shape is not None and shape[int(tensor_data.to_array(axis).reshape(-1)[0]) % len(shape)] >= 0

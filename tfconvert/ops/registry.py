@@ -135,14 +135,14 @@ def infer_values(operands: Operands, shapes: list[Shape | None]) -> list[Partial
 
 
 def _is_followed(result: OpResult, shape: Shape | None) -> bool:
-    return shape is not None and len(shape) <= 1 and types.element_of(result.type) in _FOLLOWED
+    return shape is not None and len(shape) <= 1 and result.element in _FOLLOWED
 
 
 def _fits(partial: Partial | None, result: OpResult, shape: Shape | None) -> bool:
     """Returns whether there are as many elements as there should be, each within its type: overflow is not followed."""
     if partial is None or shape is None or len(partial) != (shape[0] if shape else 1):
         return False
-    limit = 1 << 31 if types.element_of(result.type) == types.I32 else 1 << 63
+    limit = 1 << 31 if result.element == types.I32 else 1 << 63
     return all(element <= UNKNOWN or -limit <= element < limit for element in partial)
 
 

@@ -68,7 +68,7 @@ def _check_shapes(op: Operation, function: ShapeFunction, *, with_results: bool 
     """Checks that operands don't contradict each other, and that results have the types that they determine."""
     known = Known()
     for value in op.operands:
-        known.note(value, types.shape_of(value.type))
+        known.note(value, value.shape)
         constant = tensor_data.constant_of(value)
         if constant is not None:
             known.constants[value] = constant

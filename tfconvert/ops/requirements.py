@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.operation import Operation
 
 Requirement = Callable[[Operation], str | None]
@@ -23,7 +23,7 @@ def constant(index: int, what: str) -> Requirement:
 
 def rank_is_known(op: Operation) -> str | None:
     """The requirement that the first operand's rank is known."""
-    return "the operand's rank is not known" if types.shape_of(op.operands[0].type) is None else None
+    return "the operand's rank is not known" if op.operands[0].shape is None else None
 
 
 def only_batch_is_open(*operands: int) -> Requirement:
@@ -31,7 +31,7 @@ def only_batch_is_open(*operands: int) -> Requirement:
 
     def check(op: Operation) -> str | None:
         values = (*(op.operands[index] for index in operands), op.results[0])
-        shapes = [types.shape_of(value.type) for value in values]
+        shapes = [value.shape for value in values]
         is_known = all(shape is not None and min(shape[1:], default=1) >= 0 for shape in shapes)
         return None if is_known else "only the batch may be of unknown size"
 

@@ -16,7 +16,7 @@ from tfconvert.ops.declaration import Decomposition, op
 from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials
 from tfconvert.ops.shape_functions import Shapes, same_elements, scalars
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,
     MismatchError,
@@ -310,7 +310,7 @@ def gradient_axes(one: Tensor, other: Tensor) -> Sequence[Tensor]:
 
 
 def _lengths_are_known(op: Operation) -> str | None:
-    lengths = [(types.shape_of(operand.type) or (-1,))[0] for operand in op.operands]
+    lengths = [(operand.shape or (-1,))[0] for operand in op.operands]
     return "the rank of an operand is not known" if min(lengths) < 0 else None
 
 

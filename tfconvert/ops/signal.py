@@ -14,7 +14,7 @@ from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.requirements import rank_is_known
 from tfconvert.ops.shape_functions import Shapes, same_with_rank_at_least
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.dims import MismatchError, dim_of_element, text, with_rank_at_least
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
@@ -88,13 +88,13 @@ def _lengths(op: Operation) -> list[int] | None:
     if len(op.operands) > 1:
         constant = tensor_data.constant_of(op.operands[1])
         return None if constant is None else [int(each) for each in tensor_data.to_array(constant)]
-    shape, name = types.shape_of(op.operands[0].type), op.name
+    shape, name = op.operands[0].shape, op.name
     count = int(name[-2]) if name.endswith("D") else 1
     return None if shape is None or len(shape) < count else list(shape[-count:])
 
 
 def _has_waves(op: Operation) -> str | None:
-    shape, lengths = types.shape_of(op.operands[0].type), _lengths(op)
+    shape, lengths = op.operands[0].shape, _lengths(op)
     if lengths is None or shape is None or (len(op.operands) == 1 and min(lengths) < 0):
         return "the length is not known"
     if min(lengths) < 1:

@@ -14,7 +14,6 @@ from tfconvert.ops.operands import Operands
 from tfconvert.ops.requirements import Requirement
 from tfconvert.ops.segments import segment_sizes, segment_sum
 from tfconvert.ops.shape_functions import Shapes
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import dim_of_element, merge, with_rank
 from tfconvert.schema.ir.operation import Operation
 
@@ -174,7 +173,7 @@ def _has_ranks(*ranks: int) -> Requirement:
     """Returns the requirement that operands have ranks, the last dimension of each one that is known and not empty."""
 
     def check(op: Operation) -> str | None:
-        shapes = [types.shape_of(operand.type) for operand in op.operands]
+        shapes = [operand.shape for operand in op.operands]
         is_known = all(
             shape is not None and len(shape) == rank and shape[-1] > 0
             for shape, rank in zip(shapes, ranks, strict=False)

@@ -363,7 +363,7 @@ def atan(x: Tensor) -> Tensor:
 
 
 def _has_few_digits(op: Operation) -> str | None:
-    return "it is computed with the digits of f32" if types.element_of(op.operands[0].type) == types.F64 else None
+    return "it is computed with the digits of f32" if op.operands[0].element == types.F64 else None
 
 
 def _bessel_ie(x: Tensor, middle: Sequence[float], tail: Sequence[float], factor: Tensor | None) -> Tensor:

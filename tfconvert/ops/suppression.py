@@ -179,7 +179,7 @@ _MAX_SUPPRESSIONS = 256
 
 
 def _suppressions_are_few(op: Operation) -> str | None:
-    shapes = [types.shape_of(value.type) for value in op.operands[:2]]
+    shapes = [value.shape for value in op.operands[:2]]
     if not all(shape is not None and types.is_static(shape) for shape in shapes):
         return "the number of images, boxes or classes is not known"
     if any(tensor_data.constant_of(value) is None for value in op.operands[2:4]):

@@ -78,12 +78,12 @@ def inferred(op: TFLOp, known: Known) -> Shapes:
         op: The operator.
         known: Shapes of values that their types don't have; the results' are added.
     """
-    shapes: Shapes = tuple(types.shape_of(result.type) for result in op.results)
+    shapes: Shapes = tuple(result.shape for result in op.results)
     function = shape_function(op.op_name) if None in shapes else None
     if function is not None:
         for value in op.operands:
             if value not in known.shapes:
-                known.note(value, types.shape_of(value.type))
+                known.note(value, value.shape)
         made = function(Operands(op, known))
         shapes = tuple(own if own is not None else other for own, other in zip(shapes, made, strict=True))
     for result, shape in zip(op.results, shapes, strict=True):
@@ -157,7 +157,7 @@ def _condition(view: View) -> None:
 def _result_like_input(view: View) -> None:
     source = view.element("input")
     for result in view.values("output"):
-        found = types.element_of(result.type)
+        found = result.element
         if source == types.F32 and found not in (types.F32, types.F16, types.BF16):
             view.fail(f"'output' must have floats like 'input', found {result.type}")
 

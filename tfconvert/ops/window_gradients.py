@@ -26,7 +26,7 @@ from tfconvert.ops.windows import (
     with_channels_as,
     with_channels_last,
 )
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf
 from tfconvert.schema.dialects.dims import dim_of_element
 from tfconvert.schema.dialects.relations.rules import rank
 from tfconvert.schema.dialects.types import Shape
@@ -223,7 +223,7 @@ def _pools_images(op: Operation) -> str | None:
 
 
 def _filter_is_known(op: Operation) -> str | None:
-    return convolves_images(op, types.shape_of(op.results[0].type)) or only_batch_is_open(0, 2)(op)
+    return convolves_images(op, op.results[0].shape) or only_batch_is_open(0, 2)(op)
 
 
 _IMAGE, _POOLED = (2, 4, 4, 3), (2, 2, 2, 3)

@@ -101,7 +101,7 @@ def _dynamic_size(view: View) -> None:
 
 def _static_shapes_agree(name: str) -> Rule:
     def rule(view: View) -> None:
-        shapes = [types.shape_of(value.type) for value in view.values(name)]
+        shapes = [value.shape for value in view.values(name)]
         static = [shape for shape in shapes if types.is_static(shape)]
         if shapes and types.is_static(shapes[0]) and any(shape != static[0] for shape in static):
             view.fail(f"{name!r} must have one shape, found {', '.join(str(each.type) for each in view.values(name))}")
@@ -113,7 +113,7 @@ def _variadic_reduce(view: View) -> None:
     inputs, initial = view.values("inputs"), view.values("init_values")
     if len(inputs) != len(initial):
         view.fail(f"'inputs' and 'init_values' must be as many, found {len(inputs)} and {len(initial)}")
-    shape = types.shape_of(inputs[0].type) if inputs else None
+    shape = inputs[0].shape if inputs else None
     if types.is_static(shape) and len(view.list("dimensions_to_reduce")) > len(shape or ()):
         view.fail(f"the attribute 'dimensions_to_reduce' must have at most {len(shape or ())} items")
 

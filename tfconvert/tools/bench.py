@@ -260,7 +260,7 @@ def cuts(module: ModuleOp) -> Iterator[Cut]:
     for op in next(iter(functions_of(module).values())).body.block.ops:
         if isinstance(op, ReturnOp) or is_given(op) or _is_folded(op):
             continue
-        is_bound = op.name in _ALONE or any(types.element_of(value.type) == types.RESOURCE for value in op.operands)
+        is_bound = op.name in _ALONE or any(value.element == types.RESOURCE for value in op.operands)
         owners = (value.owner for value in op.operands)
         weights = [owner for owner in dict.fromkeys(owners) if isinstance(owner, Operation) and _is_folded(owner)]
         alone = excerpt(module, [*weights, op])

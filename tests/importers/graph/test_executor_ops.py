@@ -42,7 +42,7 @@ def executor_ops(module: ModuleOp) -> dict[str, Operation]:
 def test_a_condition(tmp_path: Path) -> None:
     ops = executor_ops(imported(tmp_path, v1_graphs.cond()))
     assert {name: op.name for name, op in ops.items()} == {"switch": "tf_executor.Switch", "merge": "tf_executor.Merge"}
-    assert [types.shape_of(result.type) for result in ops["switch"].results[:2]] == [(2,), (2,)]
+    assert [result.shape for result in ops["switch"].results[:2]] == [(2,), (2,)]
     assert str(ops["merge"].attributes["N"]) == "2 : i64"
 
 
@@ -128,7 +128,7 @@ def test_references_stay_references(tmp_path: Path) -> None:
         node("out", "RefMerge", "switch", "switch:1", T=FLOAT, N=2),
     )
     ops = executor_ops(imported(tmp_path, graph, inputs=["p"], outputs=["out", "value"], is_raw=True))
-    elements = {name: types.element_of(op.results[0].type) for name, op in ops.items()}
+    elements = {name: op.results[0].element for name, op in ops.items()}
     assert isinstance(elements["switch"], types.RefType)
     assert isinstance(elements["out"], types.RefType)
     assert elements["value"] == types.F32
@@ -142,7 +142,7 @@ def test_a_reference_may_decide(tmp_path: Path) -> None:
     )
     module = imported(tmp_path, graph, inputs=["x"], outputs=["switch", "switch:1"], is_raw=True)
     predicate = executor_ops(module)["switch"].operands[1]
-    assert types.element_of(predicate.type) == types.RefType.get(types.I1)
+    assert predicate.element == types.RefType.get(types.I1)
     verify(module)
 
 

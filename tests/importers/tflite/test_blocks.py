@@ -15,7 +15,6 @@ from tfconvert.exporters.tflite.file import packed_bytes
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.quant import BlockwiseType
 
 UNITS, DEPTH, SIZE = 8, 64, 32
@@ -129,7 +128,7 @@ def test_scales_of_several_weights(file: File, round_trip: RoundTrip, names: tup
     content = file(tensors, calls, [CODE], outputs=(2, 6), buffers=BUFFERS)
     again = export(round_trip(content)).to_bytes()
     (subgraph,) = import_tflite(again).ops
-    weights = [types.element_of(value.type) for op in subgraph.walk() for value in op.results if "pseudo" in op.name]
+    weights = [value.element for op in subgraph.walk() for value in op.results if "pseudo" in op.name]
     assert all(isinstance(element, BlockwiseType) for element in weights)
     assert len(weights) == 2
 

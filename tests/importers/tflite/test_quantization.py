@@ -16,7 +16,7 @@ from tests.support.litert import RunTFLite
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import quant, types
+from tfconvert.schema.dialects import quant
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.ir.attribute import Attribute
@@ -30,7 +30,7 @@ def element(file: File, fields: dict[str, Any]) -> Attribute:
     """Returns the element type of an input."""
     module = import_tflite(file([fields, {}], [CALL], ["ABS"]))
     function = next(op for op in module.walk() if isinstance(op, FuncOp))
-    return types.element_of(function.body.block.args[0].type)
+    return function.body.block.args[0].element
 
 
 def tensor(kind: str, shape: tuple[int, ...], **quantization: Any) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def test_scales_follow_the_type_and_statistics_stay_beside_them(file: File) -> N
     x = tensor("INT8", (2,), scale=(0.5,), zero_point=(3,), min=(-1.0,), max=(2.0,))
     module = import_tflite(file([x, x], [CALL], ["ABS"]))
     result = next(op for op in module.walk() if op.name == "tfl.abs").results[0]
-    before = types.element_of(result.type)
+    before = result.element
     assert isinstance(before, UniformType)
     result.type = quant.tensor(Uniform(before.storage, (0.25,), (1,)), (2,))
     (subgraph,) = read_model(export(module).to_bytes())["subgraphs"]

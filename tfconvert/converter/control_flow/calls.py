@@ -149,10 +149,10 @@ def _body(call: Operation, callee: FuncOp) -> Block:
 
 def _agree(one: Value, other: Value) -> bool:
     """Returns whether caller and callee have compatible types of a value."""
-    first, second = types.element_of(one.type), types.element_of(other.type)
+    first, second = one.element, other.element
     if types.dereferenced(first) != types.dereferenced(second):
         return False
-    return dims.compatible(types.shape_of(one.type), types.shape_of(other.type))
+    return dims.compatible(one.shape, other.shape)
 
 
 def _bad_call(call: Operation, message: str) -> ConversionError:

@@ -16,7 +16,6 @@ from tfconvert.schema.dialects.call_interfaces import IFS, INTERFACES, KINDS, Ki
 from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.tf_traits import IDENTITIES, full_names
-from tfconvert.schema.dialects.types import shape_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.ir.block import Block
@@ -184,7 +183,7 @@ def without(items: Iterable[Item], dropped: Collection[int]) -> list[Item]:
 
 def is_boolean(value: Value) -> bool:
     """Returns whether a value is a boolean scalar, as LiteRT requires; an unknown rank must be a scalar's."""
-    return types.element_of(value.type) == types.I1 and types.shape_of(value.type) in ((), None)
+    return value.element == types.I1 and value.shape in ((), None)
 
 
 _IDENTITIES = full_names(IDENTITIES)
@@ -294,7 +293,7 @@ def trip_count(found: Construct, limit: int) -> int | None:
     if any(tf.has_side_effects(op) for op in condition.ops if op is not condition.last_op):
         return None
     ahead = _slice(condition, [predicate])
-    if ahead is None or types.element_of(predicate.type) != types.I1 or shape_of(predicate.type) not in ((), None):
+    if ahead is None or predicate.element != types.I1 or predicate.shape not in ((), None):
         return None
     variables, again = _recurrence(ahead[1], body) if limit else (ahead[1], [])
     if again is None:
@@ -382,7 +381,7 @@ def _computed(ops: Sequence[Operation], block: Block, state: Mapping[int, Consta
             small = [value for value in operands if value is not None and tensor_data.is_small(value)]
             if len(small) < len(operands):
                 return None
-            results = list(fold(op, small, [shape_of(result.type) for result in op.results]) or ())
+            results = list(fold(op, small, [result.shape for result in op.results]) or ())
         if len(results) != len(op.results):
             return None
         computed.update((result, value) for result, value in zip(op.results, results, strict=True) if value is not None)

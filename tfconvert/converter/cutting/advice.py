@@ -128,7 +128,7 @@ def _nodes(op: Operation) -> tuple[str, ...]:
 
 
 def _kind(value: Value) -> Attribute:
-    return types.element_of(value.type)
+    return value.element
 
 
 def _producers(op: Operation) -> Iterator[Operation]:
@@ -310,5 +310,5 @@ def _work(ops: Iterable[Operation]) -> int:
 
 
 def _size(value: Value) -> int:
-    shape = types.shape_of(value.type)
+    shape = value.shape
     return math.prod(shape) if shape is not None and types.is_static(shape) else 0

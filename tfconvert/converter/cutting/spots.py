@@ -117,7 +117,7 @@ class TensorNames:
                 node
                 for each in self._called(function)
                 for node, (_, op) in self._body(each).ops.items()
-                if not isinstance(types.element_of(op.results[0].type), types.ResourceType)
+                if not isinstance(op.results[0].element, types.ResourceType)
             )
         )
 

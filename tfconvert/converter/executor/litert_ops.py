@@ -354,7 +354,7 @@ def _step(machine: Machine, op: Operation, inputs: Results) -> Results:
 def _dequantize(machine: Machine, op: Operation, inputs: Results) -> Results:
     """Returns the real numbers of quantized integers, or 16-bit floats as 32-bit floats."""
     (x,) = inputs
-    element = types.element_of(op.operands[0].type)
+    element = op.operands[0].element
     wide = x.astype(np.float32)
     if not isinstance(element, UniformType):
         return (wide,)
@@ -365,7 +365,7 @@ def _dequantize(machine: Machine, op: Operation, inputs: Results) -> Results:
 def _quantize(machine: Machine, op: Operation, inputs: Results) -> Results:
     """Quantizes floats, or requantizes integers."""
     (x,) = inputs
-    source, element = (types.element_of(value.type) for value in (op.operands[0], op.results[0]))
+    source, element = (value.element for value in (op.operands[0], op.results[0]))
     if isinstance(source, UniformType):
         (x,) = _dequantize(machine, op, inputs)
     if not isinstance(element, UniformType):
@@ -396,7 +396,7 @@ def stands_for_floats(op: Operation) -> bool:
     if op.name in _CONVERSIONS:
         return False
     values = (*op.operands, *op.results)
-    return any(quant.storage_of(element) is not element for element in (types.element_of(each.type) for each in values))
+    return any(quant.storage_of(element) is not element for element in (each.element for each in values))
 
 
 _CONVERSIONS = frozenset(("tfl.dequantize", "tfl.pseudo_qconst", "tfl.quantize"))

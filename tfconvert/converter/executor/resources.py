@@ -213,7 +213,7 @@ def _export_table(machine: Machine, op: Operation, inputs: Results) -> Results:
     """Returns all keys and values in order of insertion."""
     entries = _entries(op, inputs[0])
     both = (list(entries), list(entries.values()))
-    results = [np.empty(len(entries), types.numpy_dtype(types.element_of(result.type))) for result in op.results]
+    results = [np.empty(len(entries), types.numpy_dtype(result.element)) for result in op.results]
     for result, column in zip(results, both, strict=True):
         result[:] = column
     return tuple(results)

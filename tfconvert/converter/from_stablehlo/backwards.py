@@ -12,7 +12,6 @@ from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.ops.operands import Known
-from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
@@ -111,5 +110,5 @@ def _is_uniform(sequence: EmittedTensor) -> bool:
     """Returns whether a tensor is the repetition of a number."""
     owner = sequence.value.owner
     if isinstance(owner, Operation) and owner.name in _REPETITIONS:
-        return types.shape_of(owner.operands[_REPETITIONS[owner.name]].type) == ()
+        return owner.operands[_REPETITIONS[owner.name]].shape == ()
     return number(sequence) is not None

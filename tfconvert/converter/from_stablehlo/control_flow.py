@@ -128,7 +128,7 @@ def _clamped(view: RaisedOp, index: EmittedTensor, last: int) -> EmittedTensor |
 
 
 def _is_flag(value: Value) -> bool:
-    return types.element_of(value.type) is types.I1
+    return value.element is types.I1
 
 
 def _conditional(view: RaisedOp, name: str, condition: Value, regions: Sequence[Region]) -> Raised:

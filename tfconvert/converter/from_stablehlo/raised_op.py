@@ -111,7 +111,7 @@ class RaisedOp:
             constant = tensor_data.constant_of(tensor.value)
             if constant is not None and min(sizes, default=0) >= 0 and tensor_data.is_small(constant):
                 array = tensor_data.to_array(constant).reshape(sizes)
-                return self.tensor(self._builder.constant(array, types.element_of(tensor.value.type)))
+                return self.tensor(self._builder.constant(array, tensor.value.element))
             return tensor.reshape(target)
         inserted, removed = _ones_between(own, sizes), _ones_between(sizes, own)
         if inserted is not None:
@@ -163,14 +163,14 @@ class RaisedOp:
 
     def dtype(self, result: int = 0) -> np.dtype[Any]:
         """Returns the dtype of a result."""
-        dtype = np.dtype(types.numpy_dtype(types.element_of(self.op.results[result].type)))
+        dtype = np.dtype(types.numpy_dtype(self.op.results[result].element))
         if self._is_part and dtype.kind == "c":
             return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
         return dtype
 
     def declared(self, result: int = 0) -> Shape:
         """Returns a result's shape by its type, -1 for dynamic dimensions."""
-        shape = types.shape_of(self.op.results[result].type)
+        shape = self.op.results[result].shape
         if shape is None:
             raise Declined("its result has no rank")
         return shape
@@ -221,7 +221,7 @@ class RaisedOp:
         constant = tensor_data.constant_of(tensor.value if repeated is None else repeated.operands[0])
         if constant is None or not (of_any_size or tensor_data.is_small(constant)):
             return None
-        shape = types.shape_of(tensor.value.type)
+        shape = tensor.value.shape
         if repeated is not None and (shape is None or -1 in shape):
             return None
         elements = tensor_data.to_array(constant)
@@ -394,7 +394,7 @@ class RaisedOp:
             self._known.note(tensor.value, sizes)
             return tensor
         # It isn't folded: what is repeated is rarely needed as a whole.
-        element = types.element_of(tensor.value.type)
+        element = tensor.value.element
         kind = types.tensor(element, dims.without_symbols(sizes))
         repeated = self.tensor(self._builder.tf("BroadcastTo", (tensor.value, shape.value), kind))
         self._known.note(repeated.value, sizes)

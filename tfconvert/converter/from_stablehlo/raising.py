@@ -140,7 +140,7 @@ class Raising:
     def _raise_block(self, block: Block) -> Task[None]:
         for argument in block.args:
             if argument not in self._known.shapes:
-                self._known.note(argument, types.shape_of(argument.type))
+                self._known.note(argument, argument.shape)
         op = block.first_op
         while op is not None:
             if not op.name.startswith(PREFIXES):
@@ -192,7 +192,7 @@ class Raising:
     def _note(self, op: Operation) -> None:
         """Notes the results of an op that stays."""
         for result in op.results:
-            self._known.note(result, types.shape_of(result.type))
+            self._known.note(result, result.shape)
             constant = tensor_data.constant_of(result)
             if constant is not None:
                 self._known.constants[result] = constant

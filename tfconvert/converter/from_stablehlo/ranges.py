@@ -86,7 +86,7 @@ def range_of(value: Value, known: Known, depth: int = _DEPTH) -> Range:
 
 
 def _range(value: Value, known: Known, depth: int) -> Range:
-    dtype = types.numpy_dtype(types.element_of(value.type))
+    dtype = types.numpy_dtype(value.element)
     if dtype.kind == "b":
         return Range(0, 1)
     if dtype.kind not in "iu":

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfconvert.converter.functionalize.slices import control_result, controls_of, inputs_of, problem
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf
 from tfconvert.schema.dialects.tf_executor import (
     CONTROL,
     ControlTriggerOp,
@@ -308,7 +308,7 @@ def _constant(predicate: Predicate) -> int | None:
     if wrapped is None or wrapped.name != "tf.Const":
         return None
     value = wrapped.properties["value"]
-    if not tensor_data.is_constant(value) or types.shape_of(value.type) != ():
+    if not tensor_data.is_constant(value) or value.shape != ():
         return None
     known = int(tensor_data.to_array(value))
     return known if 0 <= known < predicate.outputs else predicate.outputs - 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -34,7 +34,7 @@ def constant_ints(value: Value) -> tuple[int, ...] | None:
 def constant_number(value: Value) -> float | None:
     """Returns the number that a constant of one element holds, an integer or a float."""
     constant = tensor_data.constant_of(value)
-    if constant is None or math.prod(types.shape_of(constant.type) or ()) != 1:
+    if constant is None or math.prod(constant.shape or ()) != 1:
         return None
     array = tensor_data.to_array(constant)
     return float(array.item()) if array.dtype.kind in "fiu" else None

@@ -42,11 +42,11 @@ class EmittedTensor(Tensor):
 
     @property
     def shape(self) -> Shape | None:
-        return types.shape_of(self.value.type)
+        return self.value.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return types.numpy_dtype(types.element_of(self.value.type))
+        return types.numpy_dtype(self.value.element)
 
     @property
     def constant(self) -> tensor_data.Array | None:
@@ -65,7 +65,7 @@ class EmittedTensor(Tensor):
     def _apply(self, name: str, *operands: Self | float) -> Self:
         tensors = [each for each in operands if isinstance(each, EmittedTensor)]
         # A choice begins with its condition, which says nothing of the numbers' type.
-        element = types.element_of(tensors[-1].value.type)
+        element = tensors[-1].value.element
         values = [
             each.value if isinstance(each, EmittedTensor) else self.builder.scalar(each, element) for each in operands
         ]
@@ -111,7 +111,7 @@ class EmittedTensor(Tensor):
     def _note(self, value: Value) -> Shape | None:
         """Returns an operand's shape with symbols; notes what is known of one from outside of the formula."""
         if value not in self.known.shapes:
-            self.known.note(value, types.shape_of(value.type))
+            self.known.note(value, value.shape)
             constant = tensor_data.constant_of(value)
             if constant is not None:
                 self.known.constants[value] = constant
@@ -129,7 +129,7 @@ def expand(formula: Formula, op: Operation, builder: TFBuilder) -> Sequence[Valu
     """
     known = Known()
     tensors = [EmittedTensor(builder, operand, known) for operand in op.operands]
-    attributes = {**call_of(op, ()).attributes, "result_shape": types.shape_of(op.results[0].type)}
+    attributes = {**call_of(op, ()).attributes, "result_shape": op.results[0].shape}
     found = formula(*tensors, **keywords(formula, attributes))
     values = [each.value for each in ((found,) if isinstance(found, EmittedTensor) else found)]
     for value, old in zip(values, op.results, strict=True):
@@ -162,7 +162,7 @@ def result_elements(name: str, values: Sequence[Value], results: int, attributes
     at, more = 0, len(values) - len(signature.inputs)
     for kind, is_list in signature.inputs:
         if kind:
-            given.setdefault(kind, types.element_of(values[at].type))
+            given.setdefault(kind, values[at].element)
         at += 1 + (more if is_list else 0)
     for kind, default in signature.attributes:
         if kind in attributes:

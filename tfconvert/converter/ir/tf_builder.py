@@ -96,9 +96,9 @@ class TFBuilder(OpBuilder):
 
     def cast(self, value: Value, element: Attribute) -> Value:
         """Converts to another element type."""
-        if types.element_of(value.type) == element:
+        if value.element == element:
             return value
-        return self.tf("Cast", (value,), types.tensor(element, types.shape_of(value.type)), {"Truncate": False})
+        return self.tf("Cast", (value,), types.tensor(element, value.shape), {"Truncate": False})
 
     def to_bool(self, value: Value) -> Value:
         """Inserts whether a value is true, as conditions of control flow are: not empty, or not zero."""
@@ -119,9 +119,9 @@ class TFBuilder(OpBuilder):
 
     def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
         """Inserts a transpose."""
-        shape = types.shape_of(value.type)
+        shape = value.shape
         permuted = None if shape is None else tuple([shape[axis] for axis in permutation])
-        result_type = types.tensor(types.element_of(value.type), permuted)
+        result_type = types.tensor(value.element, permuted)
         return self.tf("Transpose", (value, self.ints(permutation)), result_type)
 
     def slice(self, value: Value, begin: Sequence[int], size: Sequence[int], shape: Shape | None = None) -> Value:
@@ -133,22 +133,22 @@ class TFBuilder(OpBuilder):
             size: How long it is; -1 for all the rest.
             shape: The result's shape, if it isn't `size`.
         """
-        result_type = types.tensor(types.element_of(value.type), size if shape is None else shape)
+        result_type = types.tensor(value.element, size if shape is None else shape)
         return self.tf("Slice", (value, self.ints(begin), self.ints(size)), result_type)
 
     def part(self, vector: Value, begin: int, end: int | None) -> Value:
         """Inserts a slice of a vector; the end may be counted from the end, or be it."""
-        length = (types.shape_of(vector.type) or (-1,))[0]
+        length = (vector.shape or (-1,))[0]
         size = -1 if length < 0 else len(range(length)[begin:end])
         masks = {**_NO_MASKS, "end_mask": int(end is None)}
         bounds = (self.ints([begin]), self.ints([end or 0]), self.ints([1]))
-        return self.tf("StridedSlice", (vector, *bounds), types.tensor(types.element_of(vector.type), (size,)), masks)
+        return self.tf("StridedSlice", (vector, *bounds), types.tensor(vector.element, (size,)), masks)
 
     def pick(self, vector: Value, index: int) -> Value:
         """Inserts the choice of one element of a vector."""
         bounds = (self.ints([index]), self.ints([index + 1]), self.ints([1]))
         masks = {**_NO_MASKS, "shrink_axis_mask": 1}
-        return self.tf("StridedSlice", (vector, *bounds), types.tensor(types.element_of(vector.type), ()), masks)
+        return self.tf("StridedSlice", (vector, *bounds), types.tensor(vector.element, ()), masks)
 
     def compute(self, name: str, x: Scalar, y: Scalar) -> Scalar:
         """Returns the result of an operation of the algebra of sizes on two scalars of `i32`."""
@@ -158,7 +158,7 @@ class TFBuilder(OpBuilder):
 
     def size(self, value: Value, axis: int) -> Scalar:
         """Returns a dimension: a number where it is known."""
-        shape = types.shape_of(value.type)
+        shape = value.shape
         if shape is not None and shape[axis] >= 0:
             return shape[axis]
         return self.pick(self.shape(value), axis)
@@ -181,7 +181,7 @@ class TFBuilder(OpBuilder):
         """Joins values along their first dimension; returns a single one as it is."""
         if len(values) == 1:
             return values[0]
-        result_type = types.tensor(types.element_of(values[0].type), shape)
+        result_type = types.tensor(values[0].element, shape)
         return self.tf("ConcatV2", (*values, 0), result_type)
 
 
@@ -198,7 +198,7 @@ class TFLBuilder(TFBuilder):
 
     def copy(self, value: Value) -> Value:
         """Inserts a copy of a value of any type and shape: a reshape to the same shape."""
-        shape = types.shape_of(value.type)
+        shape = value.shape
         if shape is None or (-1 in shape and (shape.count(-1) > 1 or 0 in shape)):
             return self.tfl("reshape", (value, self.shape(value)), value.type)
         return self.tfl("reshape", (value, self.ints(shape)), value.type, {"new_shape": shape})
@@ -206,5 +206,5 @@ class TFLBuilder(TFBuilder):
 
 def _rank(value: Value, rank: int | None) -> int:
     """Returns an explicit rank, else the value's, -1 if that is unknown."""
-    shape = types.shape_of(value.type)
+    shape = value.shape
     return rank if rank is not None else -1 if shape is None else len(shape)

@@ -300,8 +300,8 @@ def _read_file(table: StaticTable, op: Operation, path: bytes, assets: set[str])
 def _check_kinds(op: Operation, table: StaticTable) -> None:
     """Checks the element types of an op's keys and values against the table's."""
     found = {_FIND: op.operands[1:], _EXPORT: op.results}.get(op.name, op.operands[1:] if op.name in _IMPORTS else ())
-    elements = tuple(types.element_of(value.type) for value in found)
-    is_scalar = op.name != _FIND or types.shape_of(op.operands[2].type) in (None, ())
+    elements = tuple(value.element for value in found)
+    is_scalar = op.name != _FIND or op.operands[2].shape in (None, ())
     if found and (elements != table.kind() or not is_scalar):
         used = ", ".join(str(value.type) for value in found)
         raise error_at(

@@ -123,7 +123,7 @@ def _forward_identities(module: ModuleOp) -> Counter[str]:
 
 def _match_forwarding(op: Operation) -> Failure | None:
     for result, operand in zip(op.results, op.operands, strict=False):
-        if result.type != operand.type and types.element_of(result.type) != types.element_of(operand.type):
+        if result.type != operand.type and result.element != operand.element:
             return Failure("it changes the element type")
         if result.type != operand.type and any(use.operation.name in _EXACT for use in (*result.uses, *operand.uses)):
             return Failure("a user requires a value of exactly this type")

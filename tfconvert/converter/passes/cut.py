@@ -403,7 +403,7 @@ class _Cutting:
         found = {}
         for op in self._block.ops:
             argument = _measured(op.operands[0]) if op.name == _SIZE else None
-            if argument is not None and types.shape_of(argument.type) is not None and not op.results[0].is_unused:
+            if argument is not None and argument.shape is not None and not op.results[0].is_unused:
                 found[op] = argument, integer_of(op.properties["dimension"])
         return found
 
@@ -512,7 +512,7 @@ def _measured(value: Value) -> BlockArgument | None:
 
 
 def _size(value: Value, axis: int) -> int:
-    return (types.shape_of(value.type) or ())[axis]
+    return (value.shape or ())[axis]
 
 
 def _check_distinct(ends: Sequence[End], values: Sequence[Value]) -> None:

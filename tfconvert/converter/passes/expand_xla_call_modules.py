@@ -211,7 +211,7 @@ def _dimensions(op: Operation, build: TFBuilder) -> list[Value]:
         if min(numbers) < 0 or numbers[0] >= len(op.operands):
             raise error_at(op, "bad-attribute", f"{place!r} is no size of an operand", "the model file is damaged")
         operand, scalar = op.operands[numbers[0]], types.tensor(types.I32, ())
-        rank = types.shape_of(operand.type)
+        rank = operand.shape
         sizes = build.tf("Shape", (operand,), types.tensor(types.I32, (-1 if rank is None else len(rank),)))
         found.append(build.tf("GatherV2", (sizes, numbers[1], 0), scalar, {"batch_dims": 0}))
     return found
@@ -221,7 +221,7 @@ def _converted(op: Operation, build: TFBuilder, value: Value, kind: Attribute) -
     """Returns a value as one of another type, whose sizes must be compatible."""
     if value.type is kind:
         return value
-    if not dims.compatible(types.shape_of(value.type), types.shape_of(kind)):
+    if not dims.compatible(value.shape, types.shape_of(kind)):
         raise error_at(op, "bad-call", f"its program has {kind} where the op has {value.type}", "the file is damaged")
     return build.insert(tf.build("Cast", (value,), (kind,), {"Truncate": False}, op.location)).results[0]
 

@@ -130,7 +130,7 @@ class _View:
             used_elsewhere: The names of variables that other functions use.
         """
         updates = [(name, op) for op in self._function.body.block.ops if (name := _assigned(op))]
-        if any(name in self.used and types.element_of(op.operands[1].type) in _FLOATS for name, op in updates):
+        if any(name in self.used and op.operands[1].element in _FLOATS for name, op in updates):
             return []  # It is a step of training, or of a stream.
         mixed = [(name, op) for name, op in updates if name not in self.used and self._is_average(name, op)]
         averages = [op for name, op in mixed if name not in used_elsewhere]
@@ -239,7 +239,7 @@ def _is_mean(op: Operation) -> bool:
     """Returns whether an op computes statistics of a batch."""
     if op.name not in _REDUCTIONS:
         return _is_norm(op)
-    shape, axes = types.shape_of(op.operands[0].type), tensor_data.constant_of(op.operands[1])
+    shape, axes = op.operands[0].shape, tensor_data.constant_of(op.operands[1])
     if shape is None or len(shape) < 2 or axes is None or tensor_data.constant_of(op.operands[0]) is not None:
         return False
     return any(int(axis) in (0, -len(shape)) for axis in tensor_data.to_array(axes).ravel())

@@ -129,7 +129,7 @@ def _is_read_of(value: Value, symbol: str) -> bool:
 def _assume_shape(handles: Iterable[Operation], tensor: GlobalTensorOp, value: Constant) -> None:
     """Gives handles without a shape the type of the initial value; `initialize-state` proves that it stays."""
     if not types.is_static(types.shape_of(tensor.properties["type"])):
-        shape = tf.ShapeAttr.get(types.shape_of(value.type))
+        shape = tf.ShapeAttr.get(value.shape)
         for handle in handles:
             handle.properties["shape"] = shape
 
@@ -158,7 +158,7 @@ def _answer(user: Operation, result_type: Attribute, value: Constant) -> Constan
     if user.name == "tf.VarIsInitializedOp":
         return tensor_data.of_array(np.array(True), element)
     if user.name == "tf.VariableShape":
-        shape = types.shape_of(value.type)
+        shape = value.shape
         return tensor_data.of_array(np.array(shape, types.numpy_dtype(element)), element)
     if types.element_of(value.type) != element:
         raise error_at(user, "variable-type", f"it reads {value.type} as {result_type}")

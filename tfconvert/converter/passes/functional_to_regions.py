@@ -139,7 +139,7 @@ def _call(op: Operation, callee: FuncOp, operands: Sequence[Value], block: Block
 def _as(op: Operation, callee: FuncOp, value: Value, kind: Attribute, block: Block) -> Value:
     if value.type == kind:
         return value
-    element, wanted = types.element_of(value.type), types.element_of(kind)
+    element, wanted = value.element, types.element_of(kind)
     if element != wanted and not isinstance(wanted, types.ResourceType | types.VariantType):
         raise _bad_call(op, callee, f"takes {kind}, not {value.type}")
     cast = tf.build("Cast", (value,), (kind,), {"Truncate": False}, op.location)

@@ -177,7 +177,7 @@ class _Block:
     def _packed(self, op: Operation) -> Value | None:
         """Returns a vector of existing scalars instead of a concatenation of vectors."""
         elements = self._elements(op.results[0]) if op.name == "tf.ConcatV2" else None
-        if elements is None or types.element_of(op.results[0].type) != types.I32:
+        if elements is None or op.results[0].element != types.I32:
             return None
         return self._seen.get((op.results[0].type, elements)) or self._pack(TFBuilder(op), elements)
 

@@ -121,7 +121,7 @@ def _sink(op: Operation, callees: Sequence[FuncOp]) -> int:
 
 def _handle(value: Value) -> Operation | None:
     """Returns the op that names the variable or table of a handle."""
-    if not isinstance(types.element_of(value.type), types.ResourceType):
+    if not isinstance(value.element, types.ResourceType):
         return None
     op = origin(value).owner
     return op if isinstance(op, Operation) and not op.operands and tf_effects.is_pure(op) else None

@@ -203,7 +203,7 @@ def _scalar_op(op: Operation, operands: Sequence[Value]) -> Operation:
     own = _without_prefix(op)
     if own:
         properties = _direction(_Xla(op, {})) if own == "compare" else {}
-        kinds = [types.tensor(types.element_of(result.type), ()) for result in op.results]
+        kinds = [types.tensor(result.element, ()) for result in op.results]
         return stablehlo.build(f"stablehlo.{own}", operands, kinds, properties, location=op.location)
     if op.name == "func.return":
         return stablehlo.build(stablehlo.RETURN, operands, location=op.location)
@@ -211,7 +211,7 @@ def _scalar_op(op: Operation, operands: Sequence[Value]) -> Operation:
         value = op.properties["value"]
         assert tensor_data.is_constant(value)
         return stablehlo.constant(value, op.location)
-    kind = [types.tensor(types.element_of(result.type), ()) for result in op.results]
+    kind = [types.tensor(result.element, ()) for result in op.results]
     name = _name_in_tensorflow(op)
     if name in _COMPARISONS:
         direction = EnumeratorAttr.get("comparison_direction", _COMPARISONS[name])
@@ -344,13 +344,13 @@ def _variadic_sort(xla: _Xla) -> Operation:
 
 def _sort(xla: _Xla) -> Operation:
     """Sorts along the last axis, by the first operand."""
-    elements = [types.element_of(operand.type) for operand in xla.op.operands]
+    elements = [operand.element for operand in xla.op.operands]
     block = Block(arg_types=[types.tensor(element, ()) for element in elements for _ in range(2)])
     direction = {"comparison_direction": EnumeratorAttr.get("comparison_direction", "LT")}
     compared = stablehlo.build("stablehlo.compare", block.args[:2], [types.tensor(types.I1, ())], direction)
     block.add_op(compared)
     block.add_op(stablehlo.build(stablehlo.RETURN, compared.results))
-    rank = len(types.shape_of(xla.op.operands[0].type) or ())
+    rank = len(xla.op.operands[0].shape or ())
     need(rank > 0, "the rank of its operand isn't known")
     return xla.build("sort", xla.op.operands[:], {"dimension": rank - 1, "is_stable": True}, [Region(block)])
 

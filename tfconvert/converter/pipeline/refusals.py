@@ -220,5 +220,5 @@ def _diagnostic(op: Operation, code: str, message: str, hint: str) -> Diagnostic
 
 def _feeds(op: Operation) -> str:
     name = place_of(op.location).node
-    named = [f"--input {name}:{index} ({types.element_of(each.type)})" for index, each in enumerate(op.results)]
+    named = [f"--input {name}:{index} ({each.element})" for index, each in enumerate(op.results)]
     return f"feed its results: {', '.join(named)}" if named else "feed its results with --input"

@@ -131,7 +131,7 @@ class Sums:
     def _product(self, value: OpResult, depth: int) -> Sum | None:
         left, matrix = value.op.operands
         rows = _ends(left)
-        shape = types.shape_of(matrix.type) or ()
+        shape = matrix.shape or ()
         is_matrix = len(shape) == 2 and types.is_static(shape)
         if tf.get(value.op, "transpose_a") or rows is None or not self.is_fixed(matrix) or not is_matrix:
             return None
@@ -207,7 +207,7 @@ class Sums:
 
 def width(value: Value) -> int:
     """Returns the number of columns of a matrix, or 0 if it is unknown or the value isn't a matrix."""
-    shape = types.shape_of(value.type)
+    shape = value.shape
     return max(shape[1], 0) if shape is not None and len(shape) == 2 else 0
 
 
@@ -228,7 +228,7 @@ def columns_taken(op: Operation) -> Range | None:
 
 
 def _keeps_rows(size: int, whole: Value) -> bool:
-    shape = types.shape_of(whole.type) or (-1,)
+    shape = whole.shape or (-1,)
     return size == -1 or size == shape[0]
 
 
@@ -247,15 +247,15 @@ def _as_row(value: Value) -> Value:
     """Returns the source of a vector that was a matrix of one row, as Keras adds biases, or the value itself."""
     if isinstance(value, OpResult) and value.op.name in ("tf.Reshape", "tf.Squeeze"):
         row = value.op.operands[0]
-        shape = types.shape_of(row.type) or ()
-        if len(shape) == 2 and shape[0] == 1 and types.shape_of(value.type) == shape[1:]:
+        shape = row.shape or ()
+        if len(shape) == 2 and shape[0] == 1 and value.shape == shape[1:]:
             return row
     return value
 
 
 def _length(value: Value) -> int:
     """Returns the number of elements of a scalar, a vector or a matrix of one row, or 0 for other values."""
-    shape = types.shape_of(value.type)
+    shape = value.shape
     if shape is None or not types.is_static(shape) or any(dim != 1 for dim in shape[:-1]) or len(shape) > 2:
         return 0
     return shape[-1] if shape else 1

@@ -13,7 +13,7 @@ from tfconvert.converter.recurrence.affine import Sum, Sums, Vector, Weights
 from tfconvert.converter.recurrence.cells import Cell, LstmCell
 from tfconvert.converter.recurrence.scan import Extents, Scan, SequenceSteps, convolves, fixed_values, steps_of
 from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt, need
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -318,7 +318,7 @@ def _check_lengths(scan: Scan, layers: Sequence[RecurrentLayer], extents: Extent
     for layer in layers:
         for state, size in zip(layer.initial, (layer.cell.outputs, layer.cell.units), strict=False):
             need(
-                {types.shape_of(state.type)} == {(batch, size) for batch in batches},
+                {state.shape} == {(batch, size) for batch in batches},
                 "its initial state has another shape than its states",
             )
 

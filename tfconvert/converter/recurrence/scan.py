@@ -35,7 +35,7 @@ class Extents:
 
     def dim(self, value: Value, axis: int) -> int | None:
         """Returns a dimension of a value, or `None` without a symbol."""
-        shape = types.shape_of(value.type)
+        shape = value.shape
         if shape is None or len(shape) <= axis:
             return None
         if shape[axis] >= 0:
@@ -99,17 +99,17 @@ class SequenceSteps:
     @property
     def batch(self) -> int:
         """The number of sequences, -1 if unknown."""
-        return (types.shape_of(self.value.type) or ())[1 - self.axis]
+        return (self.value.shape or ())[1 - self.axis]
 
     @property
     def features(self) -> int:
         """The number of elements of a step."""
-        return (types.shape_of(self.value.type) or ())[2]
+        return (self.value.shape or ())[2]
 
     @property
     def length(self) -> int:
         """The number of steps, -1 if unknown."""
-        return (types.shape_of(self.value.type) or ())[self.axis]
+        return (self.value.shape or ())[self.axis]
 
 
 def ordered(axis: int, length: int, batch: int, features: int) -> tuple[int, ...]:
@@ -142,9 +142,9 @@ def steps_of(value: Value, axis: int) -> SequenceSteps:
         else:
             break
         value = value.op.operands[0]
-    shape = types.shape_of(value.type)
+    shape = value.shape
     need(shape is not None and len(shape) == 3 and shape[2] > 0, "its input is not a sequence of vectors of known size")
-    need(types.element_of(value.type) == types.F32, f"it computes with {types.element_of(value.type)}, not f32")
+    need(value.element == types.F32, f"it computes with {value.element}, not f32")
     return SequenceSteps(value, axis, is_reversed)
 
 
@@ -155,7 +155,7 @@ def _is_loop(value: Value) -> bool:
 def _not_empty(concat: Operation, axis: int) -> list[Value]:
     """Returns the non-empty values that an op concatenates along an axis; its result twice for another axis."""
     *values, along = concat.operands
-    found = [value for value in values if (types.shape_of(value.type) or (-1,) * 3)[axis] != 0]
+    found = [value for value in values if (value.shape or (-1,) * 3)[axis] != 0]
     return found if constant_int(along) == axis and found else [concat.results[0], concat.results[0]]
 
 
@@ -270,7 +270,7 @@ def is_counter(loop: Construct, body: Block, index: int, value: Value) -> bool:
     operands = [origin(operand) for operand in value.op.operands]
     argument = body.args[index]
     steps = [operand for operand in operands if operand is not argument]
-    if types.element_of(argument.type) not in (types.I32, types.I64):
+    if argument.element not in (types.I32, types.I64):
         return False
     return len(steps) == 1 and constant_int(steps[0]) == 1 and constant_int(loop.given[index]) == 0
 
@@ -360,7 +360,7 @@ def _row_written(scan: Scan, argument: Value, value: Value) -> Value | None:
     is_counter = isinstance(counter, BlockArgument) and counter.index in scan.counters
     if into is not argument or not is_counter or any(constant_int(item) != 0 for item in rest):
         return None
-    is_whole = (types.shape_of(into.type) or ())[1:] == (types.shape_of(update.type) or ())[1:]
+    is_whole = (into.shape or ())[1:] == (update.shape or ())[1:]
     return widened(update) if is_whole else None
 
 
@@ -382,7 +382,7 @@ def looks_recurrent(loop: Construct) -> bool:
         return False
     fixed = invariants(body)
     return any(
-        index not in fixed and isinstance(types.element_of(argument.type), FloatType) and argument.first_use is not None
+        index not in fixed and isinstance(argument.element, FloatType) and argument.first_use is not None
         for index, argument in enumerate(body.args)
     )
 

@@ -35,7 +35,7 @@ class StepPlace:
 def place_of(value: Value) -> StepPlace | None:
     """Returns the source of a step of a sequence of vectors, or `None`."""
     place = read_of(value)
-    return place if place is not None and len(types.shape_of(place.sequence.type) or ()) == 3 else None
+    return place if place is not None and len(place.sequence.shape or ()) == 3 else None
 
 
 def read_of(value: Value) -> StepPlace | None:
@@ -44,7 +44,7 @@ def read_of(value: Value) -> StepPlace | None:
         return None
     found = _FINDERS.get(value.op.name)
     place = None if found is None else found(value)
-    shape = types.shape_of(value.op.operands[0].type)
+    shape = value.op.operands[0].shape
     if place is None or shape is None or place.axis > min(1, len(shape) - 1):
         return None
     length = shape[place.axis]
@@ -60,14 +60,14 @@ def _sliced(value: OpResult) -> StepPlace | None:
 def _gathered(value: OpResult) -> StepPlace | None:
     whole, indices, axes = value.op.operands
     index, axis = constant_int(indices), constant_int(axes)
-    if index is None or axis not in (0, 1) or types.shape_of(indices.type) != () or tf.get(value.op, "batch_dims"):
+    if index is None or axis not in (0, 1) or indices.shape != () or tf.get(value.op, "batch_dims"):
         return None
     return StepPlace(whole, axis or 0, index)
 
 
 def _unpacked(value: OpResult) -> StepPlace | None:
     whole = value.op.operands[0]
-    return StepPlace(whole, int(tf.get(value.op, "axis", 0)) % len(types.shape_of(whole.type) or (1,)), value.index)
+    return StepPlace(whole, int(tf.get(value.op, "axis", 0)) % len(whole.shape or (1,)), value.index)
 
 
 _FINDERS = {"tf.GatherV2": _gathered, "tf.StridedSlice": _sliced, "tf.Unpack": _unpacked}
@@ -84,7 +84,7 @@ def takes(op: Operation, value: Value, indices: tuple[int, ...]) -> bool:
     place = place_of(op.results[0]) if len(op.results) == 1 else None
     if place is None or place.sequence is not value or place.axis != 0:
         return False
-    length = (types.shape_of(value.type) or (-1,))[0]
+    length = (value.shape or (-1,))[0]
     return place.step in indices or (length >= 0 and place.step - length in indices)
 
 
@@ -94,7 +94,7 @@ def hoist_products(block: Block) -> int:
     hoisted = 0
     while todo:
         apart = todo.pop()
-        rank = len(types.shape_of(apart.operands[0].type) or ())
+        rank = len(apart.operands[0].shape or ())
         if rank != 3 or tf.get(apart, "axis", 0) not in (0, 1):
             continue
         for alike in _alike(apart):
@@ -132,7 +132,7 @@ def _is_like(op: Operation, other: Operation) -> bool:
 
 
 def _is_vector(value: Value) -> bool:
-    return tensor_data.constant_of(value) is not None and len(types.shape_of(value.type) or (0, 0)) == 1
+    return tensor_data.constant_of(value) is not None and len(value.shape or (0, 0)) == 1
 
 
 # The ops that can process a whole sequence -> the index of its operand.
@@ -210,8 +210,8 @@ def _written(op: Operation, extents: Extents) -> list[Value] | None:
     if op.name != _UPDATE or all(use.operation.name == _UPDATE and not use.index for use in op.results[0].uses):
         return None
     value: Value = op.results[0]
-    length = (types.shape_of(value.type) or (-1,))[0]
-    if length < 1 or types.element_of(value.type) not in _ELEMENTS:
+    length = (value.shape or (-1,))[0]
+    if length < 1 or value.element not in _ELEMENTS:
         return None
     rows: dict[int, Value] = {}
     for _ in range(2 * length):  # Mostly each row is written once; looking further takes too long.
@@ -230,7 +230,7 @@ def _written(op: Operation, extents: Extents) -> list[Value] | None:
 
 def _is_row(row: Value, of: Value, extents: Extents) -> bool:
     """Returns whether a value is a whole row, with a leading dimension, of a tensor."""
-    dims, sizes = types.shape_of(row.type), types.shape_of(of.type)
+    dims, sizes = row.shape, of.shape
     if not dims or sizes is None or len(dims) != len(sizes) or dims[0] != 1:
         return False
     pairs = [(extents.dim(row, axis), extents.dim(of, axis)) for axis in range(1, len(dims))]
@@ -242,7 +242,7 @@ def _row(insert: TFBuilder, row: Value) -> Value:
     found = widened(row)
     if found is not None:
         return found
-    kind = types.tensor(types.element_of(row.type), (types.shape_of(row.type) or ())[1:])
+    kind = types.tensor(row.element, (row.shape or ())[1:])
     return insert.tf("Squeeze", (row,), kind, {"squeeze_dims": (0,)})
 
 
@@ -274,7 +274,7 @@ def _swaps(op: Operation) -> bool:
 def _reversed_axis(op: Operation) -> int | None:
     """Returns the only axis along which an op reverses a tensor."""
     axes = constant_ints(op.operands[1]) if op.name == "tf.ReverseV2" else None
-    rank = len(types.shape_of(op.results[0].type) or ())
+    rank = len(op.results[0].shape or ())
     return axes[0] % rank if axes is not None and len(axes) == 1 and rank else None
 
 
@@ -288,13 +288,13 @@ def _replace_reads(block: Block) -> None:
         packed = _packed_row(place)
         if packed is not None:
             replace_op(op, packed)
-        elif types.element_of(place.sequence.type) in _ELEMENTS:
+        elif place.sequence.element in _ELEMENTS:
             reads.setdefault((place.sequence, place.axis), []).append((op, place.step))
     for found in reads.values():
         first = found[0][0]
         place = _source(first)  # The sequence may have been a row of another, which is replaced by now.
         assert place is not None, "it was found before"
-        length = (types.shape_of(place.sequence.type) or ())[place.axis]
+        length = (place.sequence.shape or ())[place.axis]
         steps = {step for _, step in found}
         if len(steps) > max(1, length // 2):
             kinds = [first.results[0].type] * length
@@ -307,7 +307,7 @@ def _source(read: Operation) -> StepPlace | None:
     """Returns the source of a row, before batch and time were swapped and the order was reversed."""
     place = read_of(read.results[0])
     while place is not None:
-        length = (types.shape_of(place.sequence.type) or (-1,) * 2)[place.axis]
+        length = (place.sequence.shape or (-1,) * 2)[place.axis]
         if not 0 <= place.step < length:
             return None
         op = place.sequence.owner

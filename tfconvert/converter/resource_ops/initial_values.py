@@ -71,5 +71,5 @@ def assignments_of_other_shapes(handles: Sequence[Operation], shape: types.Shape
     for handle in handles:
         for use in handle.results[0].uses:
             op = use.operation
-            if op.name not in _SHAPE_IS_KEPT and (op.name != ASSIGN or types.shape_of(op.operands[1].type) != shape):
+            if op.name not in _SHAPE_IS_KEPT and (op.name != ASSIGN or op.operands[1].shape != shape):
                 yield op

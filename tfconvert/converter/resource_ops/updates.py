@@ -74,16 +74,16 @@ _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_ax
 
 def _update(compute: str, access: Access) -> None:
     operand = access.op.operands[1]
-    old = access.read(element=types.element_of(operand.type))
+    old = access.read(element=operand.element)
     access.assign(access.tf(compute, (old, operand), old.type))
 
 
 def _scatter(compute: str, access: Access) -> None:
     """Indices of rows become index vectors of one element."""
-    old = access.read(element=types.element_of(access.op.operands[2].type))
+    old = access.read(element=access.op.operands[2].element)
     indices, updates = access.op.operands[1], _rows(access, old)
-    shape = types.shape_of(indices.type)
-    vectors = types.tensor(types.element_of(indices.type), None if shape is None else (*shape, 1))
+    shape = indices.shape
+    vectors = types.tensor(indices.element, None if shape is None else (*shape, 1))
     indices = access.tf("ExpandDims", (indices, access.number(-1)), vectors)
     if shape == ():
         indices, updates = (_as_one(access, value) for value in (indices, updates))
@@ -92,8 +92,8 @@ def _scatter(compute: str, access: Access) -> None:
 
 def _as_one(access: Access, value: Value) -> Value:
     """Returns a value with a leading dimension of 1, because kernels don't support single updates."""
-    shape = types.shape_of(value.type)
-    result = types.tensor(types.element_of(value.type), None if shape is None else (1, *shape))
+    shape = value.shape
+    result = types.tensor(value.element, None if shape is None else (1, *shape))
     return access.tf("ExpandDims", (value, access.number(0)), result)
 
 
@@ -102,48 +102,48 @@ def _rows(access: Access, old: Value) -> Value:
     indices, updates = access.op.operands[1:3]
     if not _is_one_for_all(access.op):
         return updates
-    row, named = (types.shape_of(old.type) or ())[1:], types.shape_of(indices.type)
+    row, named = (old.shape or ())[1:], indices.shape
     if types.is_static(named):
         shape = access.ints((*(named or ()), *row))
     else:
         counts = access.tf("Shape", (indices,), types.tensor(types.I32, (-1 if named is None else len(named),)))
         whole = types.tensor(types.I32, (-1 if named is None else len(named) + len(row),))
         shape = access.tf("ConcatV2", (counts, access.ints(row), access.number(0)), whole)
-    result = types.tensor(types.element_of(updates.type), None if named is None else (*named, *row))
+    result = types.tensor(updates.element, None if named is None else (*named, *row))
     return access.tf("Fill", (shape, updates), result)
 
 
 def _is_one_for_all(op: Operation) -> bool:
     is_vector = len(Access(op).held_shape() or (0,)) == 1
-    return types.shape_of(op.operands[2].type) == () and not (is_vector and types.shape_of(op.operands[1].type) == ())
+    return op.operands[2].shape == () and not (is_vector and op.operands[1].shape == ())
 
 
 def _scatter_product(compute: str, access: Access) -> None:
     """Multiplies or divides rows by the product of all updates to them."""
-    old = access.read(element=types.element_of(access.op.operands[2].type))
-    if types.element_of(old.type) in _INTEGERS:
+    old = access.read(element=access.op.operands[2].element)
+    if old.element in _INTEGERS:
         compute = _OF_INTEGERS.get(compute, compute)
-    count = access.number((types.shape_of(old.type) or (0,))[0])
+    count = access.number((old.shape or (0,))[0])
     product = access.tf("UnsortedSegmentProd", (_rows(access, old), access.op.operands[1], count), old.type)
     access.assign(access.tf(compute, (old, product), old.type))
 
 
 def _scatter_nd(compute: str, access: Access) -> None:
     indices, updates = access.op.operands[1:3]
-    old = access.read(element=types.element_of(updates.type))
+    old = access.read(element=updates.element)
     access.assign(access.tf(compute, (old, indices, updates), old.type))
 
 
 def _slice_assign(access: Access) -> None:
     _, begin, end, strides, value = access.op.operands
-    old = access.read(element=types.element_of(value.type))
+    old = access.read(element=value.element)
     masks = {name: tf.get(access.op, name, 0) for name in _MASKS}
     access.assign(access.tf("TensorStridedSliceUpdate", (old, begin, end, strides, value), old.type, masks))
 
 
 def _gather(access: Access) -> None:
     op = access.op
-    table = access.read(element=types.element_of(op.results[0].type))
+    table = access.read(element=op.results[0].element)
     batch_dims = tf.get(op, "batch_dims", 0)
     operands = (table, op.operands[1], access.number(batch_dims))
     results = [result.type for result in op.results]
@@ -152,7 +152,7 @@ def _gather(access: Access) -> None:
 
 def _gather_nd(access: Access) -> None:
     op = access.op
-    table = access.read(element=types.element_of(op.results[0].type))
+    table = access.read(element=op.results[0].element)
     access.replace_results(access.tf_op("GatherNd", (table, op.operands[1]), op.result_types).results)
 
 
@@ -220,13 +220,13 @@ class Training:
     def __init__(self, access: Access) -> None:
         definition = op_defs.lookup(access.op.name.removeprefix("tf."))
         assert definition is not None
-        element = types.element_of(access.op.operands[-1].type)
+        element = access.op.operands[-1].element
         self.names = [argument.name for argument in definition.input_arg]
         flags = (each for each in definition.attr if each.type == "bool")
         self.flags = {each.name: tf.get(access.op, each.name, each.default_value.b) for each in flags}
         self.terms: dict[str, Tensor] = {}
         for position, (name, operand) in enumerate(zip(self.names, access.op.operands, strict=True)):
-            is_handle = isinstance(types.element_of(operand.type), types.ResourceType)
+            is_handle = isinstance(operand.element, types.ResourceType)
             self.terms[name] = EmittedTensor(access, access.read(position, element) if is_handle else operand)
 
     def __getattr__(self, name: str) -> Tensor:

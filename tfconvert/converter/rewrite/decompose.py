@@ -53,7 +53,7 @@ def failure_of(decomposition: Decomposition, op: Operation, kinds: Mapping[str, 
         kinds: Which element types a target has of each kind of numbers.
     """
     takes = decomposition.takes(kinds)
-    element = str(types.element_of(op.operands[decomposition.typed].type))
+    element = str(op.operands[decomposition.typed].element)
     if takes and element not in takes.split():
         return Failure(f"it takes {takes}, not {element}", takes, element)
     reason = decomposition.requires(op) if decomposition.requires is not None else None

@@ -172,7 +172,7 @@ def infers(name: str) -> bool:
 
 def infer(operands: Sequence[Value]) -> Attribute:
     """Returns the result type of an elementwise op."""
-    shape = types.shape_of(operands[0].type)
+    shape = operands[0].shape
     for operand in operands[1:]:
-        shape = dims.broadcast(shape, types.shape_of(operand.type))
-    return types.tensor(types.element_of(operands[0].type), None if shape is None else dims.without_symbols(shape))
+        shape = dims.broadcast(shape, operand.shape)
+    return types.tensor(operands[0].element, None if shape is None else dims.without_symbols(shape))

@@ -102,15 +102,13 @@ _OF_VALUE: Mapping[QuestionKind, str | Callable[[Value, Question, frozenset[Any]
     QuestionKind.NUMBER: "isn't a constant of one element",
     QuestionKind.ONCE: "is used more than once",
     QuestionKind.ELEMENT: lambda value, _, expected: (
-        f"has elements of type {_text(types.element_of(value.type))}, not {_either(expected)}"
+        f"has elements of type {_text(value.element)}, not {_either(expected)}"
     ),
-    QuestionKind.RANK: lambda value, _, expected: (
-        f"has the shape {types.shape_of(value.type)}, not the rank {_either(expected)}"
-    ),
+    QuestionKind.RANK: lambda value, _, expected: f"has the shape {value.shape}, not the rank {_either(expected)}",
     QuestionKind.DIM: lambda value, question, expected: (
-        f"has the shape {types.shape_of(value.type)}, whose dimension {question.argument} isn't {_either(expected)}"
+        f"has the shape {value.shape}, whose dimension {question.argument} isn't {_either(expected)}"
     ),
-    QuestionKind.STATIC: lambda value, _, __: f"has the shape {types.shape_of(value.type)}, which isn't known",
+    QuestionKind.STATIC: lambda value, _, __: f"has the shape {value.shape}, which isn't known",
     QuestionKind.EQUALS: lambda _, question, __: f"isn't the constant {question.argument}",
 }
 

@@ -205,7 +205,7 @@ def _is_small(value: Value, _: Any) -> bool:
 
 def _is_number(value: Value, _: Any) -> bool:
     constant = constant_of(value)
-    if constant is None or not types.is_static(dims := types.shape_of(constant.type)):
+    if constant is None or not types.is_static(dims := constant.shape):
         return False
     return math.prod(dims or ()) == 1 and types.numpy_dtype(types.element_of(constant.type)).kind in "fiub"
 
@@ -222,12 +222,12 @@ def _equals(value: Value, number: Any) -> bool:
 
 
 def _dim(value: Value, index: Any) -> int | None:
-    dims = types.shape_of(value.type)
+    dims = value.shape
     return None if dims is None or index >= len(dims) else dims[index]
 
 
 def _rank(value: Value, _: Any) -> int | None:
-    dims = types.shape_of(value.type)
+    dims = value.shape
     return None if dims is None else len(dims)
 
 
@@ -237,9 +237,9 @@ _OF_VALUE: Mapping[QuestionKind, Callable[[Value, Any], Hashable]] = {
     QuestionKind.ARRAY: _is_small,
     QuestionKind.NUMBER: _is_number,
     QuestionKind.ONCE: lambda value, _: value.has_one_use(),
-    QuestionKind.ELEMENT: lambda value, _: types.element_of(value.type),
+    QuestionKind.ELEMENT: lambda value, _: value.element,
     QuestionKind.RANK: _rank,
     QuestionKind.DIM: _dim,
-    QuestionKind.STATIC: lambda value, _: types.is_static(types.shape_of(value.type)),
+    QuestionKind.STATIC: lambda value, _: types.is_static(value.shape),
     QuestionKind.EQUALS: _equals,
 }

@@ -269,16 +269,16 @@ def _run_by_one(functions: Mapping[str, FuncOp], outside: Iterable[str]) -> dict
 
 
 def _declared(value: Value) -> Fact:
-    return Fact(types.shape_of(value.type))
+    return Fact(value.shape)
 
 
 def _in_branch(found: Construct, number: int, operands: list[Fact]) -> list[Fact]:
     """Returns the operands' facts in a branch; the condition is true in the first and false in the second."""
-    if found.op.name not in IFS or types.element_of(found.op.operands[0].type) != types.I1:
+    if found.op.name not in IFS or found.op.operands[0].element != types.I1:
         return operands
     decided = Fact((), tensor_data.of_array(np.array(not number), types.I1))
     condition = found.op.operands[0]
-    is_scalar = types.shape_of(condition.type) == ()
+    is_scalar = condition.shape == ()
     return [
         decided if is_scalar and value is condition else fact for value, fact in zip(found.given, operands, strict=True)
     ]

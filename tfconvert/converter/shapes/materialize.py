@@ -139,7 +139,7 @@ class Sizes:
         if constant is not None:
             return self._insert.constant(constant)
         shape = self.symbols.shape(value)
-        entry = types.from_mlir(types.element_of(value.type))
+        entry = types.from_mlir(value.element)
         if shape is None or entry is None or entry.name in ("variant", "resource"):
             return None
         if entry.dtype.kind in "iu" and len(shape) <= 1:
@@ -161,7 +161,7 @@ class Sizes:
         if len(known) < len(scalars):
             return None
         whole = self._insert.pack(known) if shape else known[0]
-        return self._insert.cast(whole, types.element_of(value.type))
+        return self._insert.cast(whole, value.element)
 
     def _scalars(self, shape: Sequence[int]) -> list[Value] | None:
         found = [self.scalar(dim) for dim in shape]

@@ -79,7 +79,7 @@ class Sweep:
         """
         for index, argument in enumerate(self._block.args):
             self._known.forget(argument)
-            declared = types.shape_of(argument.type)
+            declared = argument.shape
             if facts is None:
                 self._known.note(argument, declared)
                 continue
@@ -87,7 +87,7 @@ class Sweep:
             self._note(argument, facts[index]._replace(shape=shape))
             if self._writes:
                 self._write_type(argument, shape)
-                constant = constant_of(facts[index], types.element_of(argument.type))
+                constant = constant_of(facts[index], argument.element)
                 if constant is not None:
                     self._sink(argument, constant, keeps_returns)
 
@@ -113,15 +113,15 @@ class Sweep:
         constant = tensor_data.constant_of(result)
         if constant is not None:
             self._known.constants[result] = constant
-            self._known.shapes[result] = types.shape_of(constant.type)
-            if self._writes and result.type is not constant.type and not types.is_static(types.shape_of(result.type)):
+            self._known.shapes[result] = constant.shape
+            if self._writes and result.type is not constant.type and not types.is_static(result.shape):
                 result.type = constant.type
 
     def settle(self, op: Operation, facts: Sequence[Fact]) -> None:
         """Records the facts of an op's results, or writes them into the IR."""
         for result, fact in zip(op.results, facts, strict=True):
-            constant = constant_of(fact, types.element_of(result.type))
-            shape = agreed(fact.shape, types.shape_of(result.type))
+            constant = constant_of(fact, result.element)
+            shape = agreed(fact.shape, result.shape)
             self._note(result, fact._replace(shape=shape))
             if self._writes and constant is not None:
                 self._replace(result, constant)
@@ -132,7 +132,7 @@ class Sweep:
         """Infers an op's results, and records them or updates the IR."""
         if op.name.startswith(_TYPED):
             for result in op.results:
-                self._known.note(result, types.shape_of(result.type))
+                self._known.note(result, result.shape)
             return
         key = self._determinants(op)
         known = self._inferred.get(key)
@@ -171,7 +171,7 @@ class Sweep:
                     self._replace(result, constant)
                 else:
                     self._known.constants[result] = constant
-                    self._known.shapes[result] = types.shape_of(constant.type)
+                    self._known.shapes[result] = constant.shape
             return None
         for result, shape, old, partial in zip(op.results, shapes, noted, partials, strict=True):
             self._known.note(result, shape)
@@ -214,8 +214,8 @@ class Sweep:
         if shape is None:
             return
         plain = without_symbols(shape)
-        if plain != types.shape_of(value.type):
-            value.type = types.tensor(types.element_of(value.type), plain)
+        if plain != value.shape:
+            value.type = types.tensor(value.element, plain)
 
     def _replace(self, result: OpResult, constant: Constant) -> None:
         """Replaces the uses of a result by a constant; an op without uses is then dead."""
@@ -232,7 +232,7 @@ class Sweep:
         if operands.values[1] in self._known.constants:
             return
         target = constant_target(shape)
-        element = types.element_of(operands.values[1].type)
+        element = operands.values[1].element
         if target is not None and fits(max(target, default=0), types.numpy_dtype(element)):
             value = np.array(target, types.numpy_dtype(element))
             constant = tensor_data.of_array(value, element)
@@ -243,7 +243,7 @@ def _whole(op: Operation, shapes: list[Shape | None], partials: list[Partial | N
     """Returns the results as constants if every element of each is known."""
     constants: list[Constant] = []
     for result, shape, partial in zip(op.results, shapes, partials, strict=True):
-        constant = None if partial is None else constant_of(Fact(shape, None, partial), types.element_of(result.type))
+        constant = None if partial is None else constant_of(Fact(shape, None, partial), result.element)
         if constant is None:
             return None
         constants.append(constant)
@@ -256,7 +256,7 @@ def _empty(op: Operation, shapes: list[Shape | None]) -> list[Constant] | None:
         return None
     constants: list[Constant] = []
     for result, shape in zip(op.results, shapes, strict=True):
-        element = types.element_of(result.type)
+        element = result.element
         entry = types.from_mlir(element)
         if entry is None or isinstance(element, types.ResourceType | types.VariantType):
             return None

@@ -23,7 +23,7 @@ from tfconvert.ops.registry import infer_shapes, infer_values, shape_function
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.dims import UNKNOWN, dim_of_element
-from tfconvert.schema.dialects.types import Shape, shape_of
+from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -88,7 +88,7 @@ class Symbols:
             block = function.body.block
             if block not in calls.to:
                 for argument in block.args:
-                    self._note(argument, shape_of(argument.type))
+                    self._note(argument, argument.shape)
                 drive(self._sweep(block))
 
     def find(self, dim: int) -> int:
@@ -161,7 +161,7 @@ class Symbols:
                 constant = tensor_data.constant_of(op.results[0])
                 if constant is not None:
                     self.known.constants[op.results[0]] = constant
-                    self.known.shapes[op.results[0]] = shape_of(constant.type)
+                    self.known.shapes[op.results[0]] = constant.shape
             elif op.name in OPS:
                 self._list_op(op)
             elif op.results and op.results[0] in self._lists and op.name in FORWARDING:
@@ -260,7 +260,7 @@ class Symbols:
             self._result(op, result, kind, shape)
         for result in op.results:
             if result not in known:
-                self._note(result, shape_of(result.type))
+                self._note(result, result.shape)
 
     def _reserved(self, op: Operation) -> Shape | None:
         """Returns the known shape of a new list from its length operand."""
@@ -296,11 +296,11 @@ class Symbols:
         finally:
             self._branches -= len(calls) > 1
         for index, result in enumerate(op.results):
-            self._note(result, self._join([call.returned[index] for call in calls], shape_of(result.type)))
+            self._note(result, self._join([call.returned[index] for call in calls], result.shape))
 
     def _pass(self, argument: Value, operand: Value) -> None:
         """Updates an argument's facts from an operand's."""
-        self._note(argument, self._join([operand], shape_of(argument.type)))
+        self._note(argument, self._join([operand], argument.shape))
         self.known.constants.pop(argument, None)
         self.known.partials.pop(argument, None)
         if operand in self.known.constants:
@@ -374,8 +374,8 @@ class Symbols:
                 if index < min(len(fixed), len(op.operands)) and fixed[index]:
                     self._pass(argument, op.operands[index])
                 else:
-                    self._note(argument, self._joined([shapes[index]], shape_of(argument.type)))
+                    self._note(argument, self._joined([shapes[index]], argument.shape))
 
     def _leave(self, op: Operation, shapes: list[Shape | None]) -> None:
         for result, shape in zip(op.results, shapes, strict=False):
-            self._note(result, self._joined([shape], shape_of(result.type)))
+            self._note(result, self._joined([shape], result.shape))

@@ -8,7 +8,6 @@ from tfconvert.converter.shapes.facts import Fact
 from tfconvert.converter.shapes.sweep import Sweep
 from tfconvert.ops.operands import Known
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import KINDS
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.types import Shape
@@ -28,13 +27,13 @@ def fits(function: FuncOp, shapes: Mapping[Value, Shape]) -> bool:
     block = function.body.block
     known = Known()
     sweep = Sweep(block, known, writes=False)
-    sweep.enter([Fact(shapes.get(argument, types.shape_of(argument.type))) for argument in block.args])
+    sweep.enter([Fact(shapes.get(argument, argument.shape)) for argument in block.args])
     try:
         for op in block.ops:
             if op.name == "tf.Const":
                 sweep.note_constant(op)
             elif op.name in KINDS:
-                sweep.settle(op, [Fact(types.shape_of(result.type)) for result in op.results])
+                sweep.settle(op, [Fact(result.shape) for result in op.results])
             elif op.results:
                 sweep.visit(op)
                 if _vanishes(op, known):
@@ -48,7 +47,4 @@ def fits(function: FuncOp, shapes: Mapping[Value, Shape]) -> bool:
 
 def _vanishes(op: Operation, known: Known) -> bool:
     """Returns whether an op has a result without elements that its type doesn't show."""
-    for result in op.results:
-        if 0 in (known.shapes.get(result) or ()) and 0 not in (types.shape_of(result.type) or ()):
-            return True
-    return False
+    return any(0 in (known.shapes.get(result) or ()) and 0 not in (result.shape or ()) for result in op.results)

@@ -110,7 +110,7 @@ def _read(made: Made) -> Sequence[Value]:
 
 def _gather(made: Made) -> Sequence[Value]:
     _handle, indices, flow = made.op.operands
-    count = types.shape_of(indices.type) or (-1,)
+    count = indices.shape or (-1,)
     return [made.insert.tf("TensorListGather", (flow, indices, made.shape(made.array.shape)), made.tensor(*count))]
 
 
@@ -164,11 +164,11 @@ def _flows(op: Operation) -> list[Value]:
 
 
 def _is_handle(value: Value) -> bool:
-    return isinstance(types.element_of(value.type), types.ResourceType)
+    return isinstance(value.element, types.ResourceType)
 
 
 def _is_flow(value: Value) -> bool:
-    return types.element_of(value.type) == types.F32
+    return value.element == types.F32
 
 
 def to_lists(calls: Calls) -> None:
@@ -208,7 +208,7 @@ def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:
     for place, cut in ((entry.item, 0), (entry.stack, 1)):
         if place:
             values = op.operands if place[0] == "o" else op.results
-            shape = types.shape_of(values[int(place[1:])].type)
+            shape = values[int(place[1:])].shape
             found.append(None if shape is None else shape[cut:])
     try:
         array.shape = merged_shape(op, array.shape, found, "tensor array")

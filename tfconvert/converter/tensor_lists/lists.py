@@ -103,7 +103,7 @@ def merged_shape(op: Operation, known: Shape | None, shapes: Iterable[Shape | No
 
 def is_variant(value: Value) -> bool:
     """Returns whether a value may be a list."""
-    return isinstance(types.element_of(value.type), types.VariantType)
+    return isinstance(value.element, types.VariantType)
 
 
 def _lists_of(op: Operation) -> list[Value]:
@@ -150,7 +150,7 @@ def _describe(found: ListClass) -> Iterator[Diagnostic]:
         if any(is_variant(item) for item in _items(op, entry)) or isinstance(_declared(op), types.VariantType):
             yield found_at(op, "nested-list", "the elements of the list are lists")
             return
-        for element in (_declared(op), *(types.element_of(item.type) for item in _items(op, entry))):
+        for element in (_declared(op), *(item.element for item in _items(op, entry))):
             if element is not None and found.element is not None and element != found.element:
                 yield found_at(
                     op, "list-elements-differ", f"an element of type {element} gets into a list of type {found.element}"
@@ -193,14 +193,14 @@ def _shapes(op: Operation, entry: ListOp) -> Iterator[Shape | None]:
         array = constant_array(op.operands[entry.shape])
         if array is not None and array.ndim == 1:
             yield tuple(max(int(dim), -1) for dim in array)
-        elif array is None and (vector := types.shape_of(op.operands[entry.shape].type)) and vector[0] >= 0:
+        elif array is None and (vector := op.operands[entry.shape].shape) and vector[0] >= 0:
             yield (-1,) * vector[0]
     kinds = {"item": entry.item, "stack": entry.stack, "joined": entry.joined}
     for kind, index in kinds.items():
         if index is not None:
-            yield _implied_shape(kind, types.shape_of(op.operands[index].type))
+            yield _implied_shape(kind, op.operands[index].shape)
     for result, kind in zip(op.results, entry.results, strict=False):
-        yield _implied_shape(kind, types.shape_of(result.type))
+        yield _implied_shape(kind, result.shape)
 
 
 def _implied_shape(kind: str, shape: Shape | None) -> Shape | None:
@@ -232,13 +232,13 @@ def _constant_length(index: int) -> Callable[[Operation], int]:
 
 
 def _split_length(op: Operation) -> int:
-    return (types.shape_of(op.operands[2].type) or (-1,))[0]
+    return (op.operands[2].shape or (-1,))[0]
 
 
 # Op that creates a list -> its length.
 _LENGTHS: Mapping[str, Callable[[Operation], int]] = {
     "tf.EmptyTensorList": lambda op: 0,
-    "tf.TensorListFromTensor": lambda op: (types.shape_of(op.operands[0].type) or (-1,))[0],
+    "tf.TensorListFromTensor": lambda op: (op.operands[0].shape or (-1,))[0],
     "tf.TensorListReserve": _constant_length(1),
     "tf.TensorListScatter": lambda op: -1,
     "tf.TensorListScatterV2": _constant_length(3),
@@ -314,7 +314,7 @@ class Lowered:
     def scalar(self, index: int) -> Value:
         """Returns an integer operand of any rank as a scalar `i32`."""
         value = self.insert.i32(self.op.operands[index])
-        if types.shape_of(value.type) == ():
+        if value.shape == ():
             return value
         return self.insert.tf("Reshape", (value, self.insert.ints([])), types.tensor(types.I32, ()))
 
@@ -351,7 +351,7 @@ def _get_item(one: Lowered) -> Results:
 
 def _gather(one: Lowered) -> Results:
     indices = one.op.operands[1]
-    return [one.take(one.op.operands[0], indices, types.shape_of(indices.type) or (-1,))]
+    return [one.take(one.op.operands[0], indices, indices.shape or (-1,))]
 
 
 def _set_item(one: Lowered) -> Results:
@@ -433,7 +433,7 @@ def _lower_element_shape(one: Lowered) -> Results:
 
 def _as(one: Lowered, value: Value, result: int) -> Value:
     """Casts a value to the element type of a result."""
-    return one.insert.cast(value, types.element_of(one.op.results[result].type))
+    return one.insert.cast(value, one.op.results[result].element)
 
 
 def _concat(one: Lowered) -> Results:
@@ -475,7 +475,7 @@ def _scatter(one: Lowered) -> Results:
     tensor, indices = one.op.operands[:2]
     count = one.scalar(3) if len(one.op.operands) > 3 else -1
     order, length = constant_array(indices), constant_int(count)
-    rows = (types.shape_of(tensor.type) or (-1,))[0]
+    rows = (tensor.shape or (-1,))[0]
     if order is not None and length is not None and rows >= 0:
         wanted = max([-1, *order.reshape(-1).tolist()]) + 1 if length < 0 else length
         return [_arranged(one, tensor, order, wanted, rows)]
@@ -506,20 +506,20 @@ def _scatter_into(one: Lowered) -> Results:
     value, tensor, indices = one.op.operands
     if is_enumeration(indices):
         count = one.insert.size(tensor, 0)
-        lengths = (one.of.length, (types.shape_of(tensor.type) or (-1,))[0])
+        lengths = (one.of.length, (tensor.shape or (-1,))[0])
         if -1 not in lengths and lengths[0] <= lengths[1]:
             return [tensor]
         left = one.insert.compute("subtract", one.insert.size(value, 0), count)
         rest = one.part(value, count, one.insert.compute("maximum", left, 0))
         return [one.insert.concat([tensor, rest], (one.of.length, *one.shape))]
-    order, rows = constant_array(indices), (types.shape_of(tensor.type) or (-1,))[0]
+    order, rows = constant_array(indices), (tensor.shape or (-1,))[0]
     if order is not None and one.of.length >= 0 and rows >= 0 and np.all((order >= 0) & (order < one.of.length)):
         source = np.arange(one.of.length, dtype=np.int32)
         source[order.reshape(-1)] = one.of.length + np.arange(order.size, dtype=np.int32)
         both = one.insert.concat([value, tensor], (one.of.length + rows, *one.shape))
         return [one.take(both, one.insert.constant(source), (one.of.length,))]
-    shape = types.shape_of(indices.type) or (-1,)
-    places = one.insert.tf("ExpandDims", (indices, 1), types.tensor(types.element_of(indices.type), (*shape, 1)))
+    shape = indices.shape or (-1,)
+    places = one.insert.tf("ExpandDims", (indices, 1), types.tensor(indices.element, (*shape, 1)))
     return [one.insert.tf("TensorScatterUpdate", (value, places, tensor), one.of.type)]
 
 

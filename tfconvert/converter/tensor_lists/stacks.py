@@ -106,7 +106,7 @@ def find(calls: Calls) -> TensorStacks:
 
 
 def _is_handle(value: Value) -> bool:
-    return isinstance(types.element_of(value.type), types.ResourceType)
+    return isinstance(value.element, types.ResourceType)
 
 
 def _handle(op: Operation) -> Value:
@@ -132,12 +132,12 @@ def _describe(stack: TensorStack, creator: Operation) -> Iterator[Diagnostic]:
     for op in stack.ops:
         if op.name in _CHANGING:
             item = op.operands[1] if op.name == PUSH else op.results[0]
-            if types.element_of(item.type) != stack.element:
+            if item.element != stack.element:
                 yield found_at(
                     op, "list-elements-differ", f"the stack has elements of type {stack.element}, this is {item.type}"
                 )
             try:
-                stack.shape = merged_shape(op, stack.shape, [types.shape_of(item.type)], "stack")
+                stack.shape = merged_shape(op, stack.shape, [item.shape], "stack")
             except ConversionError as problem:
                 yield from problem.diagnostics
 

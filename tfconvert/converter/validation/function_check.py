@@ -315,7 +315,7 @@ def _roughness(module: ModuleOp) -> float:
     LiteRT computes halves as `f32` without rounding, the reference rounds each of them. Integers that represent floats
     may be off by steps, since some kernels round otherwise.
     """
-    elements = {types.element_of(each.type) for op in module.walk() for each in op.results}
+    elements = {each.element for op in module.walk() for each in op.results}
     steps = [each.data.range for each in elements if isinstance(each, quant.UniformType) and each.storage.width == 8]
     if steps:
         return max(_STEPS / (high - low) for low, high in steps)

@@ -484,7 +484,7 @@ def _declared(module: ModuleOp, function: FuncOp) -> dict[int, Domain]:
     found: dict[int, Domain] = {}
     flow = Flow(module) if functions else None
     for number, argument in enumerate(function.body.block.args if flow is not None else ()):
-        if not fits(argument.type) or types.numpy_dtype(types.element_of(argument.type)).kind != "f":
+        if not fits(argument.type) or types.numpy_dtype(argument.element).kind != "f":
             continue
         assert flow is not None
         for use in flow.uses(argument):

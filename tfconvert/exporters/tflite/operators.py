@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfconvert.schema.diagnostics import Diagnostic
-from tfconvert.schema.dialects import quant, tfl, tfl_file, types
+from tfconvert.schema.dialects import quant, tfl, tfl_file
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr
@@ -191,7 +191,7 @@ def _way_out(name: str, version: int, ops: Sequence[Operation] = ()) -> str:
 
 
 def _has_scales(value: Value) -> bool:
-    element = types.element_of(value.type)
+    element = value.element
     return isinstance(element, quant.UniformType) and element.data.axis is not None
 
 

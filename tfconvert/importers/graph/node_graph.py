@@ -469,7 +469,7 @@ class NodeGraphImporter:
         if len(expected) != len(operands):
             raise _bad_input(node, f"the op takes {len(expected)} inputs, the node has {len(operands)}")
         for wanted, operand in zip(expected, operands, strict=True):
-            there = types.element_of(operand.type)
+            there = operand.element
             if wanted is not there:
                 _check_reference(node, wanted, there)
         return operands

@@ -116,12 +116,12 @@ def _constant(node: pb.NodeDef | None) -> tensor_data.Constant | None:
 def _filled(fill: pb.NodeDef, nodes: Mapping[str, pb.NodeDef]) -> tensor_data.Constant | None:
     """Returns the result of a `Fill` of constants, as used for large initial values."""
     dims, value = (_constant(_through_identities(text, nodes)[0]) for text in fill.input[:2])
-    if dims is None or value is None or types.shape_of(value.type) != ():
+    if dims is None or value is None or value.shape != ():
         return None
     shape = [pb.TensorShapeProto.Dim(size=int(dim)) for dim in tensor_data.to_array(dims).ravel()]
     blank = pb.TensorProto(dtype=fill.attr["T"].type, tensor_shape=pb.TensorShapeProto(dim=shape))
     zeros = import_tensor(blank, fill.name)
-    whole = np.broadcast_to(tensor_data.to_array(value), types.shape_of(zeros.type) or ())
+    whole = np.broadcast_to(tensor_data.to_array(value), zeros.shape or ())
     return tensor_data.of_array(whole, types.element_of(value.type))
 
 
@@ -367,7 +367,7 @@ def _global_tensor(handle: Operation, node: str, value: tensor_data.Constant, in
             hint="the model file is damaged",
         )
     declared = None if attribute is None else attribute.shape
-    shape = types.shape_of(value.type) or ()
+    shape = value.shape or ()
     clash = declared is not None and (
         len(declared) != len(shape) or any(a >= 0 and a != b for a, b in zip(declared, shape, strict=True))
     )

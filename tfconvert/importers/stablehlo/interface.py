@@ -129,7 +129,7 @@ def bind_platform(main: FuncOp, platforms: Sequence[str]) -> None:
         platforms: The platforms in the order of their numbers, in lower case.
     """
     if main.args and _text(main.arg_attrs, 0, _GLOBAL) == _PLATFORM:
-        dtype = types.numpy_dtype(types.element_of(main.args[0].type))
+        dtype = types.numpy_dtype(main.args[0].element)
         number = platforms.index("cpu") if "cpu" in platforms else 0
         bind_argument(main, 0, tensor_data.of_array(np.array(number, dtype)))
 

@@ -445,7 +445,7 @@ def _applied(parser: Parser, operands: Sequence[Value], name: str, position: int
     definition = stablehlo.definitions().get(name)
     if definition is None or definition.operands != (2, 2) or len(operands) != 2:
         parser.raise_error(f"'{name}' can't be applied: expected an op of two operands", position)
-    kind = types.tensor(types.element_of(operands[1].type), ())
+    kind = types.tensor(operands[1].element, ())
     block = Block(arg_types=(kind, kind))
     applied = _op(parser, name, block.args, (kind,))
     block.add_ops((applied, _op(parser, stablehlo.RETURN, applied.results, ())))

@@ -138,7 +138,7 @@ def is_pure(op: Operation) -> bool:
         return False
     kind = _kind(op.name[3:])
     if kind is _Kind.PURE:
-        return not any(isinstance(types.element_of(operand.type), types.RefType) for operand in op.operands)
+        return not any(isinstance(operand.element, types.RefType) for operand in op.operands)
     return (kind is _Kind.CALLS and _is_stateless(op)) or (kind is _Kind.HANDLE and bool(_name(op)))
 
 
@@ -194,7 +194,7 @@ def _of_kind(op: Operation, kind: _Kind) -> Effects:
 
 def _reads_of_references(op: Operation) -> Effects:
     """Returns the reads of an op that uses a reference as a value."""
-    references = [value for value in op.operands if isinstance(types.element_of(value.type), types.RefType)]
+    references = [value for value in op.operands if isinstance(value.element, types.RefType)]
     return Effects(reads=frozenset(map(resource_identity, references))) if references else NO_EFFECTS
 
 
@@ -237,7 +237,7 @@ def resource_identity(value: Value) -> Hashable:
         elif op.name.startswith("tf.") and _kind(op.name[3:]) in (_Kind.HANDLE, _Kind.UNIQUE):
             name = _name(op)
             return value if name is None else (op.name, *name)
-        elif isinstance(types.element_of(value.type), types.RefType) and op.operands:
+        elif isinstance(value.element, types.RefType) and op.operands:
             value = op.operands[0]  # ops that update a reference forward it
         else:
             return ANY

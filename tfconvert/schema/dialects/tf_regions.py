@@ -69,7 +69,7 @@ def fits(one: Attribute, other: Attribute) -> bool:
 
 
 def _check_scalar(op: Operation, what: str, value: Value, element: Attribute) -> None:
-    if types.element_of(value.type) != element or types.shape_of(value.type) not in ((), None):
+    if value.element != element or value.shape not in ((), None):
         fail(op, f"{what} must be a scalar of type {element}, found {value.type}")
 
 

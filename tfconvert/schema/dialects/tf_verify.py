@@ -251,7 +251,7 @@ def _check_side(op: Operation, side: Side, values: Sequence[Value], bound: dict[
     start = 0
     for argument, length in zip(side.arguments, lengths, strict=True):
         place = f"{side.what} {argument.name!r}"
-        elements = [types.element_of(value.type) for value in values[start : start + length]]
+        elements = [value.element for value in values[start : start + length]]
         start += length
         if argument.length and not argument.is_typed_one_by_one:
             _bind(op, bound, argument.length, length, place)

@@ -197,7 +197,7 @@ def _verify_constant(op: TFLOp) -> None:
     value = op.properties.get("value")
     if not isinstance(value, DenseElementsAttr | tensor_data.TensorData | tensor_data.DenseResourceAttr):
         raise VerifyError(f"{op.name} needs the property 'value', a tensor's value")
-    elements = [quant.storage_of(types.element_of(result.type)) for result in op.results]
+    elements = [quant.storage_of(result.element) for result in op.results]
     if elements != [types.element_of(value.type)]:
         raise VerifyError(f"{op.name} needs one result of its value's element type")
 
@@ -447,11 +447,11 @@ def is_node(op: Operation) -> bool:
 
 def _operand_of(value: Value) -> Operand:
     """Returns the facts about a value, `ABSENT` if it is absent or of a type that LiteRT does not have."""
-    element = types.element_of(value.type)
+    element = value.element
     row = types.from_mlir(quant.storage_of(element))
     if row is None or not row.tflite:
         return ABSENT
-    shape = types.shape_of(value.type)
+    shape = value.shape
     if isinstance(element, quant.UniformType):
         data = element.data
         return Operand(row.tflite, shape, data.scales, False, data.zero_points, data.axis, 0, is_constant(value))
@@ -496,8 +496,8 @@ def _elements_of(value: Value) -> tuple[float, ...] | None:
     """Returns the elements of a small constant, `None` of a large one or one of strings."""
     assert isinstance(value.owner, Operation)
     stored = value.owner.properties.get("value")
-    sizes = types.shape_of(value.type) or ()
-    if stored is None or math.prod(sizes) > MAX_ELEMENTS or types.element_of(value.type) == types.STRING:
+    sizes = value.shape or ()
+    if stored is None or math.prod(sizes) > MAX_ELEMENTS or value.element == types.STRING:
         return None
     return tuple(tensor_data.to_array(stored).ravel().tolist())
 
@@ -569,7 +569,7 @@ def is_own_state(value: Value) -> bool:
     if not isinstance(owner, TFLOp) or not value.has_one_use():
         return False
     if owner.op_name in (COPY, COPIES):
-        return types.is_static(types.shape_of(value.type))
+        return types.is_static(value.shape)
     shape = RESIZED.get(owner.op_name)
     if shape is None:
         return False

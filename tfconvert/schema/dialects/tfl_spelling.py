@@ -343,7 +343,7 @@ def normalize(op: tfl.TFLOp) -> None:
             op.properties[name] = _value(fields[name], value)
     derived = _DERIVED.get(op.op_name)
     if derived is not None and derived not in op.properties and op.results:
-        row = types.from_mlir(types.element_of(op.results[-1].type))
+        row = types.from_mlir(op.results[-1].element)
         if row is not None and row.tflite:
             op.properties[derived] = attrs.string(row.tflite)
 

@@ -29,6 +29,7 @@ from tfconvert.schema.ir.types import (
     FloatType,
     IndexType,
     IntegerType,
+    Shape,
     Signedness,
     TensorType,
     UnrankedTensorType,
@@ -77,9 +78,6 @@ __all__ = [
     "shape_of",
     "tensor",
 ]
-
-Shape = tuple[int, ...]
-"""Dimensions, -1 where unknown."""
 
 MAX_RANK = 64
 """Maximum number of a constant's dimensions: the limit of numpy. LiteRT's kernels take fewer."""

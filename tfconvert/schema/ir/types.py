@@ -10,6 +10,9 @@ from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, Type, int
 DYNAMIC = -1
 """The size of a dimension that is not known."""
 
+Shape = tuple[int, ...]
+"""Dimensions, -1 where unknown."""
+
 
 class Signedness(Enum):
     """The signedness of an integer type."""
@@ -127,11 +130,11 @@ class TensorType(Type):
     __slots__ = ("element_type", "encoding", "shape")
 
     element_type: Attribute
-    shape: tuple[int, ...]
+    shape: Shape
     encoding: Attribute | None
 
     @classmethod
-    def get(cls, element_type: Attribute, shape: tuple[int, ...], encoding: Attribute | None = None) -> TensorType:
+    def get(cls, element_type: Attribute, shape: Shape, encoding: Attribute | None = None) -> TensorType:
         # Inlined, since shape inference creates a type for every value.
         entry = (TensorType, element_type, shape, encoding)
         found = interned(entry)
@@ -181,10 +184,10 @@ class VectorType(Type):
     __slots__ = ("element_type", "shape")
 
     element_type: Attribute
-    shape: tuple[int, ...]
+    shape: Shape
 
     @classmethod
-    def get(cls, element_type: Attribute, shape: tuple[int, ...]) -> VectorType:
+    def get(cls, element_type: Attribute, shape: Shape) -> VectorType:
         return cls.intern(element_type, shape)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -199,10 +202,10 @@ class MemRefType(Type):
     __slots__ = ("element_type", "shape")
 
     element_type: Attribute
-    shape: tuple[int, ...]
+    shape: Shape
 
     @classmethod
-    def get(cls, element_type: Attribute, shape: tuple[int, ...]) -> MemRefType:
+    def get(cls, element_type: Attribute, shape: Shape) -> MemRefType:
         return cls.intern(element_type, shape)
 
     def print(self, printer: AttributePrinter) -> None:

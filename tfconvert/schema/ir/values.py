@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.types import Shape, TensorType, UnrankedTensorType
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.block import Block
@@ -74,6 +75,18 @@ class Value:
     def owner(self) -> Operation | Block:
         """The op that defines the value, or the block whose argument it is."""
         raise TypeError("a value is a result or an argument")
+
+    @property
+    def shape(self) -> Shape | None:
+        """The dimensions of a tensor, -1 where unknown; `None` if the rank is unknown or it is no tensor."""
+        kind = self.type
+        return kind.shape if type(kind) is TensorType else None
+
+    @property
+    def element(self) -> Attribute:
+        """The element type of a tensor; any other type is its own element."""
+        kind = self.type
+        return kind.element_type if type(kind) is TensorType or type(kind) is UnrankedTensorType else kind
 
     @property
     def uses(self) -> Uses:

@@ -54,7 +54,7 @@ class Layer:
     def op(self, graph: Graph, x: Value, *states: Value, **options: Any) -> Value:
         """Adds the operator."""
         kernel, recurrent, bias = self._weights
-        shape = (*(types.shape_of(x.type) or ())[:2], self._units)
+        shape = (*(x.shape or ())[:2], self._units)
         attributes = {"time_major": False, "fused_activation_function": "TANH", **options}
         name = f"unidirectional_sequence_{self.kind}"
         if self.kind == "rnn":

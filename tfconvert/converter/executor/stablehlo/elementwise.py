@@ -188,7 +188,7 @@ def _bitcast(op: Operation, inputs: Results) -> Array:
 
 
 def _random_bits(op: Operation, inputs: Results) -> Results:
-    shape, dtype = types.shape_of(op.results[1].type), dtype_of(op, 1)
+    shape, dtype = op.results[1].shape, dtype_of(op, 1)
     if shape is None or not types.is_static(shape) or dtype.itemsize > 4:
         raise bad(op, "only numbers of up to 32 bits in a static shape are computed")
     state, bits = generate(ALGORITHMS.index(text(op, "rng_algorithm")), inputs[0], shape)
@@ -332,4 +332,4 @@ def check_shapes(op: Operation, inputs: Results) -> None:
 
 
 def element_dtype(op: Operation, operand: int) -> Dtype:
-    return np.dtype(types.numpy_dtype(types.element_of(op.operands[operand].type)))
+    return np.dtype(types.numpy_dtype(op.operands[operand].element))

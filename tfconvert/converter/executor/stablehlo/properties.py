@@ -43,7 +43,7 @@ def pairs(op: Operation, name: str, rank: int) -> list[tuple[int, int]]:
 
 
 def dtype_of(op: Operation, result: int = 0) -> Dtype:
-    return np.dtype(types.numpy_dtype(types.element_of(op.results[result].type)))
+    return np.dtype(types.numpy_dtype(op.results[result].element))
 
 
 def numbers(array: Array) -> list[int]:

@@ -26,7 +26,7 @@ def static_shape(op: Operation) -> tuple[int, ...]:
     Raises:
         ConversionError: A size is dynamic.
     """
-    shape = types.shape_of(op.results[0].type)
+    shape = op.results[0].shape
     if shape is None or not types.is_static(shape):
         raise bad(op, "the size of the result is not known")
     return tuple(shape)

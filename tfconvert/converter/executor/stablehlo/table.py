@@ -15,7 +15,6 @@ from tfconvert.converter.executor.stablehlo.properties import Kernel, numbers, t
 from tfconvert.converter.executor.stablehlo.reducing import RegionKernel
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.ops.call import Array, Results
-from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 
@@ -109,7 +108,7 @@ def _computed(op: Operation, kernel: Simple | partial[object], inputs: Results) 
 def _checked(op: Operation, results: Results) -> Results:
     """Checks results against the static sizes of their types; returns them."""
     for result, value in zip(op.results, results, strict=True):
-        shape = types.shape_of(result.type)
+        shape = result.shape
         if shape is not None and not _fits(shape, value):
             raise bad(op, f"the result has the shape {list(value.shape)}, its type {list(shape)}", "unequal-sizes")
     return results

@@ -316,7 +316,7 @@ def _name(op: Operation) -> str:
 
 
 def _has_fixed_inputs(function: FuncOp) -> bool:
-    return all(types.is_static(types.shape_of(value.type)) for value in function.body.blocks[0].args)
+    return all(types.is_static(value.shape) for value in function.body.blocks[0].args)
 
 
 def _open_sizes(function: FuncOp, nodes: Sequence[Operation]) -> Iterator[Obstacle]:
@@ -341,7 +341,7 @@ def _limits(function: FuncOp, *, is_called: bool) -> Iterator[Obstacle]:
         is_called: Whether an operator calls it, so that its results are copied.
     """
     block = function.body.blocks[0]
-    if any(types.element_of(value.type) == types.STRING for value in block.args):
+    if any(value.element == types.STRING for value in block.args):
         yield Obstacle("", LOAD_FAILS, "an input holds strings", function=function.sym_name)
     if any(tfl_file.IS_VARIABLE in op.attributes or tfl.state_operands(op) for op in block.ops):
         yield Obstacle("", LOAD_FAILS, "it has variable tensors", function=function.sym_name)

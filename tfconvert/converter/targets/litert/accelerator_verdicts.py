@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tfconvert.schema.dialects import quant, tfl, types
+from tfconvert.schema.dialects import quant, tfl
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, OK, REFUSED, UNKNOWN, WRONG, Verdict, verdict
@@ -67,7 +67,7 @@ def _in_context(op: tfl.TFLOp) -> Verdict:
         return Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
     if any(_is_op(value, _BITCAST) for value in op.operands):
         return Verdict(WRONG, "it is of numbers that were made of bits (its shader is not valid)")
-    is_integer = any(isinstance(types.element_of(result.type), quant.UniformType) for result in op.results)
+    is_integer = any(isinstance(result.element, quant.UniformType) for result in op.results)
     if is_integer and len({result.first_use is None for result in op.results}) > 1:
         return Verdict(CRASHES, "it has integers, and a result that is not used")
     return Verdict(OK)

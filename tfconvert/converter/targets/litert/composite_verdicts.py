@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfconvert.converter.ir.option_map import decode
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, OK, REFUSED, WRONG, Verdict
@@ -69,7 +69,7 @@ def composite_verdict(op: Operation, accelerator: str) -> Verdict:
 
 def _form_verdict(op: Operation, name: str) -> Verdict | None:
     """Returns the verdict on forms that the GPU doesn't take, or computes wrongly."""
-    dims = [types.shape_of(operand.type) or () for operand in op.operands]
+    dims = [operand.shape or () for operand in op.operands]
     attributes = attributes_of(op)
     if name == RMS_NORM and (len(dims) < 2 or not tfl.is_constant(op.operands[1])):
         return Verdict(REFUSED, f"the scale of {name} isn't constant") if len(dims) > 1 else None

@@ -52,8 +52,8 @@ def ops_of(value: Value) -> tuple[Operation, ...]:
     inner = op.operands[0].op
     is_pair = (
         inner.name == _QUANTIZE
-        and isinstance(types.element_of(op.operands[0].type), UniformType)
-        and types.element_of(inner.operands[0].type) == types.F32
+        and isinstance(op.operands[0].element, UniformType)
+        and inner.operands[0].element == types.F32
     )
     return (inner, op) if is_pair else ()
 
@@ -74,7 +74,7 @@ def uniform_of(value: Value) -> Uniform:
     """Returns the mapping of a fake-quantized value, with TensorFlow's scale and zero point."""
     *_, last = ops_of(value)
     if last.name == _DEQUANTIZE:
-        element = types.element_of(last.operands[0].type)
+        element = last.operands[0].element
         assert isinstance(element, UniformType)
         return element.data
     minimum, maximum = (np.float32(tfl.attribute(last, name)) for name in ("min", "max"))
@@ -109,7 +109,7 @@ def stored_uniform(scales: Array, zero_points: Array, bits: int, narrow: bool, a
 
 def pair(insert: Insert, source: Value, uniform: Uniform) -> Value:
     """Fake-quantizes a value by a pair of ops."""
-    quantized = quant.tensor(uniform, types.shape_of(source.type))
+    quantized = quant.tensor(uniform, source.shape)
     inner = insert(tfl.build("quantize", (source,), (quantized,)))
     return insert(tfl.build("dequantize", inner.results, (source.type,))).results[0]
 

@@ -84,7 +84,7 @@ def fill(anchor: Operation, name: str, keys: Array, values: Array) -> None:
     """Inserts the ops that fill a table of LiteRT's kinds."""
     insert = TFBuilder(anchor)
     constants = [insert.constant(each) for each in (keys, values)]
-    table = _table(insert, name, *(types.element_of(each.type) for each in constants))
+    table = _table(insert, name, *(each.element for each in constants))
     insert.tf_op("LookupTableImportV2", (table, *constants), ())
 
 
@@ -127,7 +127,7 @@ def _find_by_name(op: Operation, contents: Contents) -> None:
 
 def _defaults(op: Operation) -> Value:
     keys = op.operands[1]
-    insert, result = TFBuilder(op), types.tensor(types.element_of(op.results[0].type), types.shape_of(keys.type))
+    insert, result = TFBuilder(op), types.tensor(op.results[0].element, keys.shape)
     return insert.tf("Fill", (insert.shape(keys), op.operands[2]), result)
 
 
@@ -144,14 +144,14 @@ def _gather(op: Operation, values: Array, index: Value, places: Array | None = N
         index: The index into the values, or into `places`.
         places: For each index, its position among the values; the default value comes after them.
     """
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     default, is_wide = op.operands[2], element == _F64
     if is_wide:
         # LiteRT doesn't gather doubles, so their bits are gathered as integers.
         values = values.astype(np.float64).view(np.int64)
     carrier = types.I64 if is_wide else element
     entries = _entries(op, values, default, places, carrier)
-    result = types.tensor(carrier, types.shape_of(index.type))
+    result = types.tensor(carrier, index.shape)
     insert = TFBuilder(op)
     found = insert.tf("GatherV2", (entries, index, 0), result, _NO_BATCH)
     replace_op(op, _bits(insert, found, _F64) if is_wide else found)
@@ -162,9 +162,9 @@ def _entries(op: Operation, values: Array, default: Value, places: Array | None,
     insert, known = TFBuilder(op), tensor_data.constant_of(default)
     if known is not None:
         one = tensor_data.to_array(known).reshape(1)
-        both = np.concatenate([values, one.view(np.int64) if carrier != types.element_of(default.type) else one])
+        both = np.concatenate([values, one.view(np.int64) if carrier != default.element else one])
         return insert.constant((both if places is None else both[places]).astype(types.numpy_dtype(carrier)))
-    if carrier != types.element_of(default.type):
+    if carrier != default.element:
         default = _bits(insert, default, carrier)
     last = insert.tf("Reshape", (default, insert.ints([1])), types.tensor(carrier, (1,)))
     joined = insert.concat((insert.constant(values), last), (len(values) + 1,))
@@ -174,14 +174,14 @@ def _entries(op: Operation, values: Array, default: Value, places: Array | None,
 
 
 def _bits(insert: TFBuilder, value: Value, element: Attribute) -> Value:
-    return insert.tf("Bitcast", (value,), types.tensor(element, types.shape_of(value.type)), {"type": element})
+    return insert.tf("Bitcast", (value,), types.tensor(element, value.shape), {"type": element})
 
 
 def _look_up(op: Operation, name: str, keys: Value, default: Value) -> Value:
-    element = types.element_of(default.type)
+    element = default.element
     insert = TFBuilder(op)
-    handle = _table(insert, name, types.element_of(keys.type), element)
-    result = types.tensor(element, types.shape_of(keys.type))
+    handle = _table(insert, name, keys.element, element)
+    result = types.tensor(element, keys.shape)
     return insert.tf("LookupTableFindV2", (handle, keys, default), result)
 
 

@@ -40,12 +40,12 @@ def _may_divide_by_zero(op: Operation) -> bool:
 
 
 def _may_overflow(op: Operation) -> bool:
-    return types.element_of(op.operands[0].type) == types.I32
+    return op.operands[0].element == types.I32
 
 
 def _may_have_larger_window(op: Operation) -> bool:
     """Returns whether an image may be smaller than the window; XNNPACK assumes that one window fits."""
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     return tfl.attribute(op, "padding") == "VALID" and any(
         dim < 0 and tfl.attribute(op, f"filter_{name}") > 1
         for dim, name in zip((shape or (-1,) * 4)[1:3], ("height", "width"), strict=True)
@@ -53,11 +53,11 @@ def _may_have_larger_window(op: Operation) -> bool:
 
 
 def _has_unknown_rank(op: Operation) -> bool:
-    return any(types.shape_of(operand.type) is None for operand in op.operands)
+    return any(operand.shape is None for operand in op.operands)
 
 
 def _is_float(value: Value) -> bool:
-    row = types.from_mlir(types.element_of(value.type))
+    row = types.from_mlir(value.element)
     return row is not None and row.dtype.kind in "fV"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.tfl import call_of, is_constant
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -66,8 +66,8 @@ class KernelOutcomes:
         return known[0]
 
     def _problem(self, op: Operation) -> Outcome | None:
-        found = [types.element_of(value.type) for value in op.operands]
-        key = (op.name, *map(id, found), 0, *[id(types.element_of(value.type)) for value in op.results])
+        found = [value.element for value in op.operands]
+        key = (op.name, *map(id, found), 0, *[id(value.element) for value in op.results])
         fine = self._fine.get(key)
         if fine is None:
             fine = self._fine[key] = _always_fine(op)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Set
 
 from tfconvert.ops import tfl_relations
 from tfconvert.ops.shape_functions import all_equal, broadcasting
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, Value
@@ -49,7 +49,7 @@ def is_sized_at_run(value: Value) -> bool:
 
 def _rows(value: Value) -> int:
     """Returns the number of rows, -1 if that is unknown; scalars have one."""
-    shape = types.shape_of(value.type)
+    shape = value.shape
     return -1 if shape is None else shape[0] if shape else 1
 
 

@@ -15,7 +15,6 @@ from tfconvert.converter.executor.stablehlo import elementwise
 from tfconvert.converter.targets.stablehlo.buffers.host import CONSTANT, FUSION
 from tfconvert.converter.targets.stablehlo.places import PLACE
 from tfconvert.converter.targets.stablehlo.shape_functions import is_small
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.block import Block, Region
@@ -174,4 +173,4 @@ def outline(group: Group, name: str) -> FuncOp:
 
 
 def _is_small(op: Operation) -> bool:
-    return math.prod(types.shape_of(op.results[0].type) or ()) <= _MAX
+    return math.prod(op.results[0].shape or ()) <= _MAX

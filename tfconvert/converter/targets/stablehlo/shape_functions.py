@@ -103,9 +103,9 @@ class Formulas:
 
     def enter(self, arg: Value, number: int) -> None:
         """Adds an argument: its dynamic sizes, and its elements if it is a few integers, become symbols."""
-        shape = types.shape_of(arg.type) or ()
+        shape = arg.shape or ()
         self.dims[arg] = [size_of_argument(number, axis) if size < 0 else size for axis, size in enumerate(shape)]
-        if is_small(arg.type) and types.element_of(arg.type) is not types.I1:
+        if is_small(arg.type) and arg.element is not types.I1:
             count = shape[0] if shape else 1
             self.elements[arg] = [element_of_argument(number, at) for at in range(count)]
 
@@ -115,7 +115,7 @@ class Formulas:
 
     def numbers(self, value: Value) -> Elements:
         """Returns the elements of a small value."""
-        count = (types.shape_of(value.type) or (1,))[0]
+        count = (value.shape or (1,))[0]
         return self.elements.get(value) or [unknown(is_natural=False) for _ in range(count)]
 
     indices = numbers
@@ -134,7 +134,7 @@ class Formulas:
 
     def _note(self, value: Value, dims: Dims | None, elements: Elements | None = None) -> None:
         """Adds a value; static sizes of its type are numbers, and those without a formula are unknown."""
-        shape = types.shape_of(value.type) or ()
+        shape = value.shape or ()
         given = dims if dims is not None and len(dims) == len(shape) else [unknown() for _ in shape]
         self.dims[value] = [size if size >= 0 else term for size, term in zip(shape, given, strict=True)]
         if elements is not None:
@@ -144,7 +144,7 @@ class Formulas:
         if not op.results:
             return
         dims: Dims | None = None
-        if any(not types.is_static(types.shape_of(each.type) or ()) for each in op.results):
+        if any(not types.is_static(each.shape or ()) for each in op.results):
             rule = size_rules.SIZES.get(op.name)
             if op.name in elementwise.KERNELS:
                 dims = self._elementwise(op)
@@ -172,7 +172,7 @@ class Formulas:
             if any(each not in self.elements for each in op.operands) or (2 in ranks and not allow_two):
                 return None
         found = rule(self, op)
-        return found if len(found) == math.prod(types.shape_of(result.type) or ()) else None
+        return found if len(found) == math.prod(result.shape or ()) else None
 
     def _call(self, op: CallOp, block: Block) -> None:
         for arg, operand in zip(block.args, op.operands, strict=True):
@@ -228,7 +228,7 @@ def arguments(function: FuncOp, sizes: Sequence[Dim]) -> list[Symbol]:
     used = frozenset[Symbol]().union(*(size.symbols for size in sizes if not isinstance(size, int)))
     found: list[Symbol] = []
     for number, arg in enumerate(function.body.block.args):
-        shape = types.shape_of(arg.type) or ()
+        shape = arg.shape or ()
         found += [size_of_argument(number, axis) for axis, size in enumerate(shape) if size < 0]
         count = shape[0] if shape else 1
         found += [symbol for at in range(count) if (symbol := element_of_argument(number, at)) in used]
@@ -240,10 +240,7 @@ def results(function: FuncOp, formulas: Formulas) -> list[Dim]:
     last = function.body.block.last_op
     values = () if last is None else last.operands
     return [
-        term
-        for value in values
-        for size, term in zip(types.shape_of(value.type) or (), formulas.dims[value], strict=True)
-        if size < 0
+        term for value in values for size, term in zip(value.shape or (), formulas.dims[value], strict=True) if size < 0
     ]
 
 

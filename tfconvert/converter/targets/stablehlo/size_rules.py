@@ -59,7 +59,7 @@ def dims_of(op: Operation, name: str) -> DimensionNumbersAttr:
 
 
 def rank_of(value: Value) -> int:
-    return len(types.shape_of(value.type) or ())
+    return len(value.shape or ())
 
 
 # Sizes of results.
@@ -276,7 +276,7 @@ def _constant(sizing: Sizing, op: Operation) -> Sequence[Number]:
 
 def _size(sizing: Sizing, op: Operation) -> Sequence[Number]:
     size = sizing.sizes(op.operands[0])[integer(op, "dimension")]
-    return [sizing.scalars.cast(size, INDEX, types.element_of(op.results[0].type))]
+    return [sizing.scalars.cast(size, INDEX, op.results[0].element)]
 
 
 def _same(sizing: Sizing, op: Operation) -> Sequence[Number]:
@@ -298,13 +298,13 @@ def _repeated(numbers: Sequence[Number], count: int) -> Sequence[Number]:
 
 def _broadcast(sizing: Sizing, op: Operation) -> Sequence[Number]:
     count = 1
-    for size in types.shape_of(op.results[0].type) or ():
+    for size in op.results[0].shape or ():
         count *= size
     return _repeated(sizing.numbers(op.operands[0]), count)
 
 
 def _iota(sizing: Sizing, op: Operation) -> Sequence[Number]:
-    return range((types.shape_of(op.results[0].type) or (1,))[0])
+    return range((op.results[0].shape or (1,))[0])
 
 
 def _reverse(sizing: Sizing, op: Operation) -> Sequence[Number]:
@@ -313,13 +313,13 @@ def _reverse(sizing: Sizing, op: Operation) -> Sequence[Number]:
 
 
 def _convert(sizing: Sizing, op: Operation) -> Sequence[Number]:
-    source, target = (types.element_of(value.type) for value in (op.operands[0], op.results[0]))
+    source, target = (value.element for value in (op.operands[0], op.results[0]))
     return [sizing.scalars.cast(number, source, target) for number in sizing.numbers(op.operands[0])]
 
 
 def _binary(name: str) -> Rule:
     def rule(sizing: Sizing, op: Operation) -> Sequence[Number]:
-        kind = types.element_of(op.results[0].type)
+        kind = op.results[0].element
         return [
             sizing.scalars.compute(name, x, y, kind=kind)
             for x, y in zip(*map(sizing.numbers, op.operands), strict=True)
@@ -329,32 +329,32 @@ def _binary(name: str) -> Rule:
 
 
 def _negate(sizing: Sizing, op: Operation) -> Sequence[Number]:
-    kind = types.element_of(op.results[0].type)
+    kind = op.results[0].element
     return [sizing.scalars.compute("subtract", 0, number, kind=kind) for number in sizing.numbers(op.operands[0])]
 
 
 def _not(sizing: Sizing, op: Operation) -> Sequence[Number]:
-    kind = types.element_of(op.results[0].type)
+    kind = op.results[0].element
     ones = 1 if kind is types.I1 else -1
     return [sizing.scalars.compute("xor", number, ones, kind=kind) for number in sizing.numbers(op.operands[0])]
 
 
 def _compare(sizing: Sizing, op: Operation) -> Sequence[Number]:
-    direction, kind = text(op, "comparison_direction"), types.element_of(op.operands[0].type)
+    direction, kind = text(op, "comparison_direction"), op.operands[0].element
     rows = zip(*map(sizing.numbers, op.operands), strict=True)
     return [sizing.scalars.compute(direction, *row, kind=kind) for row in rows]
 
 
 def _select(sizing: Sizing, op: Operation) -> Sequence[Number]:
     conditions, xs, ys = map(sizing.numbers, op.operands)
-    kind = types.element_of(op.results[0].type)
+    kind = op.results[0].element
     rows = zip(_repeated(conditions, len(xs)), xs, ys, strict=True)
     return [sizing.scalars.compute("select", *row, kind=kind) for row in rows]
 
 
 def _clamp(sizing: Sizing, op: Operation) -> Sequence[Number]:
     low, numbers, high = map(sizing.numbers, op.operands)
-    kind, count = types.element_of(op.results[0].type), len(numbers)
+    kind, count = op.results[0].element, len(numbers)
     compute = sizing.scalars.compute
     raised = [compute("maximum", x, y, kind=kind) for x, y in zip(numbers, _repeated(low, count), strict=True)]
     return [compute("minimum", x, y, kind=kind) for x, y in zip(raised, _repeated(high, count), strict=True)]
@@ -377,7 +377,7 @@ def _reduced(sizing: Sizing, op: Operation) -> Sequence[Number]:
         return ()
     numbers, (total,) = map(sizing.numbers, op.operands)
     for number in numbers:
-        total = sizing.scalars.compute(name, total, number, kind=types.element_of(op.results[0].type))
+        total = sizing.scalars.compute(name, total, number, kind=op.results[0].element)
     return (total,)
 
 

@@ -19,7 +19,7 @@ def rank(name: str, *ranks: int) -> Rule:
 
     def rule(view: View) -> None:
         for value in view.values(name):
-            shape = types.shape_of(value.type)
+            shape = value.shape
             if shape is not None and len(shape) not in ranks:
                 view.fail(f"{name!r} must have rank {expected}, found {value.type}")
 
@@ -101,7 +101,7 @@ def same_shapes(*names: str) -> Rule:
         first: Shape | None = None
         for name in names:
             for value in view.values(name):
-                shape = types.shape_of(value.type)
+                shape = value.shape
                 if first is None:
                     first = shape
                 elif shape is not None and contradict(first, shape):

@@ -38,7 +38,7 @@ def check(op: Operation) -> None:
 
 
 def _rank(value: Value) -> int | None:
-    shape = types.shape_of(value.type)
+    shape = value.shape
     return None if shape is None else len(shape)
 
 
@@ -75,18 +75,18 @@ def _lists(op: Operation, rank: int | None, names: Sequence[str], minimum: int) 
 
 def _vector(op: Operation, operand: int, length: int | None) -> None:
     """Checks an operand that has an element for each dimension."""
-    shape = types.shape_of(op.operands[operand].type)
+    shape = op.operands[operand].shape
     _need(op, length is None or shape is None or _sizes_agree(shape, (length,)), f"the elements of operand {operand}")
 
 
 def _one_kind(op: Operation, values: Sequence[Value]) -> None:
     """Checks that values are all floats, or all integers: some ops compute in a wider type than that of operands."""
-    _need(op, len({kind_of(types.element_of(value.type)) for value in values}) == 1, "the elements")
+    _need(op, len({kind_of(value.element) for value in values}) == 1, "the elements")
 
 
 def _product_kinds(op: Operation) -> None:
     """Checks the operands of a product; those of integers may be summed as floats, but not the other way round."""
-    one, other, result = (kind_of(types.element_of(value.type)) for value in (*op.operands[:2], *op.results))
+    one, other, result = (kind_of(value.element) for value in (*op.operands[:2], *op.results))
     narrower = {"f": "bi", "i": "b"}.get(result, "")
     _need(op, all(kind == result or kind in narrower for kind in (one, other)), "the elements")
 
@@ -94,7 +94,7 @@ def _product_kinds(op: Operation) -> None:
 def _integers(op: Operation, values: Sequence[Value]) -> None:
     """Checks operands that are sizes, positions or indices."""
     for value in values:
-        element = types.element_of(value.type)
+        element = value.element
         fits = element is INDEX or (isinstance(element, IntegerType) and element is not types.I1)
         _need(op, fits, "the elements of sizes or indices")
 
@@ -102,12 +102,12 @@ def _integers(op: Operation, values: Sequence[Value]) -> None:
 def _starts(op: Operation, values: Sequence[Value]) -> None:
     """Checks operands that are the start of a slice along one dimension each."""
     _integers(op, values)
-    _need(op, all(types.shape_of(value.type) in ((), None) for value in values), "the start indices")
+    _need(op, all(value.shape in ((), None) for value in values), "the start indices")
 
 
 def _broadcast(op: Operation) -> None:
     axes = ints_of(op.properties["broadcast_dimensions"])
-    own, result = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
+    own, result = op.operands[0].shape, op.results[0].shape
     if own is None or result is None:
         return
     fits = len(axes) == len(own) and _are_axes(axes, len(result))
@@ -122,18 +122,14 @@ def _broadcast(op: Operation) -> None:
 
 def _transpose(op: Operation) -> None:
     order = ints_of(op.properties["permutation"])
-    own = types.shape_of(op.operands[0].type)
+    own = op.operands[0].shape
     if own is not None:
         fits = len(order) == len(own) and _are_axes(order, len(own))
-        _need(
-            op,
-            fits and _sizes_agree([own[axis] for axis in order], types.shape_of(op.results[0].type)),
-            "the permutation",
-        )
+        _need(op, fits and _sizes_agree([own[axis] for axis in order], op.results[0].shape), "the permutation")
 
 
 def _reshape(op: Operation) -> None:
-    own, result = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
+    own, result = op.operands[0].shape, op.results[0].shape
     if own is None or result is None or min(*own, *result, 0) < 0:
         return
     _need(op, math.prod(own) == math.prod(result), "the elements")
@@ -151,7 +147,7 @@ def _axes_of(name: str, *, result: bool = False) -> _Check:
 
 
 def _slice(op: Operation) -> None:
-    own = types.shape_of(op.operands[0].type)
+    own = op.operands[0].shape
     if own is None:
         return
     _lists(op, len(own), ("start_indices", "limit_indices"), 0)
@@ -161,12 +157,12 @@ def _slice(op: Operation) -> None:
         start <= limit and (limit <= size or size < 0) for start, limit, size in zip(starts, limits, own, strict=True)
     )
     sizes = [-(-(limit - start) // stride) for start, limit, stride in zip(starts, limits, strides, strict=True)]
-    _need(op, fits and _sizes_agree(sizes, types.shape_of(op.results[0].type)), "the indices")
+    _need(op, fits and _sizes_agree(sizes, op.results[0].shape), "the indices")
 
 
 def _dynamic_slice(op: Operation) -> None:
     _starts(op, op.operands[1:])
-    own = types.shape_of(op.operands[0].type)
+    own = op.operands[0].shape
     if own is None:
         return
     sizes = ints_of(op.properties["slice_sizes"])
@@ -174,21 +170,21 @@ def _dynamic_slice(op: Operation) -> None:
     fits = len(op.operands) == len(own) + 1 and all(
         size <= whole or whole < 0 for size, whole in zip(sizes, own, strict=True)
     )
-    _need(op, fits and _sizes_agree(sizes, types.shape_of(op.results[0].type)), "the slice_sizes")
+    _need(op, fits and _sizes_agree(sizes, op.results[0].shape), "the slice_sizes")
 
 
 def _dynamic_update_slice(op: Operation) -> None:
     _starts(op, op.operands[2:])
-    own, update = (types.shape_of(each.type) for each in op.operands[:2])
+    own, update = (each.shape for each in op.operands[:2])
     if own is None or update is None:
         return
     fits = len(update) == len(own) == len(op.operands) - 2
     _need(op, fits and all(size <= whole or whole < 0 for size, whole in zip(update, own, strict=True)), "the sizes")
-    _need(op, _sizes_agree(own, types.shape_of(op.results[0].type)), "the sizes")
+    _need(op, _sizes_agree(own, op.results[0].shape), "the sizes")
 
 
 def _concatenate(op: Operation) -> None:
-    shapes = [types.shape_of(value.type) for value in (*op.results, *op.operands)]
+    shapes = [value.shape for value in (*op.results, *op.operands)]
     axis = integer_of(op.properties["dimension"])
     result = shapes[0]
     if result is None:
@@ -201,7 +197,7 @@ def _concatenate(op: Operation) -> None:
 
 
 def _pad(op: Operation) -> None:
-    own, result = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
+    own, result = op.operands[0].shape, op.results[0].shape
     if own is None:
         return
     _lists(op, len(own), ("edge_padding_low", "edge_padding_high"), -MAX_SIZE)
@@ -218,7 +214,7 @@ def _pad(op: Operation) -> None:
 def _dot_general(op: Operation) -> None:
     _product_kinds(op)
     dims = op.properties["dot_dimension_numbers"]
-    lhs, rhs = (types.shape_of(each.type) for each in op.operands)
+    lhs, rhs = (each.shape for each in op.operands)
     if lhs is None or rhs is None:
         return
     assert isinstance(dims, DimensionNumbersAttr)
@@ -230,19 +226,19 @@ def _dot_general(op: Operation) -> None:
     _need(op, _sizes_agree([lhs[axis] for axis in left], [rhs[axis] for axis in right]), "the sizes")
     free = [[size for axis, size in enumerate(shape) if axis not in own] for shape, own in ((lhs, left), (rhs, right))]
     sizes = [*(lhs[axis] for axis in left[:batch]), *free[0], *free[1]]
-    _need(op, _sizes_agree(sizes, types.shape_of(op.results[0].type)), "the sizes")
+    _need(op, _sizes_agree(sizes, op.results[0].shape), "the sizes")
 
 
 def _dot(op: Operation) -> None:
     _product_kinds(op)
-    lhs, rhs = (types.shape_of(each.type) for each in op.operands)
+    lhs, rhs = (each.shape for each in op.operands)
     if lhs is not None and rhs is not None:
         _need(op, {len(lhs), len(rhs)} <= {1, 2} and _sizes_agree(lhs[-1:], rhs[:1]), "the sizes")
 
 
 def _matrices(op: Operation) -> None:
     """Checks an op on square matrices, the first operand, and others that have as many rows or columns."""
-    shape, *others = (types.shape_of(each.type) for each in op.operands)
+    shape, *others = (each.shape for each in op.operands)
     if shape is not None:
         _need(op, len(shape) >= 2 and _sizes_agree(shape[-1:], shape[-2:-1]), "the sizes")
         for other in others:
@@ -252,23 +248,23 @@ def _matrices(op: Operation) -> None:
 
 def _batch_norm(op: Operation) -> None:
     _axes_of("feature_index")(op)
-    shape, axis = types.shape_of(op.operands[0].type), integer_of(op.properties["feature_index"])
+    shape, axis = op.operands[0].shape, integer_of(op.properties["feature_index"])
     vectors = op.operands[1:4] if op.name == "stablehlo.batch_norm_grad" else op.operands[1:]
     for vector in vectors:
-        _need(op, shape is None or _sizes_agree(types.shape_of(vector.type), shape[axis : axis + 1]), "the sizes")
+        _need(op, shape is None or _sizes_agree(vector.shape, shape[axis : axis + 1]), "the sizes")
     for same in op.operands[4:5] if len(vectors) == 3 else ():
-        _need(op, _sizes_agree(types.shape_of(same.type), shape), "the sizes")
+        _need(op, _sizes_agree(same.shape, shape), "the sizes")
 
 
 def _fft(op: Operation) -> None:
     kind, lengths = text_of(op.properties["fft_type"]), ints_of(op.properties["fft_length"])
     _need(op, len(lengths) in (1, 2, 3) and min(lengths) > 0, "the lengths")
     for value, has_half in ((op.operands[0], kind == "IRFFT"), (op.results[0], kind == "RFFT")):
-        shape = types.shape_of(value.type)
+        shape = value.shape
         sizes = (*lengths[:-1], lengths[-1] // 2 + 1 if has_half else lengths[-1])
         _need(op, shape is None or _sizes_agree(shape[-len(lengths) :], sizes), "the lengths")
     for value, is_real in ((op.operands[0], kind == "RFFT"), (op.results[0], kind == "IRFFT")):
-        is_complex = isinstance(types.element_of(value.type), ComplexType)
+        is_complex = isinstance(value.element, ComplexType)
         _need(op, is_complex != is_real, "the elements")
 
 
@@ -318,13 +314,13 @@ def _convolution(op: Operation) -> None:
     layouts = op.properties["dimension_numbers"]
     assert isinstance(layouts, ConvAttr)
     values = (op.operands[0], op.operands[1], op.results[0])
-    shapes = [types.shape_of(value.type) for value in values]
+    shapes = [value.shape for value in values]
     for shape, layout in zip(shapes, layouts.layouts, strict=True):
         _need(op, shape is None or len(shape) == len(layout), "the dimension numbers")
     rank = len(layouts.lhs) - 2
     _window(op, rank)
     if len(op.operands) > 2:
-        _need(op, _sizes_agree(types.shape_of(op.operands[2].type), (rank, 2)), "the padding")
+        _need(op, _sizes_agree(op.operands[2].shape, (rank, 2)), "the padding")
     groups = [integer_of(op.properties[name]) for name in ("feature_group_count", "batch_group_count")]
     _need(op, min(groups) > 0, "the groups")
     if None not in shapes:
@@ -349,16 +345,16 @@ def _reduce(op: Operation) -> None:
     count = len(op.operands) // 2
     _need(op, len(op.operands) == 2 * count == 2 * len(op.results), "the initial values")
     axes = ints_of(op.properties["dimensions"])
-    own = types.shape_of(op.operands[0].type)
+    own = op.operands[0].shape
     _body(op, 0, [*op.results, *op.results])
     for value, init, result in zip(op.operands[:count], op.operands[count:], op.results, strict=True):
         _one_kind(op, (value, result))
-        _need(op, types.element_of(init.type) == types.element_of(result.type), "the elements")
-        _need(op, _sizes_agree(types.shape_of(value.type), own), "the sizes")
+        _need(op, init.element == result.element, "the elements")
+        _need(op, _sizes_agree(value.shape, own), "the sizes")
         if own is not None:
             _need(op, _are_axes(axes, len(own)), "the dimensions")
             sizes = [size for axis, size in enumerate(own) if axis not in axes]
-            _need(op, _sizes_agree(sizes, types.shape_of(result.type)), "the sizes")
+            _need(op, _sizes_agree(sizes, result.shape), "the sizes")
 
 
 def _reduce_window(op: Operation) -> None:
@@ -367,26 +363,26 @@ def _reduce_window(op: Operation) -> None:
     _body(op, 0, [*op.results, *op.results])
     for value, init, result in zip(op.operands[:count], op.operands[count:], op.results, strict=True):
         _one_kind(op, (value, result))
-        _need(op, types.element_of(init.type) == types.element_of(result.type), "the elements")
+        _need(op, init.element == result.element, "the elements")
         rank = _rank(value)
         if rank is not None:
             _window(op, rank)
-            _need(op, _sizes_agree(_window_counts(op), types.shape_of(result.type)), "the windows")
+            _need(op, _sizes_agree(_window_counts(op), result.shape), "the windows")
 
 
 def _window_counts(op: Operation) -> list[int]:
     """Returns the number of windows over each dimension of the first operand, whose lists are checked."""
-    own = types.shape_of(op.operands[0].type) or ()
+    own = op.operands[0].shape or ()
     windows = ints_of(op.properties.get("window_dimensions")) or (1,) * len(own)
     return _counts(op, own, windows, "base_dilations", "window_dilations")
 
 
 def _select_and_scatter(op: Operation) -> None:
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if shape is not None:
         _window(op, len(shape))
-        _need(op, _sizes_agree(_window_counts(op), types.shape_of(op.operands[1].type)), "the windows")
-        _need(op, _sizes_agree(shape, types.shape_of(op.results[0].type)), "the sizes")
+        _need(op, _sizes_agree(_window_counts(op), op.operands[1].shape), "the windows")
+        _need(op, _sizes_agree(shape, op.results[0].shape), "the sizes")
     _body(op, 0, [op.operands[0]] * 2, is_predicate=True)
     _body(op, 1, [op.results[0]] * 2)
 
@@ -406,12 +402,12 @@ def _body(op: Operation, region: int, values: Sequence[Value], *, is_predicate: 
     _need(op, len(block.args) == len(values), "the arguments of a region")
     _need(op, len(returned) == (1 if is_predicate else len(values) // 2), "the values of a region")
     for argument, value in zip(block.args, values, strict=True):
-        _scalar(op, argument, types.element_of(value.type), "the arguments of a region")
+        _scalar(op, argument, value.element, "the arguments of a region")
     if is_predicate:
         _scalar(op, returned[0], types.I1, "the values of a region")
     else:
         for result, value in zip(returned, values, strict=False):
-            _scalar(op, result, types.element_of(value.type), "the values of a region")
+            _scalar(op, result, value.element, "the values of a region")
 
 
 def _reduce_precision(op: Operation) -> None:
@@ -422,7 +418,7 @@ def _reduce_precision(op: Operation) -> None:
 def _gather(op: Operation) -> None:
     dims = op.properties["dimension_numbers"]
     assert isinstance(dims, DimensionNumbersAttr)
-    own, indices, result = _rank(op.operands[0]), types.shape_of(op.operands[1].type), _rank(op.results[0])
+    own, indices, result = _rank(op.operands[0]), op.operands[1].shape, _rank(op.results[0])
     _integers(op, [op.operands[1]])
     if own is None or indices is None or result is None:
         return
@@ -436,14 +432,14 @@ def _gather(op: Operation) -> None:
     _need(op, fits and offsets == own - len(left_out) and result == batch + offsets, "the dimension numbers")
     if op.name == "stablehlo.gather":
         sizes = ints_of(op.properties["slice_sizes"])
-        whole = types.shape_of(op.operands[0].type) or ()
+        whole = op.operands[0].shape or ()
         _lists(op, own, ("slice_sizes",), 0)
         fits = all(size <= limit or limit < 0 for size, limit in zip(sizes, whole, strict=True))
         _need(op, fits and all(sizes[axis] <= 1 for axis in left_out), "the slice_sizes")
         windows = iter([size for axis, size in enumerate(sizes) if axis not in left_out])
         rows = iter([size for axis, size in enumerate(indices) if axis != dims.dims[-1]])
         shape = [next(windows if axis in dims.of("offset_dims") else rows) for axis in range(result)]
-        _need(op, _sizes_agree(shape, types.shape_of(op.results[0].type)), "the slice_sizes")
+        _need(op, _sizes_agree(shape, op.results[0].shape), "the slice_sizes")
 
 
 def _scatter(op: Operation) -> None:
@@ -453,9 +449,9 @@ def _scatter(op: Operation) -> None:
     _body(op, 0, [*op.results, *op.results])
     for values in zip(op.operands[:count], op.operands[count + 1 :], op.results, strict=True):
         _one_kind(op, values)
-        _need(op, _sizes_agree(*(types.shape_of(each.type) for each in values[::2])), "the sizes")
+        _need(op, _sizes_agree(*(each.shape for each in values[::2])), "the sizes")
     assert isinstance(dims, DimensionNumbersAttr)
-    own, indices, update = _rank(op.operands[0]), types.shape_of(op.operands[count].type), _rank(op.operands[count + 1])
+    own, indices, update = _rank(op.operands[0]), op.operands[count].shape, _rank(op.operands[count + 1])
     _integers(op, [op.operands[count]])
     if own is None or indices is None or update is None:
         return
@@ -490,30 +486,30 @@ def _sort(op: Operation) -> None:
         rank = _rank(value)
         _need(op, rank is None or -rank <= axis < max(rank, 1), "the dimension")
         for each in (value, result):
-            _need(op, _sizes_agree(types.shape_of(each.type), types.shape_of(op.operands[0].type)), "the sizes")
+            _need(op, _sizes_agree(each.shape, op.operands[0].shape), "the sizes")
 
 
 def _select(op: Operation) -> None:
-    predicate, one, other = (types.shape_of(each.type) for each in op.operands)
-    _need(op, types.element_of(op.operands[0].type) is types.I1, "the elements of the first operand")
+    predicate, one, other = (each.shape for each in op.operands)
+    _need(op, op.operands[0].element is types.I1, "the elements of the first operand")
     _need(op, _sizes_agree(one, other) and (predicate == () or _sizes_agree(predicate, one)), "the sizes")
-    _need(op, _sizes_agree(one, types.shape_of(op.results[0].type)), "the sizes")
+    _need(op, _sizes_agree(one, op.results[0].shape), "the sizes")
 
 
 def _clamp(op: Operation) -> None:
-    low, value, high = (types.shape_of(each.type) for each in op.operands)
+    low, value, high = (each.shape for each in op.operands)
     _need(op, all(bound == () or _sizes_agree(bound, value) for bound in (low, high)), "the sizes")
-    _need(op, _sizes_agree(value, types.shape_of(op.results[0].type)), "the sizes")
+    _need(op, _sizes_agree(value, op.results[0].shape), "the sizes")
 
 
 def _same_shape(op: Operation) -> None:
-    first = types.shape_of(op.operands[0].type)
+    first = op.operands[0].shape
     for value in (*op.operands[1:], *op.results):
-        _need(op, _sizes_agree(first, types.shape_of(value.type)), "the sizes")
+        _need(op, _sizes_agree(first, value.shape), "the sizes")
 
 
 def _scalar(op: Operation, value: Value, element: Attribute, what: str = "the types of conditions") -> None:
-    fits = types.element_of(value.type) == element and types.shape_of(value.type) in ((), None)
+    fits = value.element == element and value.shape in ((), None)
     _need(op, fits, what)
 
 
@@ -561,7 +557,7 @@ def _dynamic_iota(op: Operation) -> None:
 
 def _bounds(op: Operation) -> None:
     for operand in range(1, len(op.operands)):
-        shape = types.shape_of(op.operands[operand].type)
+        shape = op.operands[operand].shape
         if shape != () or op.name != "stablehlo.dynamic_pad":
             _vector(op, operand, _rank(op.operands[0]))
     _need(

@@ -91,7 +91,7 @@ def check(view: View, operator: operators.Operator, *, with_elements: bool = Tru
     alike = row.alike or _SIDES
     for name in alike:
         for value in view.values(name):
-            element = types.element_of(value.type)
+            element = value.element
             if isinstance(element, UniformType | quant.BlockedType):
                 return
             if first is not None and element != first:
@@ -102,13 +102,13 @@ def check(view: View, operator: operators.Operator, *, with_elements: bool = Tru
 def _check(view: View, name: str, kind: Kind, value: Value, kernel: str) -> None:
     if not isinstance(value.type, TensorType | UnrankedTensorType):
         return
-    element = types.element_of(value.type)
+    element = value.element
     # Of integers that represent real numbers the table of kernels knows more, and is asked before a file is written.
     is_quantized = isinstance(element, UniformType | quant.BlockedType)
     is_listed = not kind.elements or is_quantized or _name(element) in kind.elements
     if not is_listed and not (kernel and _is_taken(kernel, element)):
         view.fail(f"{name!r} must have elements of type {', '.join(sorted(kind.elements))}, found {value.type}")
-    shape = types.shape_of(value.type)
+    shape = value.shape
     if shape is not None and not kind.ranks[0] <= len(shape) <= kind.ranks[1]:
         view.fail(f"{name!r} must have rank {_ranks(kind.ranks)}, found {value.type}")
 

@@ -174,7 +174,7 @@ class MergeOp(ExecutorOp):
         for index, value in enumerate(self.data_operands):
             if not compatible(value.type, output):
                 raise VerifyError(f"the output is {output}, operand {index} can't be that: it is {value.type}")
-            if is_reference and types.element_of(value.type) != types.element_of(output):
+            if is_reference and value.element != types.element_of(output):
                 raise VerifyError(f"the output is a reference, operand {index} is not the same: {value.type}")
 
     def print(self, printer: Printer) -> None:

@@ -36,7 +36,7 @@ class FastCase(NamedTuple):
 
 
 def _shape(value: Value) -> types.Shape:
-    return types.shape_of(value.type) or ()
+    return value.shape or ()
 
 
 def _row(g: Graph, x: Value, index: int, **options: Any) -> Value:

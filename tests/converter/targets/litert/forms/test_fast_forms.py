@@ -228,7 +228,7 @@ KEPT: dict[str, tuple[tuple[int, ...], Callable[[Graph, Value], Value]]] = {
 
 
 def _product(g: Graph, x: Value) -> Value:
-    depth = (types.shape_of(x.type) or ())[-1]
+    depth = (x.shape or ())[-1]
     options: dict[str, Any] = {"keep_num_dims": True, "fused_activation_function": "NONE"}
     return g.op("fully_connected", x, random(depth, depth), None, **options)
 

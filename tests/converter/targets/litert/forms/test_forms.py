@@ -54,7 +54,7 @@ def _repeated(*axes: int, times: int = 2) -> Callable[[Graph, Value], Value]:
     """Repeats along one axis after the other; one reshape ends a repetition and begins the next one."""
 
     def make(g: Graph, x: Value) -> Value:
-        dims = list(types.shape_of(x.type) or ())
+        dims = list(x.shape or ())
         for axis in axes:
             long = [*dims[: axis + 1], 1, *dims[axis + 1 :]]
             x = g.op("reshape", x, long, shape=long, new_shape=tuple(long))
@@ -74,7 +74,7 @@ def _windows(g: Graph, x: Value) -> Value:
 
 
 def _ids(g: Graph, x: Value) -> Value:
-    return g.op("cast", x, element=types.I32, shape=types.shape_of(x.type))
+    return g.op("cast", x, element=types.I32, shape=x.shape)
 
 
 def _compared(constant: np.ndarray, *shape: int) -> Callable[[Graph, Value], Value]:

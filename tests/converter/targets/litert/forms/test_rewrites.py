@@ -43,7 +43,7 @@ def test_names_are_unique() -> None:
 
 def _normalized(g: Graph, x: Value, groups: int, factor: bool = False) -> Value:
     """Normalizes groups of channels."""
-    batch, *size, depth = types.shape_of(x.type) or ()
+    batch, *size, depth = x.shape or ()
     apart, one = (batch, *size, groups, depth // groups), (batch, *[1] * len(size), groups, 1)
     axes = [*range(1, len(size) + 1), len(size) + 2]
     y = g.op("reshape", x, list(apart), shape=apart, new_shape=apart)
@@ -52,7 +52,7 @@ def _normalized(g: Graph, x: Value, groups: int, factor: bool = False) -> Value:
     y = g.op("mul", g.op("sub", y, mean, shape=apart), g.op("rsqrt", spread, shape=one), shape=apart)
     if factor:
         y = g.op("mul", y, random(1, *[1] * len(size), groups, depth // groups), shape=apart)
-    shape = types.shape_of(x.type) or ()
+    shape = x.shape or ()
     return g.op("reshape", y, list(shape), shape=shape, new_shape=shape)
 
 
@@ -81,12 +81,12 @@ def test_a_region_with_an_operator_of_another_kind_stays() -> None:
     y = graph.op("rsqrt", y, shape=shape)
     graph.returns(graph.op("reverse_v2", y, [1], shape=shape))
     PortableForms().apply(graph.module)
-    assert [types.shape_of(op.results[0].type) for op in graph.module.walk() if op.name == "tfl.rsqrt"] == [shape]
+    assert [op.results[0].shape for op in graph.module.walk() if op.name == "tfl.rsqrt"] == [shape]
 
 
 def _is_negative_zero(g: Graph, x: Value, number: float = 0.0, bits: int = 0) -> Value:
     """Tests for the number -0 as Keras does before `argmax`: for 0, and for a set sign bit."""
-    shape = types.shape_of(x.type) or ()
+    shape = x.shape or ()
     is_zero = g.op("equal", x, np.array(number, np.float32), shape=shape, element=types.I1)
     as_integer = g.op("bitcast", x, shape=shape, element=types.I32)
     is_negative = g.op("less", as_integer, np.array(bits, np.int32), shape=shape, element=types.I1)

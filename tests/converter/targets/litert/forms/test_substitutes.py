@@ -143,7 +143,7 @@ CASES = {
 def test_the_form_is_taken_and_has_the_same_numbers(name: str, run_tflite: RunTFLite) -> None:
     case = CASES[name]
     graph = case.graph()
-    shapes = [types.shape_of(value.type) or () for value in graph.inputs]
+    shapes = [value.shape or () for value in graph.inputs]
     inputs = [
         each.reshape(-1)[: int(np.prod(shape))] for each, shape in zip(_inputs(case, shapes), shapes, strict=True)
     ]

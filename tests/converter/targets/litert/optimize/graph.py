@@ -63,15 +63,13 @@ class Graph:
         """Adds an op; its result has a certain shape and element type, or else the first operand's type."""
         values = [self._value(operand) for operand in operands]
         data = values[2 if name == "transpose_conv" else 0]
-        result = data.type if shape is None else types.tensor(element or types.element_of(data.type), shape)
+        result = data.type if shape is None else types.tensor(element or data.element, shape)
         return self._add(tfl.build(name, values, [result], options, NameLoc.get(name)))
 
     def split(self, value: Value, sizes: list[int], axis: int) -> list[Value]:
         """Adds a split of a dimension."""
-        shape = types.shape_of(value.type) or ()
-        kinds = [
-            types.tensor(types.element_of(value.type), [*shape[:axis], each, *shape[axis + 1 :]]) for each in sizes
-        ]
+        shape = value.shape or ()
+        kinds = [types.tensor(value.element, [*shape[:axis], each, *shape[axis + 1 :]]) for each in sizes]
         operands = [value, self.constant(sizes), self.constant(np.array(axis, np.int32))]
         made = tfl.build("split_v", operands, kinds, {"num_splits": len(sizes)}, NameLoc.get("split_v"))
         self._add(made)
@@ -79,7 +77,7 @@ class Graph:
 
     def conv(self, value: Value, weights: np.ndarray, bias: np.ndarray | None = None, **options: Any) -> Value:
         """Adds a convolution with stride 1 of a tensor whose height and width are known; bias is zero by default."""
-        batch, height, width, _ = types.shape_of(value.type) or ()
+        batch, height, width, _ = value.shape or ()
         merged = {"padding": "SAME", "stride_h": 1, "stride_w": 1, **options}
         step_h, step_w = merged["stride_h"], merged["stride_w"]
         if merged["padding"] == "VALID":
@@ -91,7 +89,7 @@ class Graph:
     def fake_quantized(self, value: Value | np.ndarray, uniform: Uniform) -> Value:
         """Adds the pair of ops that rounds a value to a mapping's integers and returns floats."""
         value = self._value(value)
-        shape = types.shape_of(value.type)
+        shape = value.shape
         quantized = self.op("quantize", value, element=UniformType.get(uniform), shape=shape)
         return self.op("dequantize", quantized, element=types.F32, shape=shape)
 
@@ -191,7 +189,7 @@ def check(
 ) -> None:
     """Optimizes a graph, compares its ops with those expected and its results with those before."""
     if not inputs:
-        shapes = [types.shape_of(value.type) or () for value in graph.inputs]
+        shapes = [value.shape or () for value in graph.inputs]
         inputs = tuple(random(*(3 if dim < 0 else dim for dim in shape), scale=3) for shape in shapes)
     before = graph.run(run_tflite, inputs)
     graph.optimize()

@@ -253,7 +253,7 @@ def _of_logarithms(graph: Graph, shift: Value, axes: list[int]) -> Graph:
     (x, *_), kept = graph.inputs, tuple(1 if axis in axes else dim for axis, dim in enumerate((2, 3, 4)))
     powers = graph.op("exp", graph.op("sub", x, shift))
     logarithm = graph.op("log", graph.op("sum", powers, axes, shape=kept, keep_dims=True))
-    total = graph.op("add", logarithm, shift, shape=kept if types.shape_of(shift.type) == kept else SHAPE)
+    total = graph.op("add", logarithm, shift, shape=kept if shift.shape == kept else SHAPE)
     return graph.returns(graph.op("exp", graph.op("sub", x, total)))
 
 

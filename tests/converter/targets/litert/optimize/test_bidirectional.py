@@ -22,7 +22,7 @@ def _reversed(graph: Graph, value: Value, time_major: bool) -> Value:
 
 
 def _joined(graph: Graph, *values: Value, axis: int = 2) -> Value:
-    shape = list(types.shape_of(values[0].type) or ())
+    shape = list(values[0].shape or ())
     shape[axis] = 2 * UNITS
     return graph.op("concatenation", *values, shape=shape, axis=axis, fused_activation_function="NONE")
 

@@ -76,7 +76,7 @@ def test_what_is_filled_is_one_element(run_tflite: RunTFLite) -> None:
 
 
 def _operand_shape(graph: Graph, index: int) -> types.Shape | None:
-    return types.shape_of(graph.ops[-1].operands[index].type)
+    return graph.ops[-1].operands[index].shape
 
 
 @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])
@@ -138,7 +138,7 @@ def test_broadcasts_go_behind(run_tflite: RunTFLite) -> None:
     value = graph.op("tanh", graph.op("broadcast_to", small, list(SHAPE), shape=SHAPE))
     graph.returns(graph.op("mul", value, row, shape=SHAPE))
     check(graph, ["tanh", "mul", "broadcast_to"], run_tflite)
-    assert types.shape_of(graph.ops[1].results[0].type) == (2, 1, 4)
+    assert graph.ops[1].results[0].shape == (2, 1, 4)
 
 
 def test_a_broadcast_with_another_user_does_not(run_tflite: RunTFLite) -> None:

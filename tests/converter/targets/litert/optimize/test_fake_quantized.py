@@ -12,7 +12,7 @@ from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert import fake_quant
 from tfconvert.converter.targets.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.ops.verification import verify
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8
@@ -57,7 +57,7 @@ def _check(graph: Graph, expected: list[str], run_tflite: RunTFLite, tolerance: 
     """Compares what a graph computes with all folded before and after it is optimized; returns the weighted op."""
     before = graph.module.clone()
     FoldFakeQuant().apply(before)
-    inputs = [random(*(types.shape_of(value.type) or ()), scale=3) for value in graph.inputs]
+    inputs = [random(*(value.shape or ()), scale=3) for value in graph.inputs]
     plain = Graph.of(before).run(run_tflite, inputs)
     graph.optimize()
     weighted = graph.ops[-1]
@@ -175,7 +175,7 @@ def test_axes_are_renumbered(
         assert moved is None
         return
     assert moved is not None
-    assert types.shape_of(moved.type) == after
+    assert moved.shape == after
     found = fake_quant.uniform_of(moved)
     assert (list(found.scales), found.axis) == (scales, new_axis)
     # Slices along the new axis are multiples of the old axis' scales, as the elements are.

@@ -164,7 +164,7 @@ def test_transposes_cancel_through_every_operator_of_two_operands(name: str) -> 
     graph.returns(graph.op("transpose", value, [0, 2, 3, 1], shape=(1, 4, 5, 3), element=element))
     graph.optimize()
     assert graph.names == [name]
-    assert types.element_of(graph.ops[0].results[0].type) is element
+    assert graph.ops[0].results[0].element is element
 
 
 def test_transposes_cancel_through_a_choice() -> None:

@@ -108,7 +108,7 @@ def test_an_ordered_softmax_of_negative_temperature_stays(run_tflite: RunTFLite)
 
 def _exponentials(graph: Graph, x: Value, axis: int) -> tuple[Value, Value]:
     e = graph.op("exp", x)
-    shape = tuple(1 if index == axis else dim for index, dim in enumerate(types.shape_of(x.type) or ()))
+    shape = tuple(1 if index == axis else dim for index, dim in enumerate(x.shape or ()))
     options: dict[str, Any] = {"keep_dims": True, "shape": shape}
     return e, graph.op("sum", e, [axis], **options)
 

@@ -10,7 +10,6 @@ from tfconvert.converter.targets.litert.accelerator_check import check
 from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.exporters.tflite.model import export
 from tfconvert.ops.verification import verify
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -157,7 +156,7 @@ def test_integers_with_scales_are_joined_with_their_own_constants(
     run_tflite: RunTFLite, name: str, accelerator: str
 ) -> None:
     module = _parsed(_INTEGERS[name].replace("!q", "!quant.uniform<i8:f32, 0.5:-4>"))
-    shape = types.shape_of(next(op for op in module.walk() if isinstance(op, FuncOp)).body.block.args[0].type)
+    shape = next(op for op in module.walk() if isinstance(op, FuncOp)).body.block.args[0].shape
     x = np.random.default_rng(0).integers(-128, 128, shape, np.int8)
     (expected,) = run_tflite(export(module).to_bytes(), [x])
     FitAccelerators((accelerator,)).apply(module)

@@ -20,7 +20,6 @@ from tfconvert.converter.targets.litert.passes.fit_kernels import FitKernels
 from tfconvert.exporters.tflite.model import export
 from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import types
 
 NONE: Mapping[str, Any] = {"fused_activation_function": "NONE"}
 SEVEN = (2, 1, 3, 2, 2, 1, 2)
@@ -175,7 +174,7 @@ def test_a_reshape_to_too_many_dimensions_goes_with_its_user() -> None:
     FitKernels().apply(module)
     verify(module)
     reshapes = [op for op in module.walk() if op.name == "tfl.reshape"]
-    assert [types.shape_of(op.results[0].type) for op in reshapes] == [(-1, 2, 2, 2, 3), (-1, 2, 1, 3)]
+    assert [op.results[0].shape for op in reshapes] == [(-1, 2, 2, 2, 3), (-1, 2, 1, 3)]
     (got,) = Executor(module).run("main", [x])
     np.testing.assert_array_equal(got, expected)
 

@@ -70,7 +70,7 @@ def _calibrate(graph: Graph, inputs: list[Array]) -> None:
         {
             value: Range(float(each.min()), float(each.max()))
             for value, each in seen.items()
-            if types.element_of(value.type) is types.F32
+            if value.element is types.F32
         }
     )
 
@@ -78,7 +78,7 @@ def _calibrate(graph: Graph, inputs: list[Array]) -> None:
 def _steps(graph: Graph) -> list[float]:
     """Returns the size of a result's step, 0 for results that are not quantized."""
     ends = [value for op in graph.ops if op.name == "tfl.dequantize" for value in op.operands]
-    elements = [types.element_of(value.type) for value in ends]
+    elements = [value.element for value in ends]
     return [element.data.scales[0] for element in elements if isinstance(element, UniformType)]
 
 
@@ -96,7 +96,7 @@ def test_integers_compute_what_floats_do(case: str, storage: IntegerType) -> Non
     QuantizeOps(Quantize("int8" if storage is I8 else "int16", strict=True)).apply(graph.module)
     verify(graph.module)
     (op,) = (op for op in graph.ops if op.name == f"tfl.{_operator(case)}")
-    elements = [types.element_of(value.type) for value in (*op.operands, *op.results)]
+    elements = [value.element for value in (*op.operands, *op.results)]
     assert types.F32 not in elements
     assert any(isinstance(element, UniformType) and element.storage is storage for element in elements)
     steps = _steps(graph)

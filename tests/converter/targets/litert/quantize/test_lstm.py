@@ -18,7 +18,6 @@ from tests.converter.targets.litert.optimize.graph import Graph, random
 from tfconvert.converter.targets.litert.passes.quantize import QuantizeOps
 from tfconvert.converter.targets.litert.passes.separate_state import SeparateState
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
 
 FEATURES, UNITS, TIME = 5, 8, 6
@@ -125,7 +124,7 @@ def _lstm(
 
     The biases of the gates `zero_biases` (input, forget, cell, output) are zeros.
     """
-    first, second, features = types.shape_of(x.type) or ()
+    first, second, features = x.shape or ()
     batch = second if time_major else first
     begin = [] if states else [np.zeros((batch, units), np.float32) for units in (projection or UNITS, UNITS)]
     operands: list[Any] = [random(UNITS, features, seed=seed + k, scale=0.5) for k in range(4)]
@@ -223,7 +222,7 @@ def test_two_layers(shape: tuple[int, int, int], time_major: bool, tmp_path: Pat
     for seed in (0, 100):
         value = _lstm(graph, value, state, state, seed=seed, time_major=time_major)
     graph.returns(value)
-    _compare(graph, tmp_path / "m.tflite", _inputs(*types.shape_of(graph.inputs[0].type) or ()))
+    _compare(graph, tmp_path / "m.tflite", _inputs(*graph.inputs[0].shape or ()))
 
 
 @pytest.mark.parametrize("time_major", [False, True])

@@ -172,12 +172,12 @@ def _lstm_step(graph: Graph, x: Value) -> Value:
 
 def _gather(graph: Graph, indices: Value, table: Array, axis: int = 0) -> Value:
     shape = list(table.shape)
-    shape[axis : axis + 1] = types.shape_of(indices.type) or ()
+    shape[axis : axis + 1] = indices.shape or ()
     return graph.op("gather", table, indices, shape=shape, element=types.F32, axis=axis)
 
 
 def _tied(graph: Graph, indices: Value, width: int = 20) -> Value:
-    table, shape = graph.constant(_random(60, width)), types.shape_of(indices.type) or ()
+    table, shape = graph.constant(_random(60, width)), indices.shape or ()
     rows = graph.op("gather", table, indices, shape=(*shape, width), element=types.F32, axis=0)
     return graph.op("fully_connected", rows, table, None, shape=(*shape, 60), keep_num_dims=True)
 

@@ -41,7 +41,7 @@ def _model(*operators: tuple[str, dict[str, Any]]) -> Graph:
 def _converted(graph: Graph, folder: Path, target: tfconvert.LiteRT | None = None, **settings: Any) -> tfconvert.Model:
     path = folder / "source.tflite"
     path.write_bytes(graph.content)
-    samples = [[random(*types.shape_of(graph.inputs[0].type) or (), seed=seed)] for seed in range(3)]
+    samples = [[random(*graph.inputs[0].shape or (), seed=seed)] for seed in range(3)]
     quantize = tfconvert.Quantize("int8", samples=samples, **settings)
     return tfconvert.convert(path, quantize=quantize, target=target or tfconvert.LiteRT())
 

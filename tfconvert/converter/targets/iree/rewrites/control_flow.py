@@ -63,7 +63,7 @@ def bound_sizes(function: FuncOp) -> bool:
 def _known_bits(value: Value) -> int:
     """Returns the bits of a tensor's byte count, if its dynamic sizes were 1."""
     count = math.prod([dim for dim in shape_of(value) if dim > 0])
-    return int(count * types.numpy_dtype(types.element_of(value.type)).itemsize).bit_length()
+    return int(count * types.numpy_dtype(value.element).itemsize).bit_length()
 
 
 def _bound(emit: LinalgBuilder, argument: Value, most: int) -> None:
@@ -84,7 +84,7 @@ def _bound(emit: LinalgBuilder, argument: Value, most: int) -> None:
 
 
 def _is_dynamic_tensor(value: Value) -> bool:
-    shape = types.shape_of(value.type)
+    shape = value.shape
     return shape is not None and -1 in shape
 
 
@@ -105,7 +105,7 @@ def keep_carried(loop: Operation) -> int:
             end.set_operand(number, _chosen(inside, hidden, end.operands[number], step.args[number]))
         for number in variables:
             value = loop.operands[number]
-            zero = before.scalar(0, types.element_of(value.type))
+            zero = before.scalar(0, value.element)
             none = before.one("stablehlo.broadcast_in_dim", (zero,), value.type, {"broadcast_dimensions": ()})
             loop.set_operand(number, _chosen(before, hidden, value, none))
     return len(places) + len(variables)

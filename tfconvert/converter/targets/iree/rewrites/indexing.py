@@ -93,7 +93,7 @@ def extract(
         "static_strides": step,
         "operandSegmentSizes": segments(1, len(one), len(other), len(last)),
     }
-    kind = types.tensor(types.element_of(value.type), shape)
+    kind = types.tensor(value.element, shape)
     return emit.one("tensor.extract_slice", (value, *one, *other, *last), kind, properties)
 
 
@@ -152,7 +152,7 @@ def pad_interior(emit: LinalgBuilder, value: Value, filling: Value, between: Seq
     shape = tuple(
         [dim if dim <= 0 else dim + (dim - 1) * more for dim, more in zip(shape_of(value), between, strict=True)]
     )
-    kind = types.tensor(types.element_of(value.type), shape)
+    kind = types.tensor(value.element, shape)
     properties = {"edge_padding_low": none, "edge_padding_high": none, "interior_padding": tuple(between)}
     return emit.one("stablehlo.pad", (value, filling), kind, properties)
 
@@ -187,7 +187,7 @@ def grown(
             for dim, before, after in zip(own, low, high, strict=True)
         ]
     )
-    kind = types.tensor(types.element_of(value.type), found)
+    kind = types.tensor(value.element, found)
     value = emit.one("tensor.pad", (value, *one, *other), kind, properties, (Region(block),))
     return value if found == shape else emit.one("tensor.cast", (value,), types.tensor(kind.element_type, shape))
 
@@ -213,7 +213,7 @@ _MAX_COLUMNS = 16
 def concatenate(op: Operation, context: Context) -> Value | None:
     """Returns vectors or columns of one element, as a loop nest that chooses by the index along the axis."""
     axis, shape = int_of(op, "dimension"), shape_of(op.results[0])
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     if not is_dynamic(op.results[0]) or not 1 < len(op.operands) <= _MAX_COLUMNS or not is_computable(element):
         return None
     if len(shape) == 1:
@@ -247,7 +247,7 @@ def concatenate(op: Operation, context: Context) -> Value | None:
 def _vectors(op: Operation, context: Context) -> Value:
     """Returns vectors, each padded to the total length, as a loop that chooses among them."""
     emit = context.emit
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     lengths = [context.numbers.size(operand, 0) for operand in op.operands]
     ends: list[Index] = []
     for length in lengths:
@@ -315,7 +315,7 @@ def gather(op: Operation, context: Context) -> Value | None:
             found.append(inside.index(place))
         return inside.element(table, *found)
 
-    into = emit.empty(types.element_of(table.type), sizes, result)
+    into = emit.empty(table.element, sizes, result)
     return emit.loops([], (into, list(range(len(result)))), "p" * len(result), body)
 
 
@@ -361,7 +361,7 @@ def scatter(op: Operation, context: Context) -> Value | None:
 
 def _with_margin(value: Value, high: Sequence[Index], shape: types.Shape, context: Context) -> Value:
     """Returns a tensor with a margin behind its end; one of equal elements is created again in its final size."""
-    emit, element = context.emit, types.element_of(value.type)
+    emit, element = context.emit, value.element
     owner = value.owner
     if isinstance(owner, Operation) and owner.name in _SPREAD and shape_of(owner.operands[0]) == ():
         sizes = [emit.compute("add", *pair) for pair in zip(context.numbers.sizes(value), high, strict=True)]
@@ -388,7 +388,7 @@ def _moved(places: Value, last: Sequence[Index], margin: Index, dims: ScatterAtt
     emit, shape = context.emit, shape_of(places)
     at = dims.dims[-1]
     assert isinstance(at, int)
-    element = types.element_of(places.type)
+    element = places.element
     bounds = [emit.index(each) for each in last]
     behind, none = emit.index(margin), emit.index(0)
 

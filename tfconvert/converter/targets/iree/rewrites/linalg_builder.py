@@ -68,7 +68,7 @@ class LinalgBuilder(HLOBuilder):
 
     def element(self, tensor: Value, *places: Index) -> Value:
         places_ = [self.index(place) for place in places]
-        return self.one("tensor.extract", (tensor, *places_), types.element_of(tensor.type))
+        return self.one("tensor.extract", (tensor, *places_), tensor.element)
 
     def compute(self, name: str, one: Index, other: Index) -> Index:
         """Computes an operation of the algebra of sizes, now if it can."""
@@ -115,7 +115,7 @@ class LinalgBuilder(HLOBuilder):
         """
         operands = [*[value for value, _ in inputs], into[0]]
         maps = [AffineMapAttr.of(len(iterators), each) for _, each in (*inputs, into)]
-        block = Block(arg_types=[types.element_of(value.type) for value in operands])
+        block = Block(arg_types=[value.element for value in operands])
         inside = LinalgBuilder.at_block_end(block, self.location)
         inside.op("linalg.yield", (body(inside, block.args),), ())
         properties: dict[str, attrs.Value] = {
@@ -186,7 +186,7 @@ _WITHOUT = frozenset({"stablehlo.add", "stablehlo.multiply", "stablehlo.return",
 
 def is_unsigned(value: Value) -> bool:
     """Returns whether a tensor's elements are unsigned integers."""
-    element = types.element_of(value.type)
+    element = value.element
     return isinstance(element, IntegerType) and element.signedness is Signedness.UNSIGNED
 
 
@@ -231,7 +231,7 @@ def _is_scatter(op: Operation) -> bool:
 
 
 def _signless(value: Value) -> Attribute:
-    element, shape = types.element_of(value.type), types.shape_of(value.type)
+    element, shape = value.element, value.shape
     assert isinstance(element, IntegerType)
     assert shape is not None
     return types.tensor(IntegerType.get(element.width), shape)

@@ -29,7 +29,7 @@ def dot_general(op: Operation, context: Context) -> Value | None:
         [axis for axis in range(len(shape_of(value))) if axis not in (*batch[side], *summed[side])]
         for side, value in enumerate((lhs, rhs))
     ]
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     if not is_dynamic(lhs, rhs) or (len(free[0]) == len(free[1]) == len(summed[0]) == 1) or not is_computable(element):
         return None
     emit, size = context.emit, context.numbers.size
@@ -120,7 +120,7 @@ class _Transform:
         self._context = context
 
     def split(self, value: Value) -> Parts:
-        kind = types.element_of(value.type)
+        kind = value.element
         assert isinstance(kind, ComplexType)
         part = types.tensor(kind.element_type, shape_of(value))
         real, imaginary = (self._context.emit.one(f"stablehlo.{name}", (value,), part) for name in ("real", "imag"))
@@ -167,7 +167,7 @@ class _Transform:
         return self._context.emit.one(f"stablehlo.{name}", (first, second), first.type)
 
     def _product(self, value: Value, matrix: Array, axis: int) -> Value:
-        emit, element = self._context.emit, types.element_of(value.type)
+        emit, element = self._context.emit, value.element
         factor = emit.insert(stablehlo.constant(_constant(matrix, element))).results[0]
         shape, sizes = list(shape_of(value)), self._context.numbers.sizes(value)
         shape[axis] = sizes[axis] = matrix.shape[1]
@@ -193,7 +193,7 @@ def _angles(rows: int, columns: int, length: int = 0) -> Array:
 def rng(op: Operation, context: Context) -> Value | None:
     """Returns integers below a bound, computed from floats between 0 and 1."""
     low, high, sizes = op.operands
-    result, element = op.results[0], types.element_of(op.results[0].type)
+    result, element = op.results[0], op.results[0].element
     if isinstance(element, FloatType) or not is_computable(element):
         return None
     emit, shape = context.emit, shape_of(result)

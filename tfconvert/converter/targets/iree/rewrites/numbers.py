@@ -70,7 +70,7 @@ def product_of(value: Value, axis: int) -> tuple[Value, int] | None:
     batch = numbers.of("lhs_batching_dimensions")
     places = [(lhs, each) for each in batch]
     for operand, name in ((lhs, "lhs"), (rhs, "rhs")):
-        shape = types.shape_of(operand.type)
+        shape = operand.shape
         assert shape is not None
         gone = (*numbers.of(f"{name}_batching_dimensions"), *numbers.of(f"{name}_contracting_dimensions"))
         places += [(operand, each) for each in range(len(shape)) if each not in gone]
@@ -79,7 +79,7 @@ def product_of(value: Value, axis: int) -> tuple[Value, int] | None:
 
 def _reduced(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
     gone = ints_of(op, "dimensions")
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     assert shape is not None
     return op.operands[0], [each for each in range(len(shape)) if each not in gone][axis]
 
@@ -158,12 +158,12 @@ class Numbers:
     # Sizes.
 
     def sizes(self, value: Value) -> list[Index]:
-        shape = types.shape_of(value.type)
+        shape = value.shape
         assert shape is not None
         return [self.size(value, axis) for axis in range(len(shape))]
 
     def size(self, value: Value, axis: int) -> Index:
-        shape = types.shape_of(value.type)
+        shape = value.shape
         assert shape is not None
         if shape[axis] >= 0:
             return shape[axis]
@@ -180,14 +180,14 @@ class Numbers:
             if op.name in _SHAPE_OPERAND:
                 return self.element(op.operands[_SHAPE_OPERAND[op.name]], place)
             if op.name in _SIZE_OPERANDS:
-                shape = types.shape_of(origin.type)
+                shape = origin.shape
                 assert shape is not None
                 return op.operands[_SIZE_OPERANDS[op.name](op) + sum(dim < 0 for dim in shape[:place])]
             source = source_of(origin, place)
             if source is None:
                 break
             origin, place = source
-            static = types.shape_of(origin.type)
+            static = origin.shape
             if static is not None and static[place] >= 0:
                 return static[place]
         return self._read(origin, place) if known is None else known
@@ -215,7 +215,7 @@ class Numbers:
     # Elements.
 
     def elements(self, vector: Value) -> list[Index]:
-        shape = types.shape_of(vector.type)
+        shape = vector.shape
         assert shape is not None
         assert min(shape, default=0) >= 0, shape
         return [self.element(vector, at) for at in range(math.prod(shape))]
@@ -250,7 +250,7 @@ class Numbers:
         if op.name == "stablehlo.get_dimension_size":
             return self.size(op.operands[0], int_of(op, "dimension"))
         if op.name in _BINARY or op.name == "stablehlo.divide":
-            if types.shape_of(op.operands[0].type) != types.shape_of(value.type):
+            if op.operands[0].shape != value.shape:
                 return None
             one, other = (self.element(operand, at, depth) for operand in op.operands)
             return self._computed(value, one, other)
@@ -294,7 +294,7 @@ class Numbers:
         one, other = (self.element(case, at, depth) for case in cases)
         if one is other or (isinstance(one, int) and one == other):
             return one
-        place = at if types.shape_of(condition.type) else 0
+        place = at if condition.shape else 0
         truth = self.truth(condition, place, depth)
         emit = after(op.results[0])
         return emit.choose(truth, emit.index(one), emit.index(other))
@@ -355,7 +355,7 @@ def after(value: Value) -> LinalgBuilder:
 
 def _places(value: Value, at: int) -> list[Index]:
     """Returns the index of an element along each axis."""
-    shape = types.shape_of(value.type)
+    shape = value.shape
     assert shape is not None
     places: list[Index] = []
     for dim in reversed(shape):
@@ -384,12 +384,12 @@ def is_host_scalar(value: Value) -> bool:
 
 
 def _is_signed(value: Value) -> bool:
-    element = types.element_of(value.type)
+    element = value.element
     return isinstance(element, IntegerType) and element.width >= 32 and element.signedness is Signedness.SIGNLESS
 
 
 def _is_integer(value: Value) -> bool:
-    element = types.element_of(value.type)
+    element = value.element
     return element is INDEX or isinstance(element, IntegerType)
 
 
@@ -404,7 +404,7 @@ def _part(op: Operation, at: int) -> tuple[Value, int] | None:
 
 def _piece(op: Operation, at: int) -> tuple[Value, int] | None:
     for operand in op.operands:
-        shape = types.shape_of(operand.type)
+        shape = operand.shape
         if shape is None or len(shape) != 1 or shape[0] < 0:
             return None
         if at < shape[0]:
@@ -415,8 +415,8 @@ def _piece(op: Operation, at: int) -> tuple[Value, int] | None:
 
 def _converted(op: Operation, at: int) -> tuple[Value, int] | None:
     operand = op.operands[0]
-    is_wide = isinstance(kind := types.element_of(operand.type), IntegerType) and kind.width >= 16
-    return (operand, at) if is_wide and not _is_narrow(types.element_of(op.results[0].type)) else None
+    is_wide = isinstance(kind := operand.element, IntegerType) and kind.width >= 16
+    return (operand, at) if is_wide and not _is_narrow(op.results[0].element) else None
 
 
 def _is_narrow(kind: Attribute) -> bool:
@@ -424,7 +424,7 @@ def _is_narrow(kind: Attribute) -> bool:
 
 
 def _scalar_source(op: Operation, at: int) -> tuple[Value, int] | None:
-    return (op.operands[0], 0) if types.shape_of(op.operands[0].type) == () else None
+    return (op.operands[0], 0) if op.operands[0].shape == () else None
 
 
 # The sources of the elements of small tensors.
@@ -455,7 +455,7 @@ Rewrite = Callable[[Operation, Context], Value | Sequence[Value] | None]
 
 def shape_of(value: Value) -> types.Shape:
     """Returns a shape, with -1 for dynamic sizes; StableHLO has no tensors of unknown rank."""
-    shape = types.shape_of(value.type)
+    shape = value.shape
     assert shape is not None
     return shape
 

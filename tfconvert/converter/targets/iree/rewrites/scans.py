@@ -36,7 +36,7 @@ def scan(value: Value, initial: Value, axis: int, combine: Combine, context: Con
         combine: How two elements are combined.
         context: Where it is inserted.
     """
-    emit, element = context.emit, types.element_of(value.type)
+    emit, element = context.emit, value.element
     sizes, shape = context.numbers.sizes(value), shape_of(value)
     into = emit.empty(element, sizes, shape)
     rest, kept = [*sizes[:axis], *sizes[axis + 1 :]], (*shape[:axis], *shape[axis + 1 :])
@@ -62,7 +62,7 @@ def loop(op: Operation, context: Context) -> Sequence[Value] | None:
     emit, kind = context.emit, value.type
     # Sums and products of bits are those of unsigned integers.
     held = bits(emit, value) if is_unsigned(value) else value
-    element = types.element_of(held.type)
+    element = held.element
     if not is_computable(element):
         return None
     found = scan(held, emit.scalar(initial, element), axis.value, combine, context)

@@ -56,7 +56,7 @@ def number(op: Operation, context: Context) -> Value | None:
     if op.name not in NUMERIC:
         return None
     result = op.results[0]
-    if types.shape_of(result.type) != () or types.element_of(result.type) is not types.I32:
+    if result.shape != () or result.element is not types.I32:
         return None
     if op.name != "stablehlo.get_dimension_size" and not all(map(is_host_scalar, op.operands)):
         return None
@@ -74,7 +74,7 @@ def with_numbers(op: Operation, context: Context) -> Value | None:
     IREE doesn't recognize a size that went through a tensor: loops that carry such values fail.
     """
     *operands, shape = op.operands
-    if types.element_of(shape.type) is INDEX:
+    if shape.element is INDEX:
         return None
     sizes = context.emit.vector(context.numbers.elements(shape))
     return context.emit.one(op.name, (*operands, sizes), op.results[0].type, op.properties)
@@ -87,7 +87,7 @@ def reshape(value: Value, sizes: Sequence[Index], shape: Shape, context: Context
     if groups is None or any(_contradicts(own, shape, group) for group in groups):
         return None
     joined = [_count([own[axis] for axis in group.own]) for group in groups]
-    element = types.element_of(value.type)
+    element = value.element
     if len(joined) < len(own):
         parts = {"reassociation": _parts([len(group.own) for group in groups])}
         value = context.emit.one("tensor.collapse_shape", (value,), types.tensor(element, tuple(joined)), parts)
@@ -106,7 +106,7 @@ def _split(value: Value, groups: Sequence[_Group], sizes: Sequence[Index], shape
     numbers = [context.emit.index(size) if dim < 0 else dim for dim, size in zip(dims, sizes, strict=True)]
     known, operands = split(numbers)
     parts = _parts([len(group.new) for group in groups])
-    kind = types.tensor(types.element_of(value.type), tuple(dims))
+    kind = types.tensor(value.element, tuple(dims))
     properties: dict[str, attrs.Value] = {"reassociation": parts, "static_output_shape": known}
     return context.emit.one("tensor.expand_shape", (value, *operands), kind, properties)
 
@@ -211,5 +211,5 @@ def dynamic_broadcast_in_dim(op: Operation, context: Context) -> Value | None:
         return inside.element(value, *indices)
 
     everything = list(range(len(result)))
-    into = emit.empty(types.element_of(value.type), sizes, result)
+    into = emit.empty(value.element, sizes, result)
     return emit.loops([], (into, everything), "p" * len(result), body)

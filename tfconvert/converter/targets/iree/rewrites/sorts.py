@@ -27,7 +27,7 @@ def sort(op: Operation, context: Context) -> Sequence[Value] | None:
         return None
     direction = _direction(op)
     key = op.operands[0]
-    element = types.element_of(key.type)
+    element = key.element
     if direction is None or element not in (types.F32, types.I32, types.I64):
         return None
     axis = op.properties.get("dimension")
@@ -42,7 +42,7 @@ def top_k(op: Operation, context: Context) -> Sequence[Value] | None:
     """Returns the largest integers and their positions, by a sort."""
     value = op.operands[0]
     shape, count = shape_of(op.results[0]), op.properties["k"]
-    if types.element_of(value.type) is not types.I32 or not isinstance(count, IntegerAttr):
+    if value.element is not types.I32 or not isinstance(count, IntegerAttr):
         return None
     work = _Work(value, len(shape) - 1, context)
     places = _order(value, len(shape) - 1, context, is_descending=True)
@@ -59,7 +59,7 @@ def _order(key: Value, axis: int, context: Context, *, is_descending: bool) -> V
     64-bit integers are sorted by their lower halves and then, since the sort is stable, by their upper halves.
     """
     work = _Work(key, axis, context)
-    if types.element_of(key.type) is not types.I64:
+    if key.element is not types.I64:
         return work.places(work.sorted(work.packed(is_descending=is_descending)))
     low, high = work.half_words()
     first = _order(low, axis, context, is_descending=is_descending)
@@ -111,7 +111,7 @@ class _Work:
     def packed(self, *, is_descending: bool) -> Value:
         """Returns the keys, as integers of the same order, above their positions."""
         key = self._key
-        if types.element_of(key.type) is types.F32:
+        if key.element is types.F32:
             # Adding zero turns a negative zero into a positive one; the bits of negative numbers count downwards.
             bits = self._unary("bitcast_convert", self._binary("add", key, self._all(0.0, types.F32)), types.I32)
             sign = self._binary("shift_right_arithmetic", bits, self._all(31, types.I32))
@@ -159,7 +159,7 @@ class _Work:
     def taken(self, value: Value, places: Value) -> Value:
         emit, axis = self._context.emit, self._axis
         everything = list(range(len(self._shape)))
-        into = emit.empty(types.element_of(value.type), self._sizes, self._shape)
+        into = emit.empty(value.element, self._sizes, self._shape)
 
         def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
             place = inside.one("arith.index_cast", arguments[:1], inside.index(0).type)

@@ -73,7 +73,7 @@ def convolution(op: Operation, context: Context) -> Value | None:
     layout = _layout(op)
     shape = shape_of(value)
     is_plain = min(shape[axis] for axis in layout.spatial) >= 0 and _group_count(op, "feature_group_count") == 1
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     if op.name == "stablehlo.convolution" and (is_plain or not is_dynamic(value, kernel)):
         return None
     if is_dynamic(kernel) or _group_count(op, "batch_group_count") != 1 or not is_computable(element):
@@ -84,7 +84,7 @@ def convolution(op: Operation, context: Context) -> Value | None:
     else:
         flat = context.numbers.elements(op.operands[2])
         amounts = list(zip(flat[::2], flat[1::2], strict=True))
-    zero = context.emit.scalar(0, types.element_of(value.type))
+    zero = context.emit.scalar(0, value.element)
     between = [each - 1 for each in ints_of(op, "lhs_dilation") or (1,) * count]
     wide, sizes = padded(value, zero, layout.spatial, amounts, between, context)
     kernel = _kernel_in_order(context.emit, op, kernel, layout)
@@ -100,7 +100,7 @@ def _kernel_in_order(emit: LinalgBuilder, op: Operation, kernel: Value, layout: 
     if list(layout.kernel) == list(range(len(layout.kernel))):
         return kernel
     shape = shape_of(kernel)
-    kind = types.tensor(types.element_of(kernel.type), tuple([shape[axis] for axis in layout.kernel]))
+    kind = types.tensor(kernel.element, tuple([shape[axis] for axis in layout.kernel]))
     return emit.one("stablehlo.transpose", (kernel,), kind, {"permutation": tuple(layout.kernel)})
 
 
@@ -140,7 +140,7 @@ def padded(
                 "edge_padding_high": tuple(known[rank:]),
                 "interior_padding": tuple(inside),
             }
-            kind = types.tensor(types.element_of(value.type), shape)
+            kind = types.tensor(value.element, shape)
             value = emit.one("stablehlo.pad", (value, filling), kind, properties)
         return value, sizes
     value = pad_interior(emit, value, filling, inside)
@@ -169,7 +169,7 @@ class _Convolution:
         self._strides = ints_of(op, "window_strides") or (1,) * count
         self._dilations = ints_of(op, "rhs_dilation") or (1,) * count
         self._window = shape_of(kernel)[:count]
-        self._element = types.element_of(op.results[0].type)
+        self._element = op.results[0].element
         self._groups = _group_count(op, "feature_group_count")
         self._image = [
             slid(context.emit, sizes[axis], (size - 1) * dilation + 1, stride)
@@ -185,12 +185,12 @@ class _Convolution:
             and layout.feature == rank - 1
             and list(layout.result) == [0, rank - 1, *range(1, rank - 1)]
         )
-        is_same = types.element_of(self._value.type) is self._element
+        is_same = self._value.element is self._element
         if is_last and is_same and self._groups == 1 and rank - 2 in _NAMED:
             return self._named(_NAMED[rank - 2], self._kernel)
         inputs, outputs = shape_of(self._kernel)[-2:]
         if is_last and is_same and rank == 4 and inputs == 1 and self._groups == outputs:
-            kind = types.tensor(types.element_of(self._kernel.type), (*self._window, outputs))
+            kind = types.tensor(self._kernel.element, (*self._window, outputs))
             flat = self._context.emit.one("stablehlo.reshape", (self._kernel,), kind)
             return self._named("linalg.depthwise_conv_2d_nhwc_hwc", flat)
         return self._loops()
@@ -278,7 +278,7 @@ def _split_channels(value: Value, axis: int, groups: int, sizes: Sequence[Index]
         "reassociation": attrs.of(parts),
         "static_output_shape": tuple([DYNAMIC if dim < 0 else dim for dim in shape]),
     }
-    kind = types.tensor(types.element_of(value.type), tuple(shape))
+    kind = types.tensor(value.element, tuple(shape))
     return emit.one("tensor.expand_shape", (value, *[emit.index(each) for each in dynamic]), kind, properties)
 
 
@@ -357,7 +357,7 @@ class _Windows(NamedTuple):
         """
         rank, wide, emit = len(self.sizes), self.wide, context.emit
         # The window is an operand that only has a size.
-        kind = types.tensor(types.element_of(values[0].type), tuple([self.sizes[at] for at in wide]))
+        kind = types.tensor(values[0].element, tuple([self.sizes[at] for at in wide]))
         window = emit.one("tensor.empty", (), kind)
         everything = list(range(rank))
         inputs: list[tuple[Value, Map]] = [(value, self.read()) for value in values]
@@ -373,7 +373,7 @@ def reduce_window(op: Operation, context: Context) -> Value | Sequence[Value] | 
     if len(op.operands) != 2:
         return _greatest(op, context) if _finds_maximum(op) else None
     value, initial = op.operands
-    element = types.element_of(value.type)
+    element = value.element
     names = _BODIES.get(_only_op(op))
     if names is None or not is_computable(element):
         return None
@@ -389,7 +389,7 @@ def _combined(
     op: Operation, value: Value, initial: Value, name: str, windows: _Windows, context: Context
 ) -> tuple[Value, Value, list[Index]]:
     """Returns the reduction of each window by an op of `arith`, the padded operand, and the sizes of the result."""
-    element = types.element_of(value.type)
+    element = value.element
     whole, sizes = padded(value, initial, range(len(windows.sizes)), windows.amounts, windows.between, context)
     counts = windows.counts(context.emit, sizes)
     into = context.emit.filled(initial, element, counts, shape_of(op.results[0]))
@@ -403,7 +403,7 @@ def _combined(
 def _greatest(op: Operation, context: Context) -> Sequence[Value] | None:
     """Returns the maximum of each window, and the lowest of its positions, by a loop nest each."""
     value, places, least, nowhere = op.operands
-    element, index = types.element_of(value.type), types.element_of(places.type)
+    element, index = value.element, places.element
     if not isinstance(element, FloatType) or not is_computable(index):
         return None
     windows = _Windows.of(op)

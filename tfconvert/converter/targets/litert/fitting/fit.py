@@ -76,12 +76,12 @@ def merged(shape: Sequence[int], groups: Groups) -> Shape:
 
 def shape_of(op: Operation, operand: int = 0) -> Shape | None:
     """Returns an operand's shape, `None` if its rank is unknown or there is no such operand."""
-    return types.shape_of(op.operands[operand].type) if operand < len(op.operands) else None
+    return op.operands[operand].shape if operand < len(op.operands) else None
 
 
 def result_of(op: Operation, result: int = 0) -> Shape | None:
     """Returns a result's shape, `None` if its rank is unknown."""
-    return types.shape_of(op.results[result].type)
+    return op.results[result].shape
 
 
 def integers(op: Operation, operand: int) -> list[int] | None:
@@ -301,7 +301,7 @@ def fit(op: tfl.TFLOp, in_steps: bool = True) -> str:
     parts = steps(op) if in_steps and form is not None and steps is not None else None
     if parts is not None and all(fit(part, in_steps=False) for part in _in_steps(op, parts)):
         return "reshaped"
-    for narrow in dict.fromkeys(types.element_of(value.type) for value in op.operands):
+    for narrow in dict.fromkeys(value.element for value in op.operands):
         if narrow in WIDER and _has_wider(op, call, narrow):
             _widen(op, narrow)
             return "widened"
@@ -310,7 +310,7 @@ def fit(op: tfl.TFLOp, in_steps: bool = True) -> str:
 
 def _is_empty(op: tfl.TFLOp) -> bool:
     """Returns whether all results are empty for all operands."""
-    shapes = [types.shape_of(result.type) for result in op.results]
+    shapes = [result.shape for result in op.results]
     return all(shape is not None and 0 in shape and types.is_static(shape) for shape in shapes)
 
 
@@ -326,7 +326,7 @@ def _in_steps(op: tfl.TFLOp, steps: Steps) -> list[tfl.TFLOp]:
         fields = tfl.option_fields(op.op_name)
         properties = {name: tfl.to_attribute(fields[name], each) for name, each in options.items()}
         operands = (value, builder.constant(parameter), *op.operands[2:])
-        kind = types.tensor(types.element_of(op.results[0].type), shape)
+        kind = types.tensor(op.results[0].element, shape)
         inserted.append(builder.insert(edit.rebuild(op, operands, [kind], properties, op.location)))
         value = inserted[-1].results[0]
     edit.replace_op(op, value)
@@ -342,8 +342,7 @@ def _has_form(op: tfl.TFLOp, call: Call, form: Form) -> bool:
     """Returns whether the kernels accept a form, and the reshapes to it and back."""
     inputs = [_with(operand, other) for operand, other in zip(call.inputs, form.operands, strict=True)]
     sources = [
-        given._replace(shape=types.shape_of(_source(value).type))
-        for given, value in zip(call.inputs, op.operands, strict=True)
+        given._replace(shape=_source(value).shape) for given, value in zip(call.inputs, op.operands, strict=True)
     ]
     outputs = [result._replace(shape=shape) for result, shape in zip(call.outputs, form.results, strict=True)]
     new = Call(tuple(inputs), tuple(outputs), {**call.options, **form.options})
@@ -370,7 +369,7 @@ def _can_reshape(one: Operand, other: Operand) -> bool:
 
 def _source(value: Value) -> Value:
     """Returns the operand of a reshape that has too many dimensions itself, and any other value as it is."""
-    owner, shape = value.owner, types.shape_of(value.type)
+    owner, shape = value.owner, value.shape
     is_high = shape is not None and len(shape) > HIGHEST_RANK
     return owner.operands[0] if is_high and isinstance(owner, Operation) and owner.name == "tfl.reshape" else value
 
@@ -381,28 +380,23 @@ def _reshape(op: tfl.TFLOp, form: Form) -> None:
         _reshaped(before, value if other is None else _source(value), other)
         for value, other in zip(op.operands, form.operands, strict=True)
     ]
-    kinds = [
-        types.tensor(types.element_of(result.type), shape)
-        for result, shape in zip(op.results, form.results, strict=True)
-    ]
+    kinds = [types.tensor(result.element, shape) for result, shape in zip(op.results, form.results, strict=True)]
     fields = tfl.option_fields(op.op_name)
     options = {name: tfl.to_attribute(fields[name], value) for name, value in form.options.items()}
     new = before.insert(edit.rebuild(op, operands, kinds, options, op.location))
-    results = [
-        _reshaped(before, value, types.shape_of(old.type)) for value, old in zip(new.results, op.results, strict=True)
-    ]
+    results = [_reshaped(before, value, old.shape) for value, old in zip(new.results, op.results, strict=True)]
     edit.replace_op(op, results)
 
 
 def _reshaped(builder: TFLBuilder, value: Value, shape: Shape | Array | None) -> Value:
-    if shape is None or (isinstance(shape, tuple) and types.shape_of(value.type) == shape and -1 not in shape):
+    if shape is None or (isinstance(shape, tuple) and value.shape == shape and -1 not in shape):
         return value
     if isinstance(shape, np.ndarray):
         return builder.constant(shape)
     constant = tensor_data.constant_of(value)
     if constant is not None and -1 not in shape:
         return builder.constant(tensor_data.defer("reshape", (constant,), shape, shape))
-    kind = types.tensor(types.element_of(value.type), shape)
+    kind = types.tensor(value.element, shape)
     return builder.tfl("reshape", (value, builder.ints(shape)), kind, {"new_shape": shape})
 
 
@@ -437,20 +431,17 @@ def _tflite(element: Attribute) -> str:
 def _widen(op: tfl.TFLOp, narrow: Attribute) -> None:
     builder, wide = TFLBuilder(op), WIDER[narrow]
     operands = [_cast(builder, value, narrow, wide) for value in op.operands]
-    kinds = [
-        types.tensor(wide, types.shape_of(result.type)) if types.element_of(result.type) == narrow else result.type
-        for result in op.results
-    ]
+    kinds = [types.tensor(wide, result.shape) if result.element == narrow else result.type for result in op.results]
     new = builder.insert(edit.rebuild(op, operands, kinds, location=op.location))
     results: Sequence[Value] = [
-        _cast(builder, value, wide, narrow) if types.element_of(old.type) == narrow else value
+        _cast(builder, value, wide, narrow) if old.element == narrow else value
         for value, old in zip(new.results, op.results, strict=True)
     ]
     edit.replace_op(op, results)
 
 
 def _cast(builder: TFLBuilder, value: Value, source: Attribute, target: Attribute) -> Value:
-    if types.element_of(value.type) != source:
+    if value.element != source:
         return value
     options = {"in_data_type": _tflite(source), "out_data_type": _tflite(target)}
-    return builder.tfl("cast", (value,), types.tensor(target, types.shape_of(value.type)), options)
+    return builder.tfl("cast", (value,), types.tensor(target, value.shape), options)

@@ -249,7 +249,7 @@ def why_not(op: tf.TFOp, further: Sequence[str] = ()) -> str | None:
 
 def _handles(op: tf.TFOp) -> list[Value]:
     values = (*op.operands, *op.results)
-    return [value for value in values if isinstance(types.element_of(value.type), types.ResourceType)]
+    return [value for value in values if isinstance(value.element, types.ResourceType)]
 
 
 def _stays_in_flex(handle: Value, further: Sequence[str]) -> bool:
@@ -269,7 +269,7 @@ def _why_not_alone(op: tf.TFOp, further: Sequence[str]) -> str | None:
     name = op.op_name
     if name == "Const" or not (name in known_ops() or any(fnmatchcase(name, each) for each in further)):
         return "the Flex delegate doesn't take the op"
-    elements = [types.element_of(value.type) for value in (*op.operands, *op.results)]
+    elements = [value.element for value in (*op.operands, *op.results)]
     unknown = next((element for element in elements if not _is_storable(element)), None)
     if unknown is not None:
         return f"no .tflite file can have tensors of {unknown}"

@@ -124,7 +124,7 @@ def _joined(op: tfl.TFLOp, build: FormBuilder) -> Value:
     if build.is_default:
         shape = static_shape(value)
         is_refused = len(shape) < 3 or (len(shape) == 3 and shape[0] > 1) or axes == [0]
-        is_refused = is_refused or types.element_of(value.type) != types.F32
+        is_refused = is_refused or value.element != types.F32
         need(is_refused and len(shape) <= MAX_RANK and not build.as_integers, "accelerators take it")
     for axis in axes:
         value = _along(build, value, axis, partial(_bordered_by, build, pairs[axis], fill))

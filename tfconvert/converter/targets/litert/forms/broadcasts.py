@@ -34,7 +34,7 @@ _MAX_RANK = 6
 def _filled(op: Operation) -> Emit:
     x, shape = op.operands
     need(set(shape_of(x)) <= {1}, "it isn't one number")
-    need(str(types.element_of(x.type)) in _ELEMENTS, "LiteRT doesn't fill tensors of its elements")
+    need(str(x.element) in _ELEMENTS, "LiteRT doesn't fill tensors of its elements")
     return lambda build: build.tfl("fill", (shape, build.reshape(x, ())), op.results[0].type)
 
 
@@ -55,7 +55,7 @@ def _multiplied(op: Operation) -> Emit:
 def _tiled(op: Operation) -> Emit:
     x = op.operands[0]
     before, shape = _shapes(op)
-    need(str(types.element_of(x.type)) in _TILED, "LiteRT doesn't tile tensors of its elements")
+    need(str(x.element) in _TILED, "LiteRT doesn't tile tensors of its elements")
     need(_row(before, shape) >= _MIN_TILED or not is_float(x), "short rows are repeated")
     copies = [size // own for size, own in zip(shape, before, strict=True)]
     return lambda build: build.tfl("tile", (build.reshape(x, before), build.ints(copies)), op.results[0].type)

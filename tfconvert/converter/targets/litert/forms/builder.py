@@ -76,13 +76,13 @@ class FormBuilder(LiteRTBuilder):
         return self.tfl(name, operands, kind, options)
 
     def cast(self, value: Value, element: Attribute) -> Value:
-        if types.element_of(value.type) == element:
+        if value.element == element:
             return value
-        return self.tfl("cast", (value,), types.tensor(element, types.shape_of(value.type)))
+        return self.tfl("cast", (value,), types.tensor(element, value.shape))
 
     def array(self, value: Array, like: Value) -> Value:
         """Inserts a constant of the element type of another value."""
-        element = types.element_of(like.type)
+        element = like.element
         _need_plain(element)
         return self.constant(value.astype(types.numpy_dtype(element)), element)
 
@@ -136,15 +136,15 @@ class FormBuilder(LiteRTBuilder):
         need(constant is not None, "it is computed")
         assert constant is not None
         new = tensor_data.of_array(function(tensor_data.to_array(constant)), types.element_of(constant.type))
-        return self._stored(value, new, types.element_of(source.type))
+        return self._stored(value, new, source.element)
 
     def _stored(self, like_this: Value, constant: tensor_data.Constant, element: Attribute) -> Value:
         """Inserts a constant with some elements, and dequantizes it if another value is dequantized."""
-        shape = types.shape_of(constant.type)
+        shape = constant.shape
         stored = self.insert(tfl.constant(constant, result_type=types.tensor(element, shape))).results[0]
         if dequantized(like_this) is like_this:
             return stored
-        return self.tfl("dequantize", (stored,), types.tensor(types.element_of(like_this.type), shape))
+        return self.tfl("dequantize", (stored,), types.tensor(like_this.element, shape))
 
     def slice(self, value: Value, begin: Sequence[int], size: Sequence[int], shape: Shape | None = None) -> Value:
         kind = like(value, size if shape is None else shape)
@@ -264,7 +264,7 @@ class FormBuilder(LiteRTBuilder):
 
     def axis(self, axis: int, like: Value) -> Value:
         """Inserts an axis, as a scalar or a vector like another one."""
-        return self.constant(np.full(types.shape_of(like.type) or (), axis, np.int32))
+        return self.constant(np.full(like.shape or (), axis, np.int32))
 
     def again(
         self,
@@ -296,7 +296,7 @@ def _need_plain(element: Attribute) -> None:
 
 def _element_in_order(value: Value, function: str, parameter: tuple[int, ...]) -> Attribute:
     """Returns the element type of a constant in another order; declines where scales don't follow."""
-    element = types.element_of(value.type)
+    element = value.element
     if isinstance(element, quant.UniformType) and element.data.axis is not None:
         axis = element.data.axis
         if function == "transpose":

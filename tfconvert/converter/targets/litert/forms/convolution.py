@@ -86,7 +86,7 @@ def _frames(op: tfl.TFLOp, build: FormBuilder) -> Value:
     operands = [value, weights, *(each for each in bias if not tfl.is_absent(each))]
     if len(operands) < 3:
         operands.append(build.constant(np.zeros(filters, np.float32)))
-    kind = types.tensor(types.element_of(op.results[0].type), shape)
+    kind = types.tensor(op.results[0].element, shape)
     new = build.tfl("conv_2d", operands, kind, {name: option(op, name) for name in names})
     return build.reshape(new, after)
 
@@ -143,7 +143,7 @@ def _bias_after(op: tfl.TFLOp, build: FormBuilder) -> Value:
 
 def _implied(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """`tfl.transpose_conv` of integers that are within the limits of its fused activation anyway: without that."""
-    limits, element = _LIMITS.get(option(op, _ACTIVATION)), types.element_of(op.results[0].type)
+    limits, element = _LIMITS.get(option(op, _ACTIVATION)), op.results[0].element
     need(limits is not None and not _is_misread(op), "no activation follows, or the GPU should leave it to the CPU")
     need(isinstance(element, quant.UniformType), "they aren't integers")
     assert limits is not None

@@ -12,7 +12,7 @@ from tfconvert.converter.rewrite.rewriter import Rewriter, is_unused
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Rewrite
 from tfconvert.converter.targets.litert.forms.questions import RESHAPES, source_of
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
@@ -186,7 +186,7 @@ class Candidate:
 
     def is_due(self, row: Rewrite) -> bool:
         """Returns whether a rewrite is for the operator."""
-        element = types.element_of(self.op.results[0].type)
+        element = self.op.results[0].element
         if row.only_for and (row.only_for == "gpu") != self.is_for_gpu:
             return False
         return element in row.default or type(element) in row.default

@@ -35,9 +35,7 @@ _BINARY = sorted(operators.elementwise(2, 3) | {"prelu", "select"})
 
 def _unary(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """An op of one operand: in the shape from which the operand was reshaped, or in rank 4."""
-    need(
-        all(types.element_of(value.type) != types.I64 for value in (op.operands[0], op.results[0])), "it is of 64 bits"
-    )
+    need(all(value.element != types.I64 for value in (op.operands[0], op.results[0])), "it is of 64 bits")
     shape = static_shape(op.operands[0])
     source = source_of(op.operands[0])
     before = static_shape(source)
@@ -142,7 +140,7 @@ def _with_sign(op: tfl.TFLOp) -> Value:
     need(isinstance(bits.owner, tfl.TFLOp) and bits.owner.op_name == "bitcast", "it compares no bits")
     assert isinstance(bits.owner, tfl.TFLOp)
     (value,) = bits.owner.operands
-    need(types.element_of(value.type) == types.F32, "the bits are not those of floats")
+    need(value.element == types.F32, "the bits are not those of floats")
     need(not array_of(zero).any(), "it compares with another number than 0")
     return value
 
@@ -174,10 +172,10 @@ _LIMITS = np.iinfo(np.int32)
 def _narrow(op: tfl.TFLOp, build: FormBuilder) -> list[Value]:
     """An op of 64-bit integers: of 32-bit integers, between casts."""
     values = [*op.operands, *op.results]
-    need(any(types.element_of(value.type) == types.I64 for value in values), "it has no integers of 64 bits")
+    need(any(value.element == types.I64 for value in values), "it has no integers of 64 bits")
     need(op.op_name != "cast" or types.I32 not in map(_element, values), "it is such a cast")
     operands = [_narrowed(build, value) for value in op.operands]
-    kinds = [types.tensor(_narrow_of(_element(result)), types.shape_of(result.type)) for result in op.results]
+    kinds = [types.tensor(_narrow_of(_element(result)), result.shape) for result in op.results]
     fields = tfl.option_fields(op.op_name)
     changed = {name: tfl.to_attribute(fields[name], "INT32") for name in _TYPE_OPTIONS if name in fields}
     changed = {name: value for name, value in changed.items() if tfl.attribute(op, name) == "INT64"}
@@ -186,7 +184,7 @@ def _narrow(op: tfl.TFLOp, build: FormBuilder) -> list[Value]:
 
 
 def _element(value: Value) -> Any:
-    return types.element_of(value.type)
+    return value.element
 
 
 def _narrow_of(element: Any) -> Any:
@@ -194,7 +192,7 @@ def _narrow_of(element: Any) -> Any:
 
 
 def _narrowed(build: FormBuilder, value: Value) -> Value:
-    if tfl.is_absent(value) or types.element_of(value.type) != types.I64:
+    if tfl.is_absent(value) or value.element != types.I64:
         return value
     constant = tensor_data.constant_of(value)
     if constant is None:
@@ -211,9 +209,9 @@ def _cast_once(op: tfl.TFLOp, build: FormBuilder) -> Value:
     need(isinstance(inner, tfl.TFLOp) and inner.op_name == "cast", "it casts no cast")
     assert isinstance(inner, tfl.TFLOp)
     value = inner.operands[0]
-    need(types.element_of(inner.results[0].type) == types.I64, "the first one is not to integers of 64 bits")
-    need(types.element_of(value.type) == types.I32, "the first one is not of integers of 32 bits")
-    return build.cast(value, types.element_of(op.results[0].type))
+    need(inner.results[0].element == types.I64, "the first one is not to integers of 64 bits")
+    need(value.element == types.I32, "the first one is not of integers of 32 bits")
+    return build.cast(value, op.results[0].element)
 
 
 REWRITES = (

@@ -163,7 +163,7 @@ def sums_of_two(op: tfl.TFLOp, build: FormBuilder) -> Value:
 
 def _mean_of_integers(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A mean of integers: their sum, divided."""
-    need(types.element_of(op.operands[0].type) == types.I32, "its elements are not i32")
+    need(op.operands[0].element == types.I32, "its elements are not i32")
     options = {"keep_dims": option(op, "keep_dims")}
     total = build.tfl("sum", op.operands, op.results[0].type, options)
     count = math.prod(static_shape(op.operands[0])) // max(math.prod(static_shape(op.results[0])), 1)
@@ -172,7 +172,7 @@ def _mean_of_integers(op: tfl.TFLOp, build: FormBuilder) -> Value:
 
 def _exclusive_or(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """Of booleans: one of them, but not both."""
-    need(types.element_of(op.operands[0].type) == types.I1, "its elements are not booleans")
+    need(op.operands[0].element == types.I1, "its elements are not booleans")
     either, both = (build.binary(name, op.operands[0], op.operands[1]) for name in ("logical_or", "logical_and"))
     return build.binary("logical_and", either, build.unary("logical_not", both))
 
@@ -204,7 +204,7 @@ _MAX_EXPONENT = 64
 
 def _float(op: tfl.TFLOp, operand: int = 0) -> Value:
     value = op.operands[operand]
-    need(types.element_of(value.type) == types.F32, "it is not of floats")
+    need(value.element == types.F32, "it is not of floats")
     return value
 
 
@@ -220,7 +220,7 @@ def _relu6(op: tfl.TFLOp, build: FormBuilder) -> Value:
 
 
 def negated(op: tfl.TFLOp, build: FormBuilder) -> Value:
-    need(types.element_of(op.operands[0].type) in (types.F32, types.I32), "it is quantized")
+    need(op.operands[0].element in (types.F32, types.I32), "it is quantized")
     return build.binary("mul", op.operands[0], -1)
 
 
@@ -259,7 +259,7 @@ def _round(op: tfl.TFLOp, build: FormBuilder) -> Value:
 def _pow(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A power with a constant exponent: products, roots, or `exp(exponent * log(x))`."""
     x, exponents = op.operands[0], np.unique(array_of(op.operands[1]))
-    if types.element_of(x.type) != types.I32 or exponents[0] < 0:
+    if x.element != types.I32 or exponents[0] < 0:
         _float(op)
     need(exponents.size == 1, "it has several exponents")
     need(static_shape(x) == static_shape(op.results[0]), "its exponent has another shape")
@@ -303,7 +303,7 @@ def _select(op: tfl.TFLOp, build: FormBuilder) -> Value:
 def _integer_choice(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A choice of integers as `y + condition * (x - y)`, which wraps around to the right numbers."""
     condition, x, y = op.operands
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     need(element == types.I32, "it is not of integers")
     mask, shape = static_shape(condition), static_shape(op.results[0])
     if op.op_name == "select" and len(mask) == 1 < len(shape):
@@ -420,8 +420,8 @@ def _normalized(op: Operation) -> Emit:
 def _match_difference(op: Operation) -> Operation | Failure:
     """Returns the next op that computes the difference of the operands."""
     x, y = op.operands
-    shape = types.shape_of(x.type)
-    if not is_float(x) or shape is None or shape != types.shape_of(op.results[0].type):
+    shape = x.shape
+    if not is_float(x) or shape is None or shape != op.results[0].shape:
         return Failure("it isn't of 32-bit floats, or may broadcast its first operand")
     following = op.next_op
     for _ in range(_NEAR):

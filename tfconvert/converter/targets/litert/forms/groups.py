@@ -30,7 +30,7 @@ from tfconvert.converter.targets.litert.forms.questions import (
     shape_of,
     sized,
 )
-from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects import tensor_data, tfl
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
@@ -80,7 +80,7 @@ def _in_full(op: Operation) -> Emit:
 
 def _is_per_vector(value: Value, shape: tuple[int, ...]) -> bool:
     """Returns whether a computed value is much smaller than a shape, and one number along its last dimension."""
-    own = types.shape_of(value.type)
+    own = value.shape
     if own is None or own.count(-1) > 1 or len(own) != len(shape) or tensor_data.constant_of(value) is not None:
         return False
     return own[-1] == 1 and elements(own) > 1 and elements(own) * shape[-1] * _SMALL <= elements(shape)

@@ -107,7 +107,7 @@ def _whole_table(op: tfl.TFLOp, build: FormBuilder) -> Value:
     table = op.operands[at]
     source = dequantized(table)
     stored = stored_constant(source)
-    need(source is not table and types.element_of(source.type) == types.F16, "its table is not one of 16-bit floats")
+    need(source is not table and source.element == types.F16, "its table is not one of 16-bit floats")
     assert stored is not None
     wide = tensor_data.defer("cast", (stored,), static_shape(table), element=types.F32)
     operands = [build.constant(wide) if value is table else value for value in op.operands]
@@ -117,7 +117,7 @@ def _whole_table(op: tfl.TFLOp, build: FormBuilder) -> Value:
 def _scale_for_each_row(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A lookup in a table of integers with one scale: with one for each row, as the GPU reads it."""
     table = op.operands[1]
-    element, stored = types.element_of(table.type), stored_constant(table)
+    element, stored = table.element, stored_constant(table)
     need(isinstance(element, quant.UniformType) and len(element.data.scales) == 1, "its table has no single scale")
     assert isinstance(element, quant.UniformType)
     assert stored is not None
@@ -131,7 +131,7 @@ def _scale_for_each_row(op: tfl.TFLOp, build: FormBuilder) -> Value:
 def _flat_lookup(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A lookup in a constant table of a higher rank, or in a computed one: a choice of rows."""
     places, table = op.operands
-    need(types.element_of(table.type) == types.element_of(op.results[0].type), "the table is quantized")
+    need(table.element == op.results[0].element, "the table is quantized")
     shape = static_shape(table)
     merged = build.reshape(table, (shape[0], math.prod(shape[1:])))
     chosen = build.gather(merged, build.reshape(places, (math.prod(static_shape(places)),)), 0)
@@ -231,7 +231,7 @@ def _fill(op: tfl.TFLOp, build: FormBuilder) -> Value:
 
 def _of_integers(op: tfl.TFLOp, build: FormBuilder) -> Sequence[Value]:
     """A move of booleans: of integers."""
-    need(types.element_of(op.operands[0].type) == types.I1, "its elements are not booleans")
+    need(op.operands[0].element == types.I1, "its elements are not booleans")
     numbers = build.cast(op.operands[0], types.I32)
     kinds = [types.tensor(types.I32, static_shape(result)) for result in op.results]
     moved = build.insert(tfl.TFLOp(op.name, (numbers, *op.operands[1:]), kinds, op.properties, op.attributes))

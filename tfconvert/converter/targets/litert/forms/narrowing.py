@@ -65,7 +65,7 @@ class _Narrowing:
 
 def _cut_of(op: Operation) -> _Cut | None:
     """Returns the part that a slice takes, if it cuts one dimension."""
-    ranges, shape = attempt(ranges_of, op), types.shape_of(op.operands[0].type) or ()
+    ranges, shape = attempt(ranges_of, op), op.operands[0].shape or ()
     if isinstance(ranges, Failure) or any(each is not None and each.step != 1 for each in ranges):
         return None
     cut = [(axis, each) for axis, each in enumerate(ranges) if each is not None and each != range(shape[axis])]
@@ -78,7 +78,7 @@ def _cut_of(op: Operation) -> _Cut | None:
 
 def _picked(op: Operation) -> _Cut | None:
     """Returns the part that a gather takes of one dimension."""
-    shape, rows = types.shape_of(op.operands[0].type), op.operands[1]
+    shape, rows = op.operands[0].shape, op.operands[1]
     if shape is None or not types.is_static(shape):
         return None
     if op.name == "tfl.gather":
@@ -94,7 +94,7 @@ def _picked(op: Operation) -> _Cut | None:
         # All indices but the last one are zeros, of dimensions of one.
         axis = before = len(indices.operands) - 1
         rows = indices.operands[-1]
-    dims = types.shape_of(rows.type)
+    dims = rows.shape
     if dims is None or not types.is_static(dims) or any(dim != 1 for dim in shape[:before]) or axis >= len(shape):
         return None
     count = prod(dims)
@@ -283,7 +283,7 @@ def _part(build: FormBuilder, value: Value, cut: _Cut) -> Value:
     constant = tensor_data.constant_of(value)
     if constant is not None and is_float(value) and prod(shape_of(value)) <= _MAX_READ:
         array = np.take(tensor_data.to_array(constant), range(cut.begin, cut.begin + cut.count), cut.axis)
-        return build.constant(np.ascontiguousarray(array), types.element_of(value.type))
+        return build.constant(np.ascontiguousarray(array), value.element)
     return build.cut(value, cut.axis, cut.begin, cut.count)
 
 

@@ -44,7 +44,7 @@ def _constant_of_integers(op: tfl.TFLOp, build: FormBuilder) -> Value:
     found = [index for index, value in enumerate(op.operands) if tensor_data.constant_of(value) is not None]
     need(len(found) == 1, "not one operand is a constant")
     constant, result = op.operands[found[0]], shape_of(op.results[0])
-    need(types.element_of(constant.type) in (types.I32, types.I1), "they aren't integers of 32 bits or booleans")
+    need(constant.element in (types.I32, types.I1), "they aren't integers of 32 bits or booleans")
     shape = static_shape(constant)
     need(0 < len(shape) < MAX_RANK >= len(result) and shape != result, "the rank is one that is read right")
     if len(result) == MAX_RANK:
@@ -87,7 +87,7 @@ def _minus_itself(op: tfl.TFLOp, build: FormBuilder) -> Value:
     value = op.operands[0]
     need(op.operands[1] is value, "the operands differ")
     options = {"fused_activation_function": option(op, "fused_activation_function")}
-    zero = build.scalar(0, types.element_of(value.type))
+    zero = build.scalar(0, value.element)
     return build.tfl("mul", (value, zero), op.results[0].type, options)
 
 

@@ -65,7 +65,7 @@ def _as_dense(op: tfl.TFLOp, build: FormBuilder) -> Value:
 
 
 def _dense(build: FormBuilder, value: Value, weights: Value, shape: Shape) -> Value:
-    element = types.element_of(value.type)
+    element = value.element
     need(element == types.F32, "it has integers")
     bias = build.constant(np.zeros(shape[-1], np.float32))
     return build.tfl("fully_connected", (value, weights, bias), types.tensor(element, shape), {"keep_num_dims": False})
@@ -110,7 +110,7 @@ def _bias_after(op: tfl.TFLOp, build: FormBuilder) -> Value:
     low = (*[1] * (MAX_RANK - len(result)), *result)
     bias = build.reshape(op.operands[2], (1, 1, 1, result[-1]))
     fused = {"fused_activation_function": option(op, "fused_activation_function")}
-    kind = types.tensor(types.element_of(value.type), low)
+    kind = types.tensor(value.element, low)
     total = build.tfl("add", (build.reshape(value, low), bias), kind, fused)
     return build.reshape(total, result)
 
@@ -129,7 +129,7 @@ def _flattened(op: tfl.TFLOp, build: FormBuilder) -> Value:
 def _of_constants(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """`tfl.fully_connected` of constants, which the GPU refuses: a constant."""
     value, weights, *bias = (each for each in op.operands if not tfl.is_absent(each))
-    need(all(types.element_of(each.type) == types.F32 for each in op.operands[:2]), "it is quantized")
+    need(all(each.element == types.F32 for each in op.operands[:2]), "it is quantized")
     need(option(op, "fused_activation_function") == "NONE", "an activation is fused")
     matrix = array_of(weights)
     product = array_of(value).reshape(-1, matrix.shape[1]) @ matrix.T

@@ -34,7 +34,7 @@ RESHAPES = ("expand_dims", "reshape", "squeeze")
 
 def shape_of(value: Value) -> Shape:
     """Returns a value's shape, -1 where a size is unknown; declines if its rank is."""
-    shape = types.shape_of(value.type)
+    shape = value.shape
     need(shape is not None, "a rank is unknown")
     return shape or ()
 
@@ -89,12 +89,12 @@ def joint(*shapes: Shape) -> Shape:
 
 def like(value: Value, shape: Sequence[int]) -> Attribute:
     """Returns the type of a tensor of another shape with a value's elements."""
-    return types.tensor(types.element_of(value.type), shape)
+    return types.tensor(value.element, shape)
 
 
 def is_float(value: Value) -> bool:
     """Returns whether a value is a tensor of 32-bit floats, the type of XNNPACK's arithmetic."""
-    return types.element_of(value.type) == types.F32
+    return value.element == types.F32
 
 
 def need_floats(*values: Value) -> None:
@@ -104,7 +104,7 @@ def need_floats(*values: Value) -> None:
 
 def need_element(value: Value, *elements: Attribute) -> None:
     """Declines unless the elements of a value are of one of some types."""
-    need(types.element_of(value.type) in elements, "its elements have another type")
+    need(value.element in elements, "its elements have another type")
 
 
 def producer(value: Value, name: str) -> tfl.TFLOp:
@@ -155,7 +155,7 @@ def constant_of(value: Value) -> Constant:
 def array_of(value: Value) -> Array:
     """Returns the elements of a small constant; declines if it is computed or large."""
     constant = constant_of(value)
-    small(math.prod(types.shape_of(constant.type) or ()))
+    small(math.prod(constant.shape or ()))
     return tensor_data.to_array(constant)
 
 

@@ -44,7 +44,7 @@ def _top_k(op: tfl.TFLOp, build: FormBuilder) -> list[Value]:
 def _extreme(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """The place of an extreme: of the highest number, in rank 4 along no channels, as a 32-bit integer."""
     value = op.operands[0]
-    need(types.element_of(value.type) in (types.F32, types.I32), "its elements are quantized")
+    need(value.element in (types.F32, types.I32), "its elements are quantized")
     value = value if op.op_name == "arg_max" else build.unary("neg", value)
     (axis,) = ints_of(op.operands[1])
     rank = len(static_shape(value))
@@ -55,7 +55,7 @@ def _extreme(op: tfl.TFLOp, build: FormBuilder) -> Value:
     del shape[axis]
     found = build.tfl("arg_max", (value, build.number(axis)), types.tensor(types.I32, shape), {"output_type": "INT32"})
     found = build.reshape(found, static_shape(op.results[0]))
-    return build.cast(found, types.element_of(op.results[0].type))
+    return build.cast(found, op.results[0].element)
 
 
 def _cumsum(op: tfl.TFLOp, build: FormBuilder) -> Value:
@@ -78,7 +78,7 @@ def _cumsum(op: tfl.TFLOp, build: FormBuilder) -> Value:
 
 def _cumsum_by_doubling(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A running sum of integers: sums of two parts of which one is moved, twice as far at each step."""
-    need(types.element_of(op.operands[0].type) == types.I32, "its elements are not i32")
+    need(op.operands[0].element == types.I32, "its elements are not i32")
     (axis,) = ints_of(op.operands[1])
     value, is_reverse = build.parted(op.operands[0], axis), option(op, "reverse")
     size = static_shape(value)[2]
@@ -101,7 +101,7 @@ def _shifted(build: FormBuilder, value: Value, step: int, *, is_reverse: bool) -
 def _one_hot(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """Classes as vectors: of a vector of classes, in floats, along the last axis; then moved and converted."""
     classes, depth = op.operands[0], ints_of(op.operands[1])[0]
-    element, shape = types.element_of(op.results[0].type), static_shape(classes)
+    element, shape = op.results[0].element, static_shape(classes)
     axis = option(op, "axis") % (len(shape) + 1)
     before, behind = math.prod(shape[:axis]), math.prod(shape[axis:])
     numbers = [float(array_of(value).astype(np.float64)) for value in op.operands[2:4]]
@@ -117,7 +117,7 @@ def _one_hot(op: tfl.TFLOp, build: FormBuilder) -> Value:
 def _one_hot_as_equal(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """Classes as vectors: comparisons with all classes."""
     classes, depth = op.operands[0], ints_of(op.operands[1])[0]
-    element, shape = types.element_of(op.results[0].type), static_shape(classes)
+    element, shape = op.results[0].element, static_shape(classes)
     axis = option(op, "axis") % (len(shape) + 1)
     before, behind = math.prod(shape[:axis]), math.prod(shape[axis:])
     on, off = (array_of(value).item() for value in op.operands[2:4])
@@ -137,7 +137,7 @@ def _bucketize(op: tfl.TFLOp, build: FormBuilder) -> Value:
     row = build.constant(np.array(boundaries, np.float32).reshape(1, 1, 1, -1))
     above = build.cast(build.compare("greater_equal", value, row), types.F32)
     total = build.tfl("sum", (above, build.ints((3,))), like(above, (1, 1, count)), {"keep_dims": False})
-    return build.cast(build.reshape(total, shape), types.element_of(op.results[0].type))
+    return build.cast(build.reshape(total, shape), op.results[0].element)
 
 
 REWRITES = (

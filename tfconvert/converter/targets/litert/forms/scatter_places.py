@@ -142,7 +142,7 @@ def _checked(x: Value | Filled, check: Value, places: Value, sizes: Array) -> In
         return build.reshape(wrapped(build) if wraps.any() else index, (math.prod(shape_of(index)[:-1]), depth))
 
     def wrapped(build: FormBuilder) -> Value:
-        zero = build.scalar(0, types.element_of(index.type))
+        zero = build.scalar(0, index.element)
         from_end = build.tfl("add", (index, build.constant(wraps.astype(dtype_of(index)))), index.type)
         is_negative = build.tfl("less", (index, zero), types.tensor(types.I1, shape_of(index)))
         return build.tfl("select_v2", (is_negative, from_end, index), index.type)
@@ -180,7 +180,7 @@ def is_height(value: Value, rows: Value) -> bool:
 
 
 def dtype_of(value: Value) -> Any:
-    return types.numpy_dtype(types.element_of(value.type))
+    return types.numpy_dtype(value.element)
 
 
 def counts(numbers: Value) -> bool:

@@ -123,7 +123,7 @@ def _filled(op: Operation) -> Emit:
     def fill(build: FormBuilder) -> Value:
         number = constant_array(value)
         if number is not None:
-            return build.constant(np.full((count, *shape[1:]), number.reshape(())), types.element_of(value.type))
+            return build.constant(np.full((count, *shape[1:]), number.reshape(())), value.element)
         return build.tfl("fill", (build.ints((count, *shape[1:])), build.reshape(value, ())), kind)
 
     return scatter("fill", SET, places, fill, count, op)
@@ -169,7 +169,7 @@ def _where_equal(op: Operation) -> Emit:
         columns = [build.reshape(each, (count,)) for each in indices.values()]
         if not batch and len(columns) == 1:
             return build.reshape(columns[0], (1, 1))
-        element = types.element_of(columns[0].type)
+        element = columns[0].element
         for axis in batch:
             along = [-1 if each == axis else 1 for each in range(len(shape))]
             numbers = np.broadcast_to(np.arange(shape[axis]).reshape(along), of_batch).reshape(-1)
@@ -197,7 +197,7 @@ def _compared(op: Operation, shape: Sequence[int]) -> tuple[int, Value]:
     for numbers, index in (op.operands, op.operands[::-1]):
         own = _aligned(numbers, len(shape))
         axes = [axis for axis, size in enumerate(own) if size != 1]
-        is_index = types.element_of(index.type) in (types.I32, types.I64)
+        is_index = index.element in (types.I32, types.I64)
         is_counted = len(axes) == 1 and own[axes[0]] == shape[axes[0]] and counts(source_of(numbers, "tfl.reshape"))
         if is_index and is_counted:
             return axes[0], index

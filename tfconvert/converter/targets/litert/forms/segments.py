@@ -88,7 +88,7 @@ def _of_segments(op: Operation) -> tuple[Value, Value, Shape]:
     """Returns the updates, the numbers of their rows and the shape of the rows; declines others than rows."""
     updates, ids = op.operands[:2]
     shape = static_shape(op.results[0])
-    need(types.element_of(op.results[0].type) in FILLED, "LiteRT doesn't fill tensors of its elements")
+    need(op.results[0].element in FILLED, "LiteRT doesn't fill tensors of its elements")
     need(len(shape_of(ids)) == 1 and shape_of(updates)[1:] == shape[1:], "the rows of updates have several dimensions")
     return updates, ids, shape
 
@@ -103,7 +103,7 @@ def _points(op: Operation, number: float) -> Filled:
     """Returns a tensor of one number, in the shape that rows will get."""
     users = [use.operation for use in op.results[0].uses]
     kind = op.results[0].type
-    if len(users) == 1 and users[0].name == "tfl.reshape" and types.is_static(types.shape_of(users[0].results[0].type)):
+    if len(users) == 1 and users[0].name == "tfl.reshape" and types.is_static(users[0].results[0].shape):
         kind = users[0].results[0].type
     return Filled(number, kind)
 
@@ -145,7 +145,7 @@ def _summed(op: Operation, points: Value | Filled) -> tuple[Attribute, Insert]:
         added = updates
         if check is not None:
             check = build.reshape(check, (count, *[1] * (len(shape) - 1)))
-            nothing = build.scalar(0, types.element_of(updates.type))
+            nothing = build.scalar(0, updates.element)
             added = build.tfl("select_v2", (check, updates, nothing), updates.type)
         operands = (build.reshape(places, (count, depth)), build.reshape(added, (count, *target[depth:])))
         return build.tfl("scatter_nd", (*operands, build.ints(target)), kind)

@@ -83,7 +83,7 @@ class Span(NamedTuple):
 
 def spans_of(op: Operation) -> list[Span]:
     """Returns what a slice takes of each dimension; declines one that reverses or adds dimensions."""
-    element = quant.storage_of(types.element_of(op.operands[0].type))
+    element = quant.storage_of(op.operands[0].element)
     need(str(element) in _ELEMENTS, "no kernel slices these elements")
     shape, ranges, dropped = sized(op.operands[0]), ranges_of(op), 0
     if op.name == "tfl.strided_slice":
@@ -135,7 +135,7 @@ class _Parts(NamedTuple):
 
 def _parts(op: Operation) -> _Parts:
     large(op.operands[0])
-    need(types.element_of(op.operands[0].type) != types.I64, "no kernel unpacks i64")
+    need(op.operands[0].element != types.I64, "no kernel unpacks i64")
     axis = _dropped_axis(op, spans_of(op))
     count = sized(op.operands[0])[axis]
     users: list[list[Operation]] = [[] for _ in range(count)]
@@ -397,7 +397,7 @@ def _as_reversal(op: tfl.TFLOp, build: FormBuilder) -> Value:
 
 def need_gathered(value: Value) -> None:
     """Declines unless accelerators choose rows of a value by places."""
-    need(types.element_of(value.type) in (types.F32, types.I32, types.I8), "accelerators don't take such tensors")
+    need(value.element in (types.F32, types.I32, types.I8), "accelerators don't take such tensors")
 
 
 def _reverse(op: tfl.TFLOp, build: FormBuilder) -> Value:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -21,7 +20,7 @@ def _relu6(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _has_axis(op: Operation) -> Failure | None:
-    return Failure("a scalar has no axis to normalize along") if types.shape_of(op.operands[0].type) == () else None
+    return Failure("a scalar has no axis to normalize along") if op.operands[0].shape == () else None
 
 
 ENTRIES: tuple[Entry, ...] = (

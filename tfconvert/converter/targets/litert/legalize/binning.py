@@ -23,14 +23,14 @@ _GUESS = 64
 
 def _has_weights(op: Operation) -> bool:
     """Returns whether values count for other than one; the empty tensor represents all ones."""
-    return types.shape_of(op.operands[2].type) not in ((0,), (0, 0)) and not tf.get(op, "binary_output", False)
+    return op.operands[2].shape not in ((0,), (0, 0)) and not tf.get(op, "binary_output", False)
 
 
 def _weights_are_known(op: Operation) -> Failure | None:
-    weights = types.shape_of(op.operands[2].type)
-    if weights not in ((0,), (0, 0)) and weights != types.shape_of(op.operands[0].type):
+    weights = op.operands[2].shape
+    if weights not in ((0,), (0, 0)) and weights != op.operands[0].shape:
         return Failure("whether there is a weight for each value is not known")
-    element = element_name(types.element_of(op.results[0].type))
+    element = element_name(op.results[0].element)
     if element in _COUNTED or not _has_weights(op):
         return None
     return Failure(f"it counts by weights of {' '.join(_COUNTED)}, not {element}")
@@ -45,7 +45,7 @@ def _width(op: Operation) -> int:
         known = found[0] if found is not None and _is_reached(*found) else None
     if known is not None:
         return int(tensor_data.to_array(known).reshape(-1)[0])
-    return (types.shape_of(op.results[0].type) or (-1,))[-1]
+    return (op.results[0].shape or (-1,))[-1]
 
 
 def _limited(value: Value, name: str) -> tuple[tensor_data.Constant, Value] | None:
@@ -54,7 +54,7 @@ def _limited(value: Value, name: str) -> tuple[tensor_data.Constant, Value] | No
     if isinstance(owner, Operation) and owner.name in (name, name.lower().replace("tf.", "tfl.")):
         for limit, other in (owner.operands[:], owner.operands[::-1]):
             constant = tensor_data.constant_of(limit)
-            if constant is not None and types.shape_of(limit.type) == ():
+            if constant is not None and limit.shape == ():
                 return constant, other
     return None
 
@@ -65,7 +65,7 @@ def _is_reached(upper: tensor_data.Constant, value: Value) -> bool:
 
 
 def _is_vector(op: Operation) -> Failure | None:
-    shape, size = (types.shape_of(operand.type) for operand in op.operands[:2])
+    shape, size = (operand.shape for operand in op.operands[:2])
     if shape is None or len(shape) not in (1, 2):
         return Failure("the rank of the counted values is not known")
     return (
@@ -74,16 +74,16 @@ def _is_vector(op: Operation) -> Failure | None:
 
 
 def _fit_ones(op: Operation) -> bool:
-    length = (types.shape_of(op.operands[0].type) or (-1,))[-1]
+    length = (op.operands[0].shape or (-1,))[-1]
     return max(_width(op), 0) * (length if length >= 0 else _GUESS) <= _ONE_HOT_LIMIT
 
 
 def _count(op: Operation, emit: LiteRTBuilder) -> Value:
     """Counts the occurrences of each number in a row, except numbers that are too large."""
     values = op.operands[0]
-    shape = types.shape_of(values.type) or ()
+    shape = values.shape or ()
     width = _width(op)
-    result = types.element_of(op.results[0].type)
+    result = op.results[0].element
     kind = result if element_name(result) in _COUNTED else types.I32
     size = emit.scalar(width, types.I32) if width >= 0 else emit.reshape(emit.i32(op.operands[1]), ())
     if _fit_ones(op):
@@ -112,7 +112,7 @@ def _count_ones(emit: LiteRTBuilder, op: Operation, size: Value, shape: types.Sh
 def _count_segments(emit: LiteRTBuilder, op: Operation, size: Value, width: int) -> Value:
     """Adds up a one for each value in the segment that the value names; values of -1 are left out."""
     values = emit.limited_i32(op.operands[0])
-    shape = types.shape_of(values.type) or ()
+    shape = values.shape or ()
     rows, places, count = shape[:-1], values, size
     if rows:
         start = emit.binary(
@@ -125,7 +125,7 @@ def _count_segments(emit: LiteRTBuilder, op: Operation, size: Value, width: int)
         places = emit.binary("AddV2", values, start)
         count = emit.binary("Mul", emit.reshape(size_of(emit, values, 0), ()), size)
     places = emit.select(emit.compare("Less", values, size), places, -1)
-    kind = types.element_of(op.results[0].type)
+    kind = op.results[0].element
     kind = kind if _has_weights(op) and kind == types.F32 else types.I32
     if _has_weights(op):
         ones = emit.cast(op.operands[2], kind)
@@ -143,7 +143,7 @@ def _at_most_one(emit: LiteRTBuilder, counts: Value) -> Value:
 
 
 def _segments_are_known(op: Operation) -> Failure | None:
-    is_wide = _has_weights(op) and types.element_of(op.results[0].type) == types.I64
+    is_wide = _has_weights(op) and op.results[0].element == types.I64
     return Failure("there are too many bins for weights of i64") if is_wide and not _fit_ones(op) else None
 
 

@@ -23,7 +23,7 @@ _SIGN_BIT = -(1 << 31)
 
 def _invert(op: Operation, emit: LiteRTBuilder) -> Value:
     """Flips all bits: exclusive or with all ones."""
-    ones = emit.constant(np.array(-1).astype(types.numpy_dtype(types.element_of(op.operands[0].type))))
+    ones = emit.constant(np.array(-1).astype(types.numpy_dtype(op.operands[0].element)))
     return emit.tf("BitwiseXor", (op.operands[0], ones), op.results[0].type)
 
 
@@ -42,7 +42,7 @@ def _conjunction(emit: LiteRTBuilder, x: Value, y: Value) -> Value:
     assert unsigned is not None
     lower = emit.cast(emit.binary("RightShift", emit.cast(twice, unsigned), 1), types.I32)
     negative = [emit.compare("Less", operand, 0) for operand in (x, y)]
-    both = emit.tf("LogicalAnd", negative, types.tensor(types.I1, types.shape_of(lower.type)))
+    both = emit.tf("LogicalAnd", negative, types.tensor(types.I1, lower.shape))
     return emit.binary("BitwiseXor", lower, emit.select(both, emit.scalar(_SIGN_BIT, types.I32), 0))
 
 
@@ -57,14 +57,14 @@ def _left_shift(op: Operation, emit: LiteRTBuilder) -> Value:
     A negative shift counts as 0, and one of more bits than there are as one bit less than there are.
     """
     x, places = op.operands
-    narrow = types.element_of(x.type)
+    narrow = x.element
     wide = _WIDER.get(element_name(narrow), narrow)
     x, places = emit.cast(x, wide), emit.cast(places, wide)
     bits = types.numpy_dtype(narrow).itemsize * 8
     places = emit.i32(emit.binary("Minimum", emit.binary("Maximum", places, 0), bits - 1))
     powers = [np.uint64(1 << place) for place in range(bits)]
     table = emit.constant(np.array(powers).astype(types.numpy_dtype(wide)))
-    factors = emit.tf("Gather", (table, places), types.tensor(wide, types.shape_of(places.type)))
+    factors = emit.tf("Gather", (table, places), types.tensor(wide, places.shape))
     shifted = emit.binary("Mul", x, factors)
     return emit.cast(shifted, narrow)
 
@@ -76,7 +76,7 @@ def _as_words(op: Operation, emit: LiteRTBuilder) -> Value:
     dims = () if wide.itemsize == 4 else (2,)
 
     def viewed(value: Value) -> Value:
-        own = types.shape_of(value.type)
+        own = value.shape
         return emit.tf("Bitcast", (value,), types.tensor(types.I32, None if own is None else (*own, *dims)))
 
     words = types.tensor(types.I32, None if shape is None else (*shape, *dims))
@@ -86,7 +86,7 @@ def _as_words(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _signed(emit: LiteRTBuilder, value: Value) -> Value:
-    return emit.tf("Bitcast", (value,), types.tensor(types.I64, types.shape_of(value.type)))
+    return emit.tf("Bitcast", (value,), types.tensor(types.I64, value.shape))
 
 
 def _as_signed(op: Operation, emit: LiteRTBuilder) -> Value:
@@ -100,14 +100,14 @@ def _left_shift_of_longs(op: Operation, emit: LiteRTBuilder) -> Value:
     """Shifts signed words; a number of places beyond them is negative as a signed one."""
     value, places = (_signed(emit, operand) for operand in op.operands)
     places = emit.select(emit.compare("Less", places, 0), emit.scalar(63, types.I64), places)
-    shape = types.shape_of(op.results[0].type)
+    shape = op.results[0].shape
     return emit.tf(
         "Bitcast", (emit.tf("LeftShift", (value, places), types.tensor(types.I64, shape)),), op.results[0].type
     )
 
 
 def _is_of_longs(op: Operation) -> Failure | None:
-    kinds = {types.numpy_dtype(types.element_of(value.type)) for value in (op.operands[0], op.results[0])}
+    kinds = {types.numpy_dtype(value.element) for value in (op.operands[0], op.results[0])}
     if np.dtype(np.uint64) in kinds and all(kind.kind in "iu" for kind in kinds):
         return None
     return Failure("the kernel converts it, or it isn't an integer", is_special=True)
@@ -115,7 +115,7 @@ def _is_of_longs(op: Operation) -> Failure | None:
 
 def _cast_of_longs(op: Operation, emit: LiteRTBuilder) -> Value:
     (value,), found = op.operands, op.results[0].type
-    if types.numpy_dtype(types.element_of(value.type)) == np.uint64:
+    if types.numpy_dtype(value.element) == np.uint64:
         return emit.cast(_signed(emit, value), types.element_of(found))
     return emit.tf("Bitcast", (emit.cast(value, types.I64),), found)
 

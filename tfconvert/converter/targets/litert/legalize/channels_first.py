@@ -27,7 +27,7 @@ def _channels_first(op: Operation) -> Failure | None:
 
 def _rank_of(op: Operation) -> int:
     """Returns the rank; `BiasAdd` and batch norms take any, and their data_format is NCHW all the same."""
-    shape = types.shape_of(op.results[0].type)
+    shape = op.results[0].shape
     return len(str(tf.get(op, "data_format"))) if shape is None else len(shape)
 
 
@@ -51,15 +51,15 @@ def _with_channels_last(emit: LiteRTBuilder, op: Operation, operand: int, sizes:
         values = tf.get(op, name)
         if values:
             attributes[name] = _moved(values, to_last)
-    shape = types.shape_of(op.results[0].type)
+    shape = op.results[0].shape
     moved = None if shape is None else tuple(shape[axis] for axis in to_last)
-    result_types = [types.tensor(types.element_of(op.results[0].type), moved), *(r.type for r in op.results[1:])]
+    result_types = [types.tensor(op.results[0].element, moved), *(r.type for r in op.results[1:])]
     created = emit.tf_op(op.name.removeprefix("tf."), operands, result_types, attributes)
     return [emit.transpose(created.results[0], to_first), *created.results[1:]]
 
 
 def _moved_sizes(emit: LiteRTBuilder, sizes: Value, permutation: Sequence[int]) -> Value:
-    if types.shape_of(sizes.type) == (2,):
+    if sizes.shape == (2,):
         return sizes  # They are height and width wherever the channels are.
     constant = tensor_data.constant_of(sizes)
     if constant is not None:

@@ -67,7 +67,7 @@ def _windows_of(name: str, properties: Properties, rank: int) -> Failure | None:
 
 
 def _rank(op: Operation, rank: int, operand: int = 0) -> Failure | None:
-    shape = types.shape_of(op.operands[operand].type)
+    shape = op.operands[operand].shape
     if shape is not None and len(shape) == rank:
         return None
     return Failure(f"the input is not known to have {rank} dimensions")
@@ -117,7 +117,7 @@ def _zeros(channels: int) -> tensor_data.Constant:
 
 
 def _conv_2d_constraint(op: Operation) -> Failure | None:
-    image, filters = types.shape_of(op.operands[0].type), types.shape_of(op.operands[1].type)
+    image, filters = op.operands[0].shape, op.operands[1].shape
     if filters is None or len(filters) != 4 or filters[3] < 0:
         return Failure("the number of output channels is not known")
     if image is not None and len(image) == 4 and image[3] > 0 and filters[2] > 0 and image[3] % filters[2]:
@@ -127,7 +127,7 @@ def _conv_2d_constraint(op: Operation) -> Failure | None:
 
 def _conv_2d(op: Operation, emit: LiteRTBuilder) -> None:
     image, padding = _padded(op, emit)
-    filters = types.shape_of(op.operands[1].type)
+    filters = op.operands[1].shape
     assert filters is not None
     operands = (image, emit.transpose(op.operands[1], (3, 0, 1, 2)), _zero_bias(emit, filters[3]))
     properties = _geometry_of(op.name, tuple(op.properties.items()), padding, "conv_2d")
@@ -135,14 +135,14 @@ def _conv_2d(op: Operation, emit: LiteRTBuilder) -> None:
 
 
 def _depthwise_constraint(op: Operation) -> Failure | None:
-    if not types.is_static(types.shape_of(op.operands[1].type)):
+    if not types.is_static(op.operands[1].shape):
         return Failure("the filter's shape is not known")
     return _rank(op, 4) or _windows(op, 4)
 
 
 def _depthwise_conv_2d(op: Operation, emit: LiteRTBuilder) -> Value:
     image, padding = _padded(op, emit)
-    filters = types.shape_of(op.operands[1].type)
+    filters = op.operands[1].shape
     assert filters is not None
     height, width, channels, multiplier = filters
     weights = emit.reshape(op.operands[1], (1, height, width, channels * multiplier))
@@ -152,22 +152,22 @@ def _depthwise_conv_2d(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _transpose_conv_constraint(op: Operation) -> Failure | None:
-    filters = types.shape_of(op.operands[1].type)
+    filters = op.operands[1].shape
     if filters is None or len(filters) != 4 or filters[2] < 0:
         return Failure("the number of output channels is not known")
     if any(dilation != 1 for dilation in tf.get(op, "dilations") or ()):
         return Failure("tfl.transpose_conv has no dilation")
     if (reason := _rank(op, 4, 2) or _windows(op, 4)) is not None or explicit_pads(op) is None:
         return reason
-    known = types.is_static((types.shape_of(op.results[0].type) or (-1, -1))[1:])
+    known = types.is_static((op.results[0].shape or (-1, -1))[1:])
     return None if known else Failure("explicit padding needs a known height and width")
 
 
 def _output_shape(op: Operation, emit: LiteRTBuilder) -> Value:
-    shape = types.shape_of(op.results[0].type)
+    shape = op.results[0].shape
     if shape is not None and types.is_static(shape):
         return emit.ints(shape)
-    sizes = types.shape_of(op.operands[0].type)
+    sizes = op.operands[0].shape
     if sizes == (2,) and shape is not None:
         batch = emit.tfl(
             "slice", (emit.shape(op.operands[2]), emit.ints((0,)), emit.ints((1,))), types.tensor(types.I32, (1,))
@@ -178,7 +178,7 @@ def _output_shape(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _transpose_conv(op: Operation, emit: LiteRTBuilder) -> Value:
-    filters = types.shape_of(op.operands[1].type)
+    filters = op.operands[1].shape
     assert filters is not None
     weights = emit.transpose(op.operands[1], (2, 0, 1, 3))
     bias = _zero_bias(emit, filters[2])
@@ -197,7 +197,7 @@ def _cropped_transpose_conv(
     emit: LiteRTBuilder, op: Operation, operands: tuple[Value, ...], options: dict[str, Any]
 ) -> Value:
     """Explicit padding of the forward convolution is cut off the transposed one's result."""
-    pads, shape = explicit_pads(op), types.shape_of(op.results[0].type)
+    pads, shape = explicit_pads(op), op.results[0].shape
     assert pads is not None
     assert shape is not None
     full = tuple(dim if dim < 0 else dim + sum(pad) for dim, pad in zip(shape, pads, strict=True))
@@ -212,7 +212,7 @@ def _cropped_transpose_conv(
 
 
 def _conv_3d_constraint(op: Operation) -> Failure | None:
-    image, filters = types.shape_of(op.operands[0].type), types.shape_of(op.operands[1].type)
+    image, filters = op.operands[0].shape, op.operands[1].shape
     if filters is None or len(filters) != 5:
         return Failure("the filter's rank is not known")
     if image is not None and len(image) == 5 and image[4] != filters[3]:

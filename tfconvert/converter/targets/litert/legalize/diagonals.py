@@ -34,7 +34,7 @@ def _plain_set_diagonal(op: Operation) -> Failure | None:
 def _set_flags(op: Operation, emit: LiteRTBuilder) -> Value:
     """Sets the diagonal of numbers that represent booleans."""
     matrix, diagonal = (emit.cast(operand, types.I8) for operand in op.operands[:2])
-    result = types.tensor(types.I8, types.shape_of(op.results[0].type))
+    result = types.tensor(types.I8, op.results[0].shape)
     created = emit.tf(op.name.removeprefix("tf."), (matrix, diagonal, *op.operands[2:]), result, op.properties)
     return emit.cast(created, types.I1)
 

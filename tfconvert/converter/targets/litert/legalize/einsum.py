@@ -73,11 +73,11 @@ class Labelled(NamedTuple):
 
     def size(self, label: str) -> int:
         """Returns a dimension's size, -1 if unknown."""
-        return (types.shape_of(self.value.type) or ())[self.labels.index(label)]
+        return (self.value.shape or ())[self.labels.index(label)]
 
 
 def _constraint(op: Operation) -> Failure | None:
-    shapes = [types.shape_of(operand.type) for operand in op.operands]
+    shapes = [operand.shape for operand in op.operands]
     ranks = [len(shape) for shape in shapes if shape is not None]
     if len(ranks) != len(shapes) or len(ranks) > 2:
         return Failure("an operand's rank is not known, or there are more than two")
@@ -97,7 +97,7 @@ def _constraint(op: Operation) -> Failure | None:
 
 
 def _einsum(op: Operation, emit: LiteRTBuilder) -> Value:
-    ranks = [len(types.shape_of(operand.type) or ()) for operand in op.operands]
+    ranks = [len(operand.shape or ()) for operand in op.operands]
     labels, result = einsum_labels(str(tf.get(op, "equation")), ranks)
     terms = _unstretched(emit, [Labelled(value, term) for value, term in zip(op.operands, labels, strict=True)])
     if len(terms) > 1:
@@ -140,8 +140,8 @@ def _unstretched(emit: LiteRTBuilder, terms: Sequence[Labelled]) -> list[Labelle
         dropped = [axis for axis, label in enumerate(term.labels) if label in longer and term.size(label) == 1]
         value = term.value
         if dropped:
-            shape = [dim for axis, dim in enumerate(types.shape_of(value.type) or ()) if axis not in dropped]
-            kept = types.tensor(types.element_of(value.type), shape)
+            shape = [dim for axis, dim in enumerate(value.shape or ()) if axis not in dropped]
+            kept = types.tensor(value.element, shape)
             value = emit.tf("Squeeze", (value,), kept, {"squeeze_dims": dropped})
         result.append(Labelled(value, "".join(label for at, label in enumerate(term.labels) if at not in dropped)))
     return result
@@ -233,9 +233,9 @@ def _matrix_product(emit: LiteRTBuilder, left: Labelled, right: Labelled, plan: 
         emit, left.value, [*([(axis, 1) for axis in range(len(rows))] if keeps_rows else kept + first[:1]), first[1]]
     )
     y = _dims(emit, right.value, kept + _groups(at, len(contracted), len(columns), plan.turns_right))
-    shapes = types.shape_of(x.type) or (), types.shape_of(y.type) or ()
+    shapes = x.shape or (), y.shape or ()
     counts = shapes[0][-1 if plan.turns_left else -2], shapes[1][-2 if plan.turns_right else -1]
-    result_type = types.tensor(types.element_of(x.type), (*shapes[0][:-2], *counts))
+    result_type = types.tensor(x.element, (*shapes[0][:-2], *counts))
     options = {"adj_x": plan.turns_left, "adj_y": plan.turns_right}
     multiplied = emit.tf("BatchMatMulV2", (x, y), result_type, options)
     labels = batch + rows + columns
@@ -251,7 +251,7 @@ def _groups(at: int, outer: int, inner: int, is_turned: bool) -> list[tuple[int,
 
 def _dims(emit: LiteRTBuilder, value: Value, groups: Sequence[tuple[int, int]]) -> Value:
     """Merges dimensions: each group is a first dimension and how many follow; none at all is a new dimension."""
-    shape = types.shape_of(value.type) or ()
+    shape = value.shape or ()
     if len(groups) == len(shape) and all(count == 1 for _, count in groups):
         return value
     merged = []
@@ -268,7 +268,7 @@ def _split(
     emit: LiteRTBuilder, joined: Value, left: Labelled, right: Labelled, labels: str, sizes: Sequence[int]
 ) -> Value:
     """Gives every label its own dimension again."""
-    if types.shape_of(joined.type) == tuple(sizes):
+    if joined.shape == tuple(sizes):
         return joined
     if constant_target(tuple(sizes)) is not None:
         return emit.reshape(joined, sizes)
@@ -306,7 +306,7 @@ def _reshape(
     sizes = parts[0]
     if len(parts) > 1:
         sizes = emit.tfl("concatenation", parts, types.tensor(types.I32, (len(shape),)), {"axis": 0})
-    return emit.tf("Reshape", (value, sizes), types.tensor(types.element_of(value.type), shape))
+    return emit.tf("Reshape", (value, sizes), types.tensor(value.element, shape))
 
 
 def _cut(emit: LiteRTBuilder, value: Value, first: int, count: int) -> Value:

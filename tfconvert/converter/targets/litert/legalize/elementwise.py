@@ -29,7 +29,7 @@ _CASTABLE = frozenset(
 def _incompatible(op: Operation) -> Failure | None:
     if tf.get(op, "incompatible_shape_error", True):
         return None
-    shapes = [types.shape_of(operand.type) for operand in op.operands]
+    shapes = [operand.shape for operand in op.operands]
     if () in shapes or _surely_broadcast(*shapes):
         return None
     return Failure("shapes that can't be broadcast are to compare as unequal, and whether they can is not known")
@@ -50,7 +50,7 @@ def _not_equal(op: Operation, emit: LiteRTBuilder) -> Value:
 
 def _cast_constraint(op: Operation) -> Failure | None:
     for value in (op.operands[0], op.results[0]):
-        element = element_name(types.element_of(value.type))
+        element = element_name(value.element)
         if element not in _CASTABLE:
             return Failure(f"tfl.cast doesn't convert {element}")
     return Failure("it truncates floats instead of rounding them") if tf.get(op, "Truncate", False) else None
@@ -96,7 +96,7 @@ _KEEPING = frozenset(
 
 
 def _may_be_out_of_range(op: Operation) -> Failure | None:
-    elements = [element_name(types.element_of(value.type)) for value in (op.operands[0], op.results[0])]
+    elements = [element_name(value.element) for value in (op.operands[0], op.results[0])]
     if elements[0] not in _FLOATS or elements[1] not in _NARROW:
         return Failure("the result's type has all numbers, or wraps them as TensorFlow does", is_special=True)
     owner = op.operands[0].owner
@@ -108,7 +108,7 @@ def _may_be_out_of_range(op: Operation) -> Failure | None:
 
 
 def _cast(op: Operation, emit: LiteRTBuilder) -> Value:
-    source, target = types.element_of(op.operands[0].type), types.element_of(op.results[0].type)
+    source, target = op.operands[0].element, op.results[0].element
     options = {"in_data_type": tflite_name(source), "out_data_type": tflite_name(target)}
     return emit.tfl("cast", op.operands[:1], op.results[0].type, options)
 
@@ -116,7 +116,7 @@ def _cast(op: Operation, emit: LiteRTBuilder) -> Value:
 def _constant_constraint(op: Operation) -> Failure | None:
     if not tensor_data.is_constant(op.properties.get("value")):
         return Failure("its value is missing")
-    return None if tflite_name(types.element_of(op.results[0].type)) else Failure("LiteRT has no such element type")
+    return None if tflite_name(op.results[0].element) else Failure("LiteRT has no such element type")
 
 
 def _constant(op: Operation, emit: LiteRTBuilder) -> None:
@@ -140,12 +140,12 @@ def _squared_difference(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _same_shape(op: Operation) -> Failure | None:
-    shape, other = (types.shape_of(operand.type) for operand in op.operands)
+    shape, other = (operand.shape for operand in op.operands)
     return None if shape is not None and shape == other else Failure("the kernel doesn't broadcast")
 
 
 def _known_shapes(op: Operation) -> Failure | None:
-    return None if types.is_static(types.shape_of(op.results[0].type)) else Failure("the result's shape is not known")
+    return None if types.is_static(op.results[0].shape) else Failure("the result's shape is not known")
 
 
 def _broadcast_both(op: Operation, emit: LiteRTBuilder) -> Value:
@@ -164,7 +164,7 @@ _MAX_FACTORS = 64
 
 def _is_small_exponent(op: Operation) -> Failure | None:
     constant = tensor_data.constant_of(op.operands[1])
-    if constant is None or types.shape_of(op.operands[1].type) != ():
+    if constant is None or op.operands[1].shape != ():
         return Failure("the exponent is not a constant number")
     exponent = int(tensor_data.to_array(constant))
     return None if 1 <= exponent <= _MAX_FACTORS else Failure("the exponent is not one of a few factors")

@@ -91,14 +91,14 @@ def ints(value: Value) -> list[int]:
 
 def rank_is_known(op: Operation) -> Failure | None:
     """The constraint that the first operand's rank is known."""
-    return Failure("the operand's rank is not known") if types.shape_of(op.operands[0].type) is None else None
+    return Failure("the operand's rank is not known") if op.operands[0].shape is None else None
 
 
 def max_rank(rank: int, index: int = 0) -> Constraint:
     """Returns the constraint that an operand's rank is known to be at most `rank`."""
 
     def check(op: Operation) -> Failure | None:
-        shape = types.shape_of(op.operands[index].type)
+        shape = op.operands[index].shape
         if shape is None:
             return None
         return None if len(shape) <= rank else Failure(f"the kernel takes at most {rank} dimensions, not {len(shape)}")
@@ -260,7 +260,7 @@ Entry = BuiltinRow | Lowering
 
 def _option(op: Operation, attr: Attr | ResultType) -> Any:
     if isinstance(attr, ResultType):
-        return tflite_name(types.element_of(op.results[attr.result].type))
+        return tflite_name(op.results[attr.result].element)
     value = tf.get(op, attr.name, attr.default)
     return attr.convert(value) if attr.convert is not None else value
 
@@ -272,7 +272,7 @@ def _is_option(value: Any) -> bool:
 
 def _fits(value: Value) -> bool:
     """Returns whether an integer operand can be forwarded as `i32`."""
-    if types.element_of(value.type) == types.I32:
+    if value.element == types.I32:
         return True
     constant = tensor_data.constant_of(value)
     if constant is None:

@@ -17,7 +17,7 @@ from tfconvert.converter.targets.litert import fake_quant
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.ops.fake_quant import HALF_UP, MAX_BITS, limits, scaled
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -93,7 +93,7 @@ def _ranges_are_known(op: Operation) -> Failure | None:
         np.isfinite(minimum) & np.isfinite(maximum) & ((minimum < maximum) | ((minimum == 0) & (maximum == 0)))
     ).all():
         return Failure("its range is empty or not finite")
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if op.name != _PER_CHANNEL:
         return Failure("there are several ranges") if minimum.size != 1 or maximum.size != 1 else None
     fits = shape is not None and len(shape) > 0 and minimum.size == maximum.size == shape[-1]
@@ -110,7 +110,7 @@ def _fake_quant(op: Operation, emit: LiteRTBuilder) -> Value:
         return _zeros(op, emit) if is_zero else _builtin(emit, op, minimum[0], maximum[0], bits, narrow)
     scales, zeros = fake_quant.steps(minimum, maximum, bits, narrow)
     if tensor_data.constant_of(op.operands[0]) is not None:
-        axis = len(types.shape_of(op.operands[0].type) or ()) - 1
+        axis = len(op.operands[0].shape or ()) - 1
         return _pair(emit, op, scales, zeros, bits, narrow, axis)
     bottom, top = ((np.float32(end) - zeros) * scales for end in (int(narrow), 2**bits - 1))
     with np.errstate(all="ignore"):
@@ -125,7 +125,7 @@ def _range_is_computed(op: Operation) -> Failure | None:
         return Failure(f"num_bits is {bits}, not 2 to {MAX_BITS}")
     if _ends(op) is not None:
         return Failure("its range is a constant", is_special=True)
-    shapes = [types.shape_of(operand.type) for operand in op.operands]
+    shapes = [operand.shape for operand in op.operands]
     wanted = () if op.name != _PER_CHANNEL else None if not shapes[0] else shapes[0][-1:]
     fits = wanted is not None and shapes[1] is not None and len(shapes[1]) == len(wanted) and shapes[1] == shapes[2]
     return None if fits else Failure("there isn't one range for all, or one for each slice of the last dimension")
@@ -190,7 +190,7 @@ def _settings_are_known(op: Operation) -> Failure | None:
         return Failure("the number of bits is not a constant")
     if not 1 + settings.signed <= settings.bits <= MAX_BITS:
         return Failure(f"num_bits is {settings.bits}, not {1 + settings.signed} to {MAX_BITS}")
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if settings.axis >= 0 and (shape is None or settings.axis >= len(shape)):
         return Failure("the dimension that has several ranges is not known")
     if not settings.given:
@@ -225,7 +225,7 @@ def _quantize_and_dequantize(op: Operation, emit: LiteRTBuilder) -> Value:
         zero = 2 ** (settings.bits - 1) if settings.signed else 0
         zeros = np.full(scale.shape, zero, np.float32)
         return _pair(emit, op, scale, zeros, settings.bits, settings.narrow, settings.axis)
-    rank = len(types.shape_of(op.operands[0].type) or ())
+    rank = len(op.operands[0].shape or ())
     parts = (np.where(scale > 0, factor, np.float32(0)), scale, minimum, maximum)
     factor, scale, minimum, maximum = (_aligned(part, rank, settings.axis) for part in parts)
     x = _clamped(emit, op.operands[0], minimum, maximum) if settings.given else op.operands[0]
@@ -235,7 +235,7 @@ def _quantize_and_dequantize(op: Operation, emit: LiteRTBuilder) -> Value:
 def _by_own_range(emit: LiteRTBuilder, op: Operation, settings: _Settings) -> Value:
     """Rounds with scales that are computed from the values."""
     x, (low, high) = op.operands[0], settings.integers
-    axes = [at for at in range(len(types.shape_of(x.type) or ())) if at != settings.axis]
+    axes = [at for at in range(len(x.shape or ())) if at != settings.axis]
     scale = emit.binary("Mul", emit.reduce("Max", x, axes, keep_dims=True), 1 / high)
     if low:
         scale = emit.binary("Maximum", scale, emit.binary("Mul", emit.reduce("Min", x, axes, keep_dims=True), 1 / low))

@@ -18,7 +18,7 @@ def _match(op: Operation) -> Value | Failure:
     value = op.operands[0]
     if fake_quant.source_of(value) is None or fake_quant.constant_behind(value) is None:
         return Failure("it isn't about a fake-quantized constant")
-    if not types.is_static(types.shape_of(op.results[0].type)):
+    if not types.is_static(op.results[0].shape):
         return Failure("the shape is not known")
     is_known = op.name != "tf.Transpose" or tensor_data.constant_of(op.operands[1]) is not None
     return value if is_known else Failure("the permutation is computed")
@@ -30,7 +30,7 @@ def _rewrite(op: Operation, match: Value, rewriter: Rewriter) -> None:
         permutation: Sequence[int] = tensor_data.to_array(_known(op.operands[1])).reshape(-1).tolist()
         rewriter.replace(emit.transpose(match, [axis % len(permutation) for axis in permutation]))
     else:
-        rewriter.replace(emit.reshape(match, types.shape_of(op.results[0].type) or ()))
+        rewriter.replace(emit.reshape(match, op.results[0].shape or ()))
 
 
 def _known(value: Value) -> Constant:

@@ -190,7 +190,7 @@ _NO = Failure("it is not a gaussian error linear unit")
 
 def _match(op: Operation) -> _Gelu | Failure:
     owners = [operand.op.name for operand in op.operands if type(operand) is OpResult]
-    if _INSIDE.isdisjoint(owners) or types.element_of(op.results[0].type) != types.F32:
+    if _INSIDE.isdisjoint(owners) or op.results[0].element != types.F32:
         return _NO
     for gate in _product(op.results[0])[1]:
         found = _gate(gate)

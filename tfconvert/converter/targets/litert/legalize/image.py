@@ -25,15 +25,15 @@ _RESIZE = {"align_corners": Attr("align_corners", False), "half_pixel_centers": 
 def _as_float(op: Operation, emit: LiteRTBuilder) -> Value:
     """Resizes as floats, the result type of bilinear resizing in any case."""
     image = emit.cast(op.operands[0], types.F32)
-    shape = types.shape_of(op.results[0].type)
+    shape = op.results[0].shape
     name = op.name.removeprefix("tf.")
     resized = emit.tf(name, (image, op.operands[1]), types.tensor(types.F32, shape), op.properties)
-    return emit.cast(resized, types.element_of(op.results[0].type))
+    return emit.cast(resized, op.results[0].element)
 
 
 def _suppresses(op: Operation) -> Failure | None:
     """The constraint that a threshold is below 1: the kernel drops boxes that overlap by it, also equal ones."""
-    if types.shape_of(op.operands[2].type) not in ((), None):
+    if op.operands[2].shape not in ((), None):
         return Failure("the largest number of boxes is not a scalar")
     threshold = constant_number(op.operands[3])
     return (
@@ -84,8 +84,7 @@ def _suppress(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     if not tf.get(op, "pad_to_max_output_size", False):
         count = emit.reshape(valid, (1,))
         padded = [
-            emit.tf("Slice", (value, emit.ints((0,)), count), types.tensor(types.element_of(value.type), (-1,)))
-            for value in padded
+            emit.tf("Slice", (value, emit.ints((0,)), count), types.tensor(value.element, (-1,))) for value in padded
         ]
     return [*padded, valid][: len(op.results)]
 

@@ -33,7 +33,7 @@ def _gather(op: Operation, emit: LiteRTBuilder) -> Value:
     if len(op.operands) > 2:
         (axis,) = ints(op.operands[2])
         batch_dims = tf.get(op, "batch_dims", 0)
-    ranks = [types.shape_of(value.type) for value in (params, indices)]
+    ranks = [value.shape for value in (params, indices)]
     if axis < 0 and ranks[0] is not None:
         axis += len(ranks[0])
     if batch_dims < 0 and ranks[1] is not None:
@@ -43,7 +43,7 @@ def _gather(op: Operation, emit: LiteRTBuilder) -> Value:
 
 def size_of(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
     """Returns the size of a dimension, counted from the front, as a vector of one."""
-    size = (types.shape_of(value.type) or ())[axis]
+    size = (value.shape or ())[axis]
     if size >= 0:
         return emit.ints((size,))
     place = types.tensor(types.I32, (1,))
@@ -52,7 +52,7 @@ def size_of(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
 
 def numbers(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
     """Returns the numbers from zero up to the size of a dimension."""
-    size = (types.shape_of(value.type) or ())[axis]
+    size = (value.shape or ())[axis]
     if size >= 0:
         return emit.constant(np.arange(size, dtype=np.int32))
     limit = emit.reshape(size_of(emit, value, axis), ())
@@ -62,7 +62,7 @@ def numbers(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
 
 def _is_without_indices(op: Operation) -> bool:
     """Returns whether each tuple of indices is empty, so that it chooses everything."""
-    return (types.shape_of(op.operands[1].type) or (-1,))[-1] == 0
+    return (op.operands[1].shape or (-1,))[-1] == 0
 
 
 def _has_indices(op: Operation) -> Failure | None:
@@ -76,7 +76,7 @@ def _has_no_indices(op: Operation) -> Failure | None:
 def _gather_everything(op: Operation, emit: LiteRTBuilder) -> Value:
     """Repeats the whole for each empty tuple: the kernel takes that to be out of bounds."""
     params, indices = op.operands
-    result = types.shape_of(op.results[0].type)
+    result = op.results[0].shape
     if result is not None and -1 not in result:
         shape = emit.ints(result)
     else:
@@ -85,7 +85,7 @@ def _gather_everything(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _as(value: Value, element: Any) -> Any:
-    return types.tensor(element, types.shape_of(value.type))
+    return types.tensor(element, value.shape)
 
 
 def _top_k(op: Operation, emit: LiteRTBuilder) -> list[Value]:
@@ -93,12 +93,12 @@ def _top_k(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     found = emit.tfl_op(
         "topk_v2", (op.operands[0], emit.i32(op.operands[1])), (op.results[0].type, _as(indices, types.I32))
     )
-    return [found.results[0], emit.cast(found.results[1], types.element_of(indices.type))]
+    return [found.results[0], emit.cast(found.results[1], indices.element)]
 
 
 def _known_ranks(op: Operation) -> Failure | None:
     """`Select` takes a vector as a choice between rows; so does the kernel, but only where that is known."""
-    shapes = [types.shape_of(operand.type) for operand in op.operands[:2]]
+    shapes = [operand.shape for operand in op.operands[:2]]
     return Failure("the operands' ranks are not known") if None in shapes else None
 
 

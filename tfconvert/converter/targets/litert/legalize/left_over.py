@@ -327,7 +327,7 @@ def _plain(element: str) -> str:
 
 
 def _is_about_state(op: Operation) -> bool:
-    return any(isinstance(types.element_of(value.type), types.ResourceType) for value in (*op.operands, *op.results))
+    return any(isinstance(value.element, types.ResourceType) for value in (*op.operands, *op.results))
 
 
 def _blamed(op: Operation, cause: _Cause, causes: Mapping[Operation, _Cause]) -> Operation | None:
@@ -336,7 +336,7 @@ def _blamed(op: Operation, cause: _Cause, causes: Mapping[Operation, _Cause]) ->
         producer = _producer(operand)
         if producer is None or producer not in causes:
             continue
-        element = types.element_of(operand.type)
+        element = operand.element
         is_handle = isinstance(element, types.ResourceType | types.VariantType)
         if is_handle or (not cause.is_missing and (str(element) == cause.given or "known" in cause.reason)):
             return producer

@@ -50,14 +50,14 @@ class LiteRTBuilder(TFLBuilder):
         self.rewriter.turn_root_into(tfl.TFLOp, tfl.full_name(name), properties, operands)
 
     def i32(self, value: Value) -> Value:
-        constant = None if types.element_of(value.type) == types.I32 else tensor_data.constant_of(value)
+        constant = None if value.element == types.I32 else tensor_data.constant_of(value)
         if constant is not None:
             return self.constant(np.asarray(tensor_data.to_array(constant).clip(*INT32), np.int32))
         return super().i32(value)
 
     def limited_i32(self, value: Value) -> Value:
         """Like `i32`, but clamps any value: a bound or limit that may be as good as infinite."""
-        if types.element_of(value.type) == types.I64 and tensor_data.constant_of(value) is None:
+        if value.element == types.I64 and tensor_data.constant_of(value) is None:
             value = self.binary("Maximum", self.binary("Minimum", value, INT32[1]), INT32[0])
         return self.i32(value)
 
@@ -74,7 +74,7 @@ class LiteRTBuilder(TFLBuilder):
     def binary(self, name: str, x: Operand, y: Operand) -> Value:
         """Inserts an elementwise op of two operands that has their element type."""
         left, right = self._pair(x, y)
-        return self.emit(name, (left, right), broadcast_type(left, right, types.element_of(left.type)))
+        return self.emit(name, (left, right), broadcast_type(left, right, left.element))
 
     def compare(self, name: str, x: Operand, y: Operand) -> Value:
         """Inserts an elementwise op of two operands that has booleans as a result."""
@@ -84,16 +84,16 @@ class LiteRTBuilder(TFLBuilder):
     def select(self, condition: Value, x: Operand, y: Operand) -> Value:
         """Inserts a choice between two values for every element."""
         left, right = self._pair(x, y)
-        both = broadcast_type(left, right, types.element_of(left.type))
-        shape = dims.broadcast(types.shape_of(both), types.shape_of(condition.type))
-        result_type = types.tensor(types.element_of(left.type), without_symbols(shape))
+        both = broadcast_type(left, right, left.element)
+        shape = dims.broadcast(types.shape_of(both), condition.shape)
+        result_type = types.tensor(left.element, without_symbols(shape))
         return self.tf("SelectV2", (condition, left, right), result_type)
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """Inserts a reshape to a shape with one unknown dimension at most; a constant is reshaped when it is read."""
-        if types.shape_of(value.type) == tuple(shape) and -1 not in shape:
+        if value.shape == tuple(shape) and -1 not in shape:
             return value
-        result_type = types.tensor(types.element_of(value.type), shape)
+        result_type = types.tensor(value.element, shape)
         constant = tensor_data.constant_of(value)
         if constant is not None and -1 not in shape and math.prod(shape) == math.prod(constant.shape):
             return self.constant(tensor_data.defer("reshape", (constant,), tuple(shape), tuple(shape)))
@@ -106,7 +106,7 @@ class LiteRTBuilder(TFLBuilder):
         permutation = tuple(permutation)
         if permutation == tuple(range(len(permutation))):
             return value
-        shape = types.shape_of(value.type)
+        shape = value.shape
         moved = None if shape is None else tuple(shape[axis] for axis in permutation)
         constant = tensor_data.constant_of(value)
         if constant is not None and moved is not None:
@@ -116,27 +116,27 @@ class LiteRTBuilder(TFLBuilder):
 
     def reduce(self, name: str, value: Value, axes: Sequence[int], keep_dims: bool = False) -> Value:
         """Inserts a reduction (`Sum`, `Mean`, ...) over axes counted from the front."""
-        shape = types.shape_of(value.type)
+        shape = value.shape
         reduced = None
         if shape is not None:
             kept = ((axis, dim) for axis, dim in enumerate(shape) if keep_dims or axis not in axes)
             reduced = tuple(1 if axis in axes else dim for axis, dim in kept)
-        result_type = types.tensor(types.element_of(value.type), reduced)
+        result_type = types.tensor(value.element, reduced)
         return self.emit(name, (value, self.ints(axes)), result_type, {"keep_dims": keep_dims})
 
     def shape(self, value: Value, rank: int | None = None) -> Value:
-        shape = types.shape_of(value.type)
+        shape = value.shape
         if shape is not None and -1 not in shape:
             return self.ints(shape)
         return super().shape(value, rank)
 
     def pad(self, value: Value, pads: Sequence[tuple[int, int]], fill: float | None = None) -> Value:
         """Inserts padding with zeros, or with another number."""
-        shape = types.shape_of(value.type)
+        shape = value.shape
         padded = None
         if shape is not None:
             padded = tuple(dim if dim < 0 else dim + sum(pad) for dim, pad in zip(shape, pads, strict=True))
-        element = types.element_of(value.type)
+        element = value.element
         amounts = self.constant(np.array(pads, np.int32).reshape(len(pads), 2))
         if fill is None:
             return self.tf("Pad", (value, amounts), types.tensor(element, padded))
@@ -156,5 +156,5 @@ def without_symbols(shape: types.Shape | None) -> types.Shape | None:
 
 def broadcast_type(x: Value, y: Value, element: Attribute) -> Attribute:
     """Returns the type of an elementwise result."""
-    shape = dims.broadcast(types.shape_of(x.type), types.shape_of(y.type))
+    shape = dims.broadcast(x.shape, y.shape)
     return types.tensor(element, without_symbols(shape))

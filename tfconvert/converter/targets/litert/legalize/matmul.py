@@ -18,11 +18,11 @@ _FLOAT = "f32"
 def _constant_matrix(op: Operation) -> Failure | None:
     if fake_quant.constant_behind(op.operands[1]) is None:
         return Failure("the right side is not a constant")
-    return None if len(types.shape_of(op.operands[1].type) or ()) == 2 else Failure("the right side is not a matrix")
+    return None if len(op.operands[1].shape or ()) == 2 else Failure("the right side is not a matrix")
 
 
 def _swapped(emit: LiteRTBuilder, value: Value) -> Value:
-    rank = len(types.shape_of(value.type) or (-1, -1))
+    rank = len(value.shape or (-1, -1))
     return emit.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
@@ -41,12 +41,12 @@ def _matmul_of_values(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _rank_constraint(op: Operation) -> Failure | None:
-    ranks = [len(shape) for operand in op.operands if (shape := types.shape_of(operand.type)) is not None]
+    ranks = [len(shape) for operand in op.operands if (shape := operand.shape) is not None]
     return Failure("tfl.batch_matmul takes 2 dimensions or more") if any(rank < 2 for rank in ranks) else None
 
 
 def _layer_constraint(op: Operation) -> Failure | None:
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if shape is None or len(shape) < 2:
         return Failure("the left side's rank is not known")
     return Failure("the left side must be transposed") if tf.get(op, "adj_x", False) else _constant_matrix(op)
@@ -54,7 +54,7 @@ def _layer_constraint(op: Operation) -> Failure | None:
 
 def _batch_matmul_as_layer(op: Operation, emit: LiteRTBuilder) -> Value:
     weights = op.operands[1] if tf.get(op, "adj_y", False) else _swapped(emit, op.operands[1])
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     options = {"fused_activation_function": "NONE", "keep_num_dims": shape is not None and len(shape) > 2}
     return emit.tfl("fully_connected", (op.operands[0], weights), op.results[0].type, options)
 
@@ -65,7 +65,7 @@ def _batch_matmul(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _integer_constraint(op: Operation) -> Failure | None:
-    shapes = [types.shape_of(operand.type) for operand in op.operands]
+    shapes = [operand.shape for operand in op.operands]
     if any(shape is None or len(shape) < 2 for shape in shapes):
         return Failure("the operands' ranks are not known")
     return None
@@ -80,26 +80,26 @@ def _product_and_sum(op: Operation, emit: LiteRTBuilder) -> Value:
         right = _swapped(emit, right)
     sides = []
     for value, offset in ((left, -1), (right, -2)):
-        shape = list(types.shape_of(value.type) or ())
+        shape = list(value.shape or ())
         axis = len(shape) + offset
         shape.insert(axis, 1)
         axis_operand = emit.constant(np.array(axis, np.int32))
-        result_type = types.tensor(types.element_of(value.type), shape)
+        result_type = types.tensor(value.element, shape)
         sides.append(emit.tf("ExpandDims", (value, axis_operand), result_type))
     product = emit.binary("Mul", *sides)
-    rank = len(types.shape_of(product.type) or ())
+    rank = len(product.shape or ())
     return emit.tf("Sum", (product, emit.ints((rank - 1,))), op.results[0].type, {"keep_dims": False})
 
 
 def _other_types(op: Operation) -> Failure | None:
     """`BatchMatMulV3` may take small integers and have a wider type as a result."""
-    result = types.element_of(op.results[0].type)
-    same = all(types.element_of(operand.type) == result for operand in op.operands)
+    result = op.results[0].element
+    same = all(operand.element == result for operand in op.operands)
     return Failure("it is computed in the type of its operands") if same else None
 
 
 def _bytes_to_integers(op: Operation) -> Failure | None:
-    elements = [types.element_of(value.type) for value in (*op.operands, *op.results)]
+    elements = [value.element for value in (*op.operands, *op.results)]
     if elements != [types.I8, types.I8, types.I32]:
         return Failure("it isn't a product of i8 and i8 that is summed as i32")
     return _rank_constraint(op)
@@ -107,21 +107,21 @@ def _bytes_to_integers(op: Operation) -> Failure | None:
 
 def _in_result_type(op: Operation, emit: LiteRTBuilder) -> Value:
     """Converts the operands to the type in which TensorFlow adds up their products."""
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     operands = [emit.cast(operand, element) for operand in op.operands]
     options = {"adj_x": tf.get(op, "adj_x", False), "adj_y": tf.get(op, "adj_y", False)}
     return emit.tf("BatchMatMulV2", operands, op.results[0].type, options)
 
 
 def _sums_nothing(op: Operation) -> Failure | None:
-    shape = types.shape_of(op.operands[0].type) or ()
+    shape = op.operands[0].shape or ()
     size = shape[-2 if tf.get(op, "transpose_a", False) else -1] if len(shape) > 1 else -1
-    return None if size == 0 and types.is_static(types.shape_of(op.results[0].type)) else Failure("it sums something")
+    return None if size == 0 and types.is_static(op.results[0].shape) else Failure("it sums something")
 
 
 def _zeros(op: Operation, emit: LiteRTBuilder) -> Value:
     shape = emit.shape(op.results[0])
-    return emit.tf("Fill", (shape, emit.scalar(0, types.element_of(op.results[0].type))), op.results[0].type)
+    return emit.tf("Fill", (shape, emit.scalar(0, op.results[0].element)), op.results[0].type)
 
 
 _MIXED = "i8 ui8 f16 bf16 f32"

@@ -21,16 +21,14 @@ _WIDER = {"f16": types.F32, "bf16": types.F32, "ui32": types.I64}
 
 def _widened(op: Operation, emit: LiteRTBuilder, typed: int = 0) -> list[Value]:
     """Widens all operands and results that have the element type in question."""
-    narrow = types.element_of(op.operands[typed].type)
+    narrow = op.operands[typed].element
     wide = _WIDER.get(element_of(op, typed), types.I32)
 
     def is_narrow(value: Value) -> bool:
-        return types.element_of(value.type) == narrow
+        return value.element == narrow
 
     operands = [emit.cast(operand, wide) if is_narrow(operand) else operand for operand in op.operands]
-    result_types = [
-        types.tensor(wide, types.shape_of(result.type)) if is_narrow(result) else result.type for result in op.results
-    ]
+    result_types = [types.tensor(wide, result.shape) if is_narrow(result) else result.type for result in op.results]
     created = emit.tf_op(op.name.removeprefix("tf."), operands, result_types, op.properties)
     return [
         emit.cast(value, narrow) if is_narrow(result) else value

@@ -74,14 +74,14 @@ def _computed(op: Operation, emit: LiteRTBuilder) -> tuple[Value, Value]:
 def _training(op: Operation) -> Failure | None:
     if not tf.get(op, "is_training", True):
         return Failure("it normalizes with statistics that are operands")
-    if types.shape_of(op.operands[0].type) is None:
+    if op.operands[0].shape is None:
         return Failure("the input's rank is not known")
     return _channels_last(op)
 
 
 def _normalize_by_batch(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     x, scale, offset = op.operands[:3]
-    axes = tuple(range(len(types.shape_of(x.type) or ()) - 1))
+    axes = tuple(range(len(x.shape or ()) - 1))
     mean = emit.reduce("Mean", x, axes)
     variance = emit.reduce("Mean", emit.binary("SquaredDifference", x, mean), axes)
     deviation = emit.unary("Rsqrt", emit.binary("AddV2", variance, tf.get(op, "epsilon", 1e-4)))
@@ -100,7 +100,7 @@ def _normalize_by_batch(op: Operation, emit: LiteRTBuilder) -> list[Value]:
 
 def _unbiased(emit: LiteRTBuilder, x: Value, variance: Value) -> Value:
     """Returns the variance as TensorFlow defines this result: divided by one less than the number of values."""
-    shape = types.shape_of(x.type) or ()
+    shape = x.shape or ()
     if -1 not in shape:
         count = math.prod(shape[:-1])
         return emit.binary("Mul", variance, count / max(count - 1, 1))

@@ -60,7 +60,7 @@ def _pattern(name: str, kind: str, elements: frozenset[Attribute], declined_by: 
     op_name = name.removeprefix("tf.")
 
     def match(op: Operation) -> Attribute | Failure:
-        found = {types.element_of(operand.type) for operand in op.operands} & elements
+        found = {operand.element for operand in op.operands} & elements
         if len(found) != 1:
             return Failure("its operands are of no such type")
         (other,) = found
@@ -76,31 +76,25 @@ def _rewrite(op: Operation, other: Attribute, rewriter: Rewriter) -> None:
     emit = LiteRTBuilder(rewriter)
 
     def is_other(value: Value) -> bool:
-        return types.element_of(value.type) == other
+        return value.element == other
 
     operands = [_as_float(emit, operand) if is_other(operand) else operand for operand in op.operands]
-    result_types = [
-        types.tensor(types.F32, types.shape_of(result.type)) if is_other(result) else result.type
-        for result in op.results
-    ]
+    result_types = [types.tensor(types.F32, result.shape) if is_other(result) else result.type for result in op.results]
     created: Any = emit.tf_op(op.name.removeprefix("tf."), operands, result_types, op.properties)
     rewriter.replace(
-        [
-            emit.cast(value, types.element_of(result.type))
-            for value, result in zip(created.results, op.results, strict=True)
-        ]
+        [emit.cast(value, result.element) for value, result in zip(created.results, op.results, strict=True)]
     )
 
 
 def _as_float(emit: LiteRTBuilder, value: Value) -> Value:
     """Returns a value as `f32`: a constant is converted, and a cast from `f32` is undone."""
     constant = tensor_data.constant_of(value)
-    shape = types.shape_of(value.type)
+    shape = value.shape
     if constant is not None and shape is not None:
         return emit.constant(tensor_data.defer("cast", (constant,), shape, element=types.F32))
     owner = value.owner
-    if isinstance(owner, Operation) and owner.name in _CASTS and types.element_of(value.type) == types.F64:
+    if isinstance(owner, Operation) and owner.name in _CASTS and value.element == types.F64:
         source = owner.operands[0]
-        if types.element_of(source.type) == types.F32:
+        if source.element == types.F32:
             return source
     return emit.cast(value, types.F32)

@@ -82,7 +82,7 @@ def _match(op: Operation) -> _Lookup | Failure:
     if parts is None:
         return _NO
     for ids in _steps(parts.shard):
-        if types.element_of(ids.type) not in (types.I32, types.I64):
+        if ids.element not in (types.I32, types.I64):
             continue
         places = _row_places(ids, parts)
         if places is not None:
@@ -104,7 +104,7 @@ def _parts(op: Operation) -> _Parts | None:
     if rows is None or rows.operands[1] is not places.operands[1]:
         return None
     known = [table for table in tables if table is not None]
-    widths = {types.shape_of(table.type)[1:] for table in known}  # type: ignore[index]
+    widths = {table.shape[1:] for table in known}
     return _Parts(places.operands[1], rows.operands[0], known) if len(known) == half and len(widths) == 1 else None
 
 
@@ -113,7 +113,7 @@ def _partitioned(values: Sequence[Value]) -> Operation | None:
     owner = values[0].owner
     if not isinstance(owner, Operation) or owner.name != "tf.DynamicPartition":
         return None
-    is_vector = all(len(types.shape_of(operand.type) or ()) == 1 for operand in owner.operands)
+    is_vector = all(len(operand.shape or ()) == 1 for operand in owner.operands)
     return owner if is_vector and tuple(owner.results) == tuple(values) else None
 
 
@@ -138,7 +138,7 @@ def _steps(value: Value) -> list[Value]:
 
 def _row_places(ids: Value, parts: _Parts) -> Array | None:
     """Returns the id that each row has, one shard after the other; `None` if not every row has one of its own."""
-    heights = np.array([(types.shape_of(table.type) or (0,))[0] for table in parts.tables])
+    heights = np.array([(table.shape or (0,))[0] for table in parts.tables])
     starts, total, count = np.cumsum(heights) - heights, int(heights.sum()), len(heights)
     # No monotone number of a row or shard is in range again so far after the last id.
     limit = total + count
@@ -170,7 +170,7 @@ def _ends(ids: Value, parts: _Parts, limit: int, height: int) -> bool:
 
 def _looked_up(ids: Value, parts: _Parts, samples: Array) -> tuple[Array, Array] | None:
     """Returns the shards and the rows of some ids."""
-    values = {ids: samples.astype(types.numpy_dtype(types.element_of(ids.type)))}
+    values = {ids: samples.astype(types.numpy_dtype(ids.element))}
     shard, row = (_computed(value, values) for value in (parts.shard, parts.row))
     return None if shard is None or row is None else (shard, row)
 
@@ -184,7 +184,7 @@ def _computed(value: Value, values: dict[Value, Array]) -> Array | None:
         if each in values:
             pending.pop()
         elif number is not None:
-            values[each] = np.array(number, types.numpy_dtype(types.element_of(each.type)))
+            values[each] = np.array(number, types.numpy_dtype(each.element))
         elif not isinstance(owner, Operation) or owner.name.removeprefix("tf.") not in _ELEMENTWISE:
             return None
         elif missing := [operand for operand in owner.operands if operand not in values]:
@@ -219,7 +219,7 @@ def _never_falls(value: Value, ids: Value) -> bool:
 
 def _rewrite(op: Operation, match: _Lookup, rewriter: Rewriter) -> None:
     emit = LiteRTBuilder(rewriter)
-    row = types.shape_of(match.tables[0].type)
+    row = match.tables[0].shape
     assert row is not None
     shape = (match.places.size, *row[1:])
     if (match.places == np.arange(match.places.size)).all():

@@ -25,7 +25,7 @@ def _window(op: Operation, name: str) -> Sequence[int]:
 
 
 def _constraint(op: Operation) -> Failure | None:
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if shape is None:
         return Failure("the input's rank is not known")
     return slides(op, ("ksize", "strides"), len(shape))
@@ -73,7 +73,7 @@ def _maximum_v2(op: Operation, emit: LiteRTBuilder) -> Value:
 def _pool_3d_constraint(op: Operation) -> Failure | None:
     if (reason := _unpadded(op)) is not None:
         return reason
-    shapes = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
+    shapes = op.operands[0].shape, op.results[0].shape
     if any(not types.is_static((shape or (-1, -1))[1:]) for shape in shapes):
         return Failure("only the batch may be of unknown size")
     return None
@@ -81,7 +81,7 @@ def _pool_3d_constraint(op: Operation) -> Failure | None:
 
 def _pool_3d(emit: LiteRTBuilder, op: Operation, name: str) -> Value:
     """Pools height and width of every slice, then depth with height and width laid side by side."""
-    shape, pooled = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
+    shape, pooled = op.operands[0].shape, op.results[0].shape
     assert shape is not None
     assert pooled is not None
     batch, depth, height, width, channels = shape

@@ -23,11 +23,11 @@ _SEEDS = {"seed": Attr("seed", 0), "seed2": Attr("seed2", 0)}
 
 
 def _gives_floats(op: Operation) -> Failure | None:
-    return None if types.element_of(op.results[0].type) == types.F32 else Failure("only 32-bit floats are generated")
+    return None if op.results[0].element == types.F32 else Failure("only 32-bit floats are generated")
 
 
 def _gives_halves(op: Operation) -> Failure | None:
-    is_half = element_name(types.element_of(op.results[0].type)) in ("f16", "bf16")
+    is_half = element_name(op.results[0].element) in ("f16", "bf16")
     return None if is_half else Failure("only floats of 32 and 16 bits are generated")
 
 
@@ -45,14 +45,14 @@ def _rounded(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _gives_indices(op: Operation) -> Failure | None:
-    known = types.element_of(op.results[0].type) in (types.I32, types.I64)
+    known = op.results[0].element in (types.I32, types.I64)
     return None if known else Failure("only i32 and i64 are generated")
 
 
 def _is_of_words(op: Operation) -> Failure | None:
     if any(tensor_data.constant_of(op.operands[index]) is None for index in (0, 2)):
         return Failure("its algorithm or shape is not a constant")
-    is_word = element_name(types.element_of(op.results[1].type)) in ("i32", "ui32")
+    is_word = element_name(op.results[1].element) in ("i32", "ui32")
     return None if is_word else Failure("only words of 32 bits are generated")
 
 

@@ -35,7 +35,7 @@ def _axis(value: Value, rank: int | None) -> int:
 
 
 def _concat(emit: LiteRTBuilder, op: Operation, values: Sequence[Value], axis: Value) -> Value:
-    shape = types.shape_of(op.results[0].type)
+    shape = op.results[0].shape
     options = {"axis": _axis(axis, None if shape is None else len(shape)), "fused_activation_function": "NONE"}
     return emit.tfl("concatenation", values, op.results[0].type, options)
 
@@ -59,24 +59,24 @@ def _unpack(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
 
 
 def _rank_of_result(op: Operation) -> Failure | None:
-    return Failure("the result's rank is not known") if types.shape_of(op.results[0].type) is None else None
+    return Failure("the result's rank is not known") if op.results[0].shape is None else None
 
 
 def _pack_by_joining(op: Operation, emit: LiteRTBuilder) -> Value:
-    shape = list(types.shape_of(op.results[0].type) or ())
+    shape = list(op.results[0].shape or ())
     axis = tf.get(op, "axis", 0) % len(shape)
     shape[axis] = 1
-    one_type = types.tensor(types.element_of(op.results[0].type), shape)
+    one_type = types.tensor(op.results[0].element, shape)
     place = emit.constant(np.array(axis, np.int32))
     parts = [emit.tf("ExpandDims", (operand, place), one_type) for operand in op.operands]
     return emit.tf("ConcatV2", (*parts, place), op.results[0].type)
 
 
 def _unpack_by_cutting(op: Operation, emit: LiteRTBuilder) -> list[Value]:
-    shape = list(types.shape_of(op.operands[0].type) or ())
+    shape = list(op.operands[0].shape or ())
     axis = tf.get(op, "axis", 0) % len(shape)
     shape[axis] = 1
-    part_type = types.tensor(types.element_of(op.operands[0].type), shape)
+    part_type = types.tensor(op.operands[0].element, shape)
     size = emit.ints([1 if i == axis else -1 for i in range(len(shape))])
     results = []
     for index, result in enumerate(op.results):
@@ -104,7 +104,7 @@ def _reverse(op: Operation, emit: LiteRTBuilder) -> Value:
         axes = [emit.ints(group) for group in _neighbours(value, ints(op.operands[1]))]
     else:
         computed = emit.i32(op.operands[1])
-        count = (types.shape_of(computed.type) or ())[0]
+        count = (computed.shape or ())[0]
         axes = [computed] if count == 1 else [emit.slice(computed, (index,), (1,)) for index in range(count)]
     for axis in axes:
         value = emit.tfl("reverse_v2", (value, axis), op.results[0].type)
@@ -113,7 +113,7 @@ def _reverse(op: Operation, emit: LiteRTBuilder) -> Value:
 
 def _neighbours(value: Value, axes: Sequence[int]) -> list[list[int]]:
     """Returns the axes of a tensor in groups without a gap; one at a time if its rank is unknown."""
-    shape = types.shape_of(value.type)
+    shape = value.shape
     if shape is None:
         return [[axis] for axis in axes]
     groups: list[list[int]] = []
@@ -126,7 +126,7 @@ def _neighbours(value: Value, axes: Sequence[int]) -> list[list[int]]:
 
 
 def _axes_are_counted(op: Operation) -> Failure | None:
-    shape = types.shape_of(op.operands[1].type)
+    shape = op.operands[1].shape
     return None if shape is not None and len(shape) == 1 and shape[0] >= 0 else Failure("how many axes is not known")
 
 
@@ -134,7 +134,7 @@ def _blocks_constraint(op: Operation) -> Failure | None:
     for index in (1, 2):
         if (reason := constant_operand(index, f"operand {index}")(op)) is not None:
             return reason
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if shape is None or not types.is_static(shape[1:]):
         return Failure("only the batch may be of unknown size")
     blocks, margins = ints(op.operands[1]), ints(op.operands[2])
@@ -145,7 +145,7 @@ def _blocks_constraint(op: Operation) -> Failure | None:
 
 def _kernel_takes_blocks(op: Operation) -> Failure | None:
     """The kernels support one or two dimensions of blocks between a batch and channels."""
-    shape, blocks = types.shape_of(op.operands[0].type), types.shape_of(op.operands[1].type)
+    shape, blocks = op.operands[0].shape, op.operands[1].shape
     if shape is None or len(shape) not in (3, 4):
         return Failure("the kernel takes 3 or 4 dimensions")
     return (
@@ -160,9 +160,9 @@ def _space_to_batch(op: Operation, emit: LiteRTBuilder) -> Value:
     value, blocks, paddings = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
     pads = [(0, 0), *zip(paddings[::2], paddings[1::2], strict=True)]
-    rank = len(types.shape_of(value.type) or ())
+    rank = len(value.shape or ())
     padded = emit.pad(value, [*pads, *([(0, 0)] * (rank - count - 1))])
-    batch, *sizes = types.shape_of(padded.type) or ()
+    batch, *sizes = padded.shape or ()
     cut = [part for size, block in zip(sizes, blocks, strict=False) for part in (size // block, block)]
     value = emit.reshape(padded, (batch, *cut, *sizes[count:]))
     inner, outer = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
@@ -175,7 +175,7 @@ def _batch_to_space(op: Operation, emit: LiteRTBuilder) -> Value:
     """Splits the positions within a block off the batch, moves them beside their dimension, and crops."""
     value, blocks, crops = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
-    batch, *sizes = types.shape_of(value.type) or ()
+    batch, *sizes = value.shape or ()
     rank = len(sizes) + 1
     batch = -1 if batch < 0 else batch // math.prod(blocks)
     value = emit.reshape(value, (*blocks, batch, *sizes))
@@ -218,7 +218,7 @@ def merged(shape: Sequence[int], permutation: Sequence[int]) -> tuple[list[int],
 
 
 def _mergeable(op: Operation) -> Failure | None:
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if (reason := rank_is_known(op) or constant_operand(1, "the permutation")(op)) is not None or shape is None:
         return reason
     permutation = [axis % len(shape) for axis in ints(op.operands[1])] if shape else []
@@ -239,7 +239,7 @@ def _transpose(op: Operation, emit: LiteRTBuilder) -> Value:
 
 def _transpose_merged(op: Operation, emit: LiteRTBuilder) -> Value:
     """Transposes after dropping dimensions of size 1 and joining dimensions that stay neighbours."""
-    shape = types.shape_of(op.operands[0].type) or ()
+    shape = op.operands[0].shape or ()
     permutation = [axis % len(shape) for axis in ints(op.operands[1])]
     sizes, order = merged(shape, permutation)
     value = emit.transpose(emit.reshape(op.operands[0], sizes), order)

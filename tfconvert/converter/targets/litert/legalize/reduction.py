@@ -41,7 +41,7 @@ def _reduce(op: str, target: str, element_types: str) -> tuple[Entry, ...]:
 
 
 def _index_constraint(op: Operation) -> Failure | None:
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     return None if element in (types.I32, types.I64) else Failure("indices can be i32 or i64 only")
 
 

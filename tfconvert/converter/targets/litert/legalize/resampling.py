@@ -41,7 +41,7 @@ _MAX_ELEMENTS = 1 << 22
 
 
 def _sizes_are_known(op: Operation) -> Failure | None:
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if shape is None or len(shape) != 4 or 0 in shape:
         return Failure("how many dimensions the image has is not known, or it has no elements")
     pairs = _sizes(op)
@@ -58,7 +58,7 @@ def _sizes_are_known(op: Operation) -> Failure | None:
 
 def _sizes(op: Operation) -> list[tuple[int, int]]:
     """Returns the sizes of rows and of columns, before and after; -1 if unknown."""
-    before = (types.shape_of(op.operands[0].type) or (-1,) * 4)[1:3]
+    before = (op.operands[0].shape or (-1,) * 4)[1:3]
     constant = tensor_data.constant_of(op.operands[1])
     after = [-1, -1] if constant is None else ints(op.operands[1])
     return list(zip(before, after, strict=True))
@@ -89,7 +89,7 @@ def _floats(value: Value) -> Array:
 
 def matrix_of(op: Operation, axis: int) -> Array:
     """Returns the matrix that resizes an axis, 0 for rows and 1 for columns, of shape [outputs, inputs]."""
-    inputs, outputs = (types.shape_of(op.operands[0].type) or ())[axis + 1], ints(op.operands[1])[axis]
+    inputs, outputs = (op.operands[0].shape or ())[axis + 1], ints(op.operands[1])[axis]
     align = bool(tf.get(op, "align_corners", False))
     if op.name == "tf.ResizeArea":
         return area(inputs, outputs, align_corners=align)
@@ -113,8 +113,8 @@ def _resize(op: Operation, emit: LiteRTBuilder) -> Value:
         else:
             weights = emit.transpose(_open_matrix(emit, op, axis), (1, 0))
         moved = emit.transpose(value, order)
-        shape = types.shape_of(moved.type) or ()
-        result = types.tensor(types.F32, (*shape[:-1], (types.shape_of(weights.type) or (-1,))[-1]))
+        shape = moved.shape or ()
+        result = types.tensor(types.F32, (*shape[:-1], (weights.shape or (-1,))[-1]))
         product = emit.tf("BatchMatMulV2", (moved, weights), result, {"adj_x": False, "adj_y": False})
         value = emit.transpose(product, order)
     return value
@@ -148,10 +148,10 @@ def _numbers(emit: LiteRTBuilder, size: Scalar, *, row: bool) -> EmittedTensor:
 
 
 def _crop_constraint(op: Operation) -> Failure | None:
-    ranks = [len(types.shape_of(operand.type) or ()) for operand in op.operands[:3]]
+    ranks = [len(operand.shape or ()) for operand in op.operands[:3]]
     if ranks != [4, 2, 1]:
         return Failure("the ranks of its operands are not known")
-    if any(0 in (types.shape_of(value.type) or ()) for value in (*op.operands, *op.results)):
+    if any(0 in (value.shape or ()) for value in (*op.operands, *op.results)):
         return Failure("it has no elements")
     return None
 
@@ -189,7 +189,7 @@ def _crop(op: Operation, emit: LiteRTBuilder) -> Value:
     else:
         wanted = emit.i32(op.operands[3])
         samples = [emit.pick(wanted, axis) for axis in (0, 1)]
-    column = types.tensor(types.F32, ((types.shape_of(boxes.type) or (-1,))[0], 1))
+    column = types.tensor(types.F32, ((boxes.shape or (-1,))[0], 1))
     corners = emit.tf_op(
         "Split", (emit.number(1), emit.cast(boxes, types.F32)), (column,) * 4, {"num_split": 4}
     ).results
@@ -213,7 +213,7 @@ class _Pixels:
 
     def __init__(self, op: Operation, emit: LiteRTBuilder, sizes: list[Scalar]) -> None:
         image = emit.cast(op.operands[0], types.F32)
-        *around, channels = types.shape_of(image.type) or (-1,)
+        *around, channels = image.shape or (-1,)
         count = -1 if -1 in around else math.prod(around)
         target = emit.pack((count, emit.size(image, 3)))
         rows = emit.tf("Reshape", (image, target), types.tensor(types.F32, (count, channels)))

@@ -27,7 +27,7 @@ from tfconvert.schema.ir.values import Value
 
 
 def _constraint(op: Operation) -> Failure | None:
-    shape, indices = (types.shape_of(operand.type) for operand in op.operands[:2])
+    shape, indices = (operand.shape for operand in op.operands[:2])
     if not shape:
         return Failure("the tensor's rank is not known, or it has no dimensions")
     if not indices or not 0 < indices[-1] <= len(shape):
@@ -47,11 +47,11 @@ def _fit(indices: Array, shape: types.Shape) -> bool:
 def _rows(op: Operation, emit: LiteRTBuilder) -> tuple[Value, Value, Value]:
     """Returns matrices of the rows that are indexed and of their updates, and for each update its row's number."""
     tensor, indices, updates = op.operands
-    indexed = (types.shape_of(indices.type) or ())[-1]
-    rank = len(types.shape_of(tensor.type) or ())
+    indexed = (indices.shape or ())[-1]
+    rank = len(tensor.shape or ())
     width = _steps(emit, tensor, range(indexed, rank))[0]
-    count = _count((types.shape_of(indices.type) or ())[:-1])
-    matrix = _matrix(emit, tensor, _count((types.shape_of(tensor.type) or ())[:indexed]), width)
+    count = _count((indices.shape or ())[:-1])
+    matrix = _matrix(emit, tensor, _count((tensor.shape or ())[:indexed]), width)
     rows = _matrix(emit, updates, count, width)
     steps = _steps(emit, tensor, range(1, indexed))
     return matrix, rows, _places(emit, indices, steps, count)
@@ -72,13 +72,13 @@ def _matrix(emit: LiteRTBuilder, value: Value, height: int, width: Scalar) -> Va
         return emit.reshape(value, (height, known))
     if height >= 0:
         return emit.reshape(value, (height, -1))
-    kind = types.tensor(types.element_of(value.type), (-1, -1))
+    kind = types.tensor(value.element, (-1, -1))
     return emit.tf("Reshape", (value, emit.pack((-1, width))), kind)
 
 
 def _as_before(emit: LiteRTBuilder, op: Operation, matrix: Value) -> Value:
     tensor = op.operands[0]
-    shape = types.shape_of(tensor.type) or ()
+    shape = tensor.shape or ()
     if shape.count(-1) <= 1:
         return emit.reshape(matrix, shape)
     return emit.tf("Reshape", (matrix, emit.shape(tensor)), tensor.type)
@@ -106,7 +106,7 @@ def _update(op: Operation, emit: LiteRTBuilder) -> Value:
     Scattering would add up the updates of one place.
     """
     *both, places = _rows(op, emit)
-    lengths = [(types.shape_of(value.type) or ())[0] for value in both]
+    lengths = [(value.shape or ())[0] for value in both]
     axis = emit.scalar(0, types.I32)
     joined = emit.tf("ConcatV2", (*both, axis), _resized(both[0], -1 if -1 in lengths else sum(lengths)))
     last = _last_writer(emit, both, places)
@@ -114,7 +114,7 @@ def _update(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _resized(matrix: Value, height: int) -> Attribute:
-    return types.tensor(types.element_of(matrix.type), (height, *(types.shape_of(matrix.type) or ())[1:]))
+    return types.tensor(matrix.element, (height, *(matrix.shape or ())[1:]))
 
 
 def _last_writer(emit: LiteRTBuilder, rows: Sequence[Value], places: Value) -> Value:
@@ -174,8 +174,8 @@ def _is_dense(op: Operation) -> Failure | None:
 def _unsorted_sum_of_longs(op: Operation, emit: LiteRTBuilder) -> Value:
     """Scatters, which adds up the updates of one place; a row before all others takes those that are dropped."""
     data, ids, count = op.operands
-    rank = len(types.shape_of(ids.type) or ())
-    shape = types.shape_of(data.type) or ()
+    rank = len(ids.shape or ())
+    shape = data.shape or ()
     places = emit.binary("AddV2", emit.binary("Maximum", emit.i32(ids), -1), 1)
     indices = types.tensor(types.I32, (*shape[:rank], 1))
     places = emit.tf("ExpandDims", (places, emit.scalar(-1, types.I32)), indices)
@@ -194,7 +194,7 @@ def _unsorted_sum_of_longs(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _longs_constraint(op: Operation) -> Failure | None:
-    shape, ids = (types.shape_of(operand.type) for operand in op.operands[:2])
+    shape, ids = (operand.shape for operand in op.operands[:2])
     if shape is None or ids is None:
         return Failure("the operands' ranks are not known")
     return None if types.is_static(shape[len(ids) :]) else Failure("the size of the summed rows is not known")

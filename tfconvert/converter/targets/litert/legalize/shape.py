@@ -14,37 +14,37 @@ from tfconvert.schema.ir.values import Value
 
 
 def _reshaped(op: Operation, emit: LiteRTBuilder) -> Value:
-    shape = types.shape_of(op.results[0].type)
+    shape = op.results[0].shape
     assert shape is not None
     return emit.tfl("reshape", (op.operands[0], emit.ints(shape)), op.results[0].type, {"new_shape": shape})
 
 
 def _reshape(op: Operation, emit: LiteRTBuilder) -> Value:
-    if constant_target(types.shape_of(op.results[0].type)) is not None:
+    if constant_target(op.results[0].shape) is not None:
         return _reshaped(op, emit)
     return emit.tfl("reshape", (op.operands[0], emit.i32(op.operands[1])), op.results[0].type)
 
 
 def _expand_dims(op: Operation, emit: LiteRTBuilder) -> Value:
-    if constant_target(types.shape_of(op.results[0].type)) is not None:
+    if constant_target(op.results[0].shape) is not None:
         return _reshaped(op, emit)
     return emit.tfl("expand_dims", (op.operands[0], emit.i32(op.operands[1])), op.results[0].type)
 
 
 def _squeeze(op: Operation, emit: LiteRTBuilder) -> Value:
-    if constant_target(types.shape_of(op.results[0].type)) is not None:
+    if constant_target(op.results[0].shape) is not None:
         return _reshaped(op, emit)
     axes: Sequence[int] = tf.get(op, "squeeze_dims") or ()
     return emit.tfl("squeeze", op.operands, op.results[0].type, {"squeeze_dims": tuple(axes)})
 
 
 def _size(op: Operation, emit: LiteRTBuilder) -> Value:
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     return emit.cast(emit.reduce("Prod", emit.shape(op.operands[0]), (0,)), element)
 
 
 def _filled(emit: LiteRTBuilder, op: Operation, value: int) -> Value:
-    fill = emit.scalar(value, types.element_of(op.results[0].type))
+    fill = emit.scalar(value, op.results[0].element)
     return emit.tf("Fill", (emit.shape(op.operands[0]), fill), op.results[0].type)
 
 
@@ -57,13 +57,13 @@ def _ones_like(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _broadcast_args_constraint(op: Operation) -> Failure | None:
-    elements = {types.element_of(operand.type) for operand in op.operands}
+    elements = {operand.element for operand in op.operands}
     return None if len(elements) == 1 and elements <= {types.I32, types.I64} else Failure("shapes are i32 or i64")
 
 
 def _empty(op: Operation, emit: LiteRTBuilder) -> Value:
     """The elements of `Empty` are undefined; zeros are as good as anything, and the same every time."""
-    return emit.tf("Fill", (op.operands[0], emit.scalar(0, types.element_of(op.results[0].type))), op.results[0].type)
+    return emit.tf("Fill", (op.operands[0], emit.scalar(0, op.results[0].element)), op.results[0].type)
 
 
 _NUMBERS = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32>"

@@ -23,13 +23,13 @@ def _is_power_of_two(op: Operation) -> Failure | None:
 
 
 def _same_shapes(op: Operation) -> Failure | None:
-    shapes = [types.shape_of(operand.type) for operand in op.operands]
+    shapes = [operand.shape for operand in op.operands]
     return None if shapes[0] == shapes[1] is not None else Failure("its operands aren't known to have one shape")
 
 
 def _complex(op: Operation, emit: LiteRTBuilder) -> Value:
     """Makes complex numbers by the one kernel that does: the transform of `x, -y, 0, 0` has `x + iy` as its second."""
-    shape = types.shape_of(op.results[0].type) or ()
+    shape = op.results[0].shape or ()
     real, imaginary = op.operands
     zeros = emit.unary("ZerosLike", real)
     part = types.tensor(types.F32, (*shape, 1, 4))
@@ -37,7 +37,7 @@ def _complex(op: Operation, emit: LiteRTBuilder) -> Value:
         "Pack", (real, emit.unary("Neg", imaginary), zeros, zeros), types.tensor(types.F32, (*shape, 4)), {"axis": -1}
     )
     rows = emit.tf("ExpandDims", (rows, emit.constant(np.array(-2, np.int32))), part)
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     found = emit.tfl("rfft2d", (rows, emit.ints((1, 4))), types.tensor(element, (*shape, 1, 3)))
     rank = len(shape)
     bounds = (emit.ints([0] * (rank + 1) + [1]), emit.ints([0] * rank + [1, 2]), emit.ints([1] * (rank + 2)))

@@ -18,7 +18,7 @@ def _flags_to_dense(op: Operation, emit: LiteRTBuilder) -> Value:
     """Scatters numbers that represent booleans."""
     indices, shape, values, default = op.operands
     numbers = (emit.cast(value, types.I8) for value in (values, default))
-    result = types.tensor(types.I8, types.shape_of(op.results[0].type))
+    result = types.tensor(types.I8, op.results[0].shape)
     return emit.cast(emit.tf("SparseToDense", (indices, shape, *numbers), result, op.properties), types.I1)
 
 
@@ -30,7 +30,7 @@ _LOOKED_THROUGH = full_names(SAME_ELEMENTS | {"Cast", "Prod"})
 
 def _merged(op: Operation) -> _Runs | Failure:
     """Recognises new dimensions that are products of old ones, as where all but the last become one."""
-    rank = (types.shape_of(op.operands[1].type) or (-1,))[0]
+    rank = (op.operands[1].shape or (-1,))[0]
     pack = op.operands[2].owner
     if op.operands[1] is op.operands[2]:
         return _Runs()
@@ -53,7 +53,7 @@ def _known(value: Value, shape: Value, at: int) -> range | None:
     constant, owner = tensor_data.constant_of(value), shape.owner
     if constant is None or not isinstance(owner, Operation) or owner.name != "tf.Shape":
         return None
-    sizes = (types.shape_of(owner.operands[0].type) or ())[at : at + 1]
+    sizes = (owner.operands[0].shape or ())[at : at + 1]
     return range(at, at + 1) if sizes and (tensor_data.to_array(constant) == sizes[0]).all() else None
 
 
@@ -75,7 +75,7 @@ def _picked(op: Operation, rank: int) -> range | None:
     numbers = [
         int(tensor_data.to_array(each).reshape(-1)[0])
         for each in constants
-        if each is not None and types.shape_of(each.type) in ((), (1,))
+        if each is not None and each.shape in ((), (1,))
     ]
     if len(numbers) < len(constants):
         return None
@@ -95,7 +95,7 @@ def _picked(op: Operation, rank: int) -> range | None:
 
 def _merge(op: Operation, runs: _Runs, rewriter: Rewriter) -> None:
     indices, old, new = op.operands
-    if old is new or len(runs) == (types.shape_of(old.type) or ())[0]:
+    if old is new or len(runs) == (old.shape or ())[0]:
         rewriter.replace([indices, old])
         return
     emit = LiteRTBuilder(rewriter)

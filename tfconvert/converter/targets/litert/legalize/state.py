@@ -103,7 +103,7 @@ def _assign(op: Operation, emit: LiteRTBuilder) -> tuple[()]:
 
 
 def _element_is_held(op: Operation) -> Failure | None:
-    held = element_name(types.element_of(op.operands[1].type))
+    held = element_name(op.operands[1].element)
     return None if held in HELD else Failure(f"LiteRT's variables hold {', '.join(HELD)}, not {held}")
 
 
@@ -139,7 +139,7 @@ def _while(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
 def _to_bool(op: Operation, emit: LiteRTBuilder) -> Value:
     """A scalar is true if it is not zero or not the empty string, anything else if it has elements."""
     value = op.operands[0]
-    element, shape = types.element_of(value.type), types.shape_of(value.type)
+    element, shape = value.element, value.shape
     if shape:
         if 0 in shape or -1 not in shape:
             return emit.constant(np.array(0 not in shape))

@@ -81,17 +81,17 @@ def spans_of(op: Operation, rank: int) -> list[Span]:
 
 def bounds_fit(op: Operation) -> Failure | None:
     """The constraint that a slice with constant bounds has no more bounds than dimensions."""
-    rank = len(types.shape_of(op.operands[0].type) or ())
+    rank = len(op.operands[0].shape or ())
     return None if len(spans_of(op, rank)) == rank else Failure("it has more bounds than its operand has dimensions")
 
 
 def _constant_slice(op: Operation) -> Failure | None:
     if constant_bounds(op) is None:
         return Failure("begin, end or strides are not constants of the same length")
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if shape is None:
         return Failure("the input's rank is not known")
-    if mask_of(op, "new_axis_mask") and constant_target(types.shape_of(op.results[0].type)) is None:
+    if mask_of(op, "new_axis_mask") and constant_target(op.results[0].shape) is None:
         return Failure("more than one dimension of the result is not known")
     if len(shape) > _MAX_RANK:
         return Failure(f"the kernel takes at most {_MAX_RANK} dimensions")
@@ -99,7 +99,7 @@ def _constant_slice(op: Operation) -> Failure | None:
 
 
 def _strided_slice(op: Operation, emit: LiteRTBuilder) -> Value:
-    value, shape, result_type = op.operands[0], types.shape_of(op.operands[0].type), op.results[0].type
+    value, shape, result_type = op.operands[0], op.operands[0].shape, op.results[0].type
     assert shape is not None
     spans = spans_of(op, len(shape))
     adds = bool(mask_of(op, "new_axis_mask"))
@@ -117,7 +117,7 @@ def _is_everything(spans: Sequence[Span]) -> bool:
 
 def _empty(emit: LiteRTBuilder, value: Value, spans: Sequence[Span], result_type: Attribute) -> Value | None:
     """Returns a part without elements by `slice`, if it is one: XNNPACK takes an end of zero for the border."""
-    shape, sizes = types.shape_of(value.type) or (), types.shape_of(result_type) or ()
+    shape, sizes = value.shape or (), types.shape_of(result_type) or ()
     shrinks = any(span.shrinks for span in spans)
     if 0 not in sizes or 0 in shape or shrinks or types.is_static(sizes):
         return None
@@ -178,13 +178,13 @@ def _selectors(op: Operation, count: int, rank: int) -> list[Selector]:
 
 def _count(op: Operation) -> int | None:
     """Returns the number of bounds, `None` if the types don't have it or contradict each other."""
-    shapes = (types.shape_of(operand.type) for operand in op.operands[1:4])
+    shapes = (operand.shape for operand in op.operands[1:4])
     counts = {shape[0] for shape in shapes if shape is not None and len(shape) == 1 and shape[0] >= 0}
     return counts.pop() if len(counts) == 1 else None
 
 
 def _computed_slice_constraint(op: Operation) -> Failure | None:
-    shape = types.shape_of(op.operands[0].type)
+    shape = op.operands[0].shape
     if shape is None:
         return Failure("the input's rank is not known")
     if len(shape) > _MAX_RANK:
@@ -195,13 +195,13 @@ def _computed_slice_constraint(op: Operation) -> Failure | None:
     if count is None:
         return Failure("it has new axes or an ellipsis, and the number of its bounds is not known")
     added = sum(each.axis < 0 for each in _selectors(op, count, len(shape)))
-    if len(shape) + added <= _MAX_RANK or types.shape_of(op.results[0].type) is not None:
+    if len(shape) + added <= _MAX_RANK or op.results[0].shape is not None:
         return None
     return Failure("the result's rank is not known")
 
 
 def _computed_slice(op: Operation, emit: LiteRTBuilder) -> Value:
-    count, shape = _count(op), types.shape_of(op.operands[0].type) or ()
+    count, shape = _count(op), op.operands[0].shape or ()
     if count is None:
         operands = (op.operands[0], *(emit.limited_i32(operand) for operand in op.operands[1:4]))
         return emit.tfl("strided_slice", operands, op.results[0].type, {name: mask_of(op, name) for name in _MASKS})

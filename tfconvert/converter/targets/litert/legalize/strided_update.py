@@ -56,7 +56,7 @@ class _Axis(NamedTuple):
 
 
 def _constraint(op: Operation) -> Failure | None:
-    shape, written = (types.shape_of(op.operands[index].type) for index in (0, 4))
+    shape, written = (op.operands[index].shape for index in (0, 4))
     if not types.is_static(shape):
         return Failure("the tensor's shape is not known")
     has_new_axes = bool(mask_of(op, "new_axis_mask"))
@@ -73,9 +73,9 @@ def _why_not_computed(op: Operation, has_new_axes: bool) -> Failure | None:
     strides = tensor_data.constant_of(op.operands[3])
     if strides is None or (tensor_data.to_array(strides) != 1).any():
         return Failure("begin or end is computed, and it is written to in steps")
-    if has_new_axes or any(types.shape_of(bound.type) != types.shape_of(strides.type) for bound in op.operands[1:3]):
+    if has_new_axes or any(bound.shape != strides.shape for bound in op.operands[1:3]):
         return Failure("begin or end is computed, and their axes are not known")
-    if not types.is_static(types.shape_of(op.operands[4].type)):
+    if not types.is_static(op.operands[4].shape):
         return Failure("begin or end is computed, and the value's shape is not known")
     axes = _axes(op)
     if all(axis.length is not None for axis in axes):
@@ -85,10 +85,10 @@ def _why_not_computed(op: Operation, has_new_axes: bool) -> Failure | None:
 
 
 def _axes(op: Operation) -> list[_Axis]:
-    shape = types.shape_of(op.operands[0].type) or ()
-    count = (types.shape_of(op.operands[1].type) or (0,))[0]
+    shape = op.operands[0].shape or ()
+    count = (op.operands[1].shape or (0,))[0]
     found = [each for each in selectors(partial(mask_of, op), count, len(shape)) if each.axis >= 0]
-    written = list(types.shape_of(op.operands[4].type) or ())
+    written = list(op.operands[4].shape or ())
     axes = []
     for size, each in reversed(list(zip(shape, found, strict=False))):
         begin = _known(op.operands[1], each.position) if each.has_begin else 0
@@ -115,7 +115,7 @@ def _packed(vector: Value, position: int) -> Value | None:
 
 def _selection(op: Operation) -> tuple[int | slice, ...]:
     """Returns the slices as Python writes them in brackets: constants, without ellipsis and new axes."""
-    shape = types.shape_of(op.operands[0].type) or ()
+    shape = op.operands[0].shape or ()
     return tuple(
         (span.begin or 0) % max(size, 1) if span.shrinks else slice(span.begin, span.end, span.stride)
         for span, size in zip(spans_of(op, len(shape)), shape, strict=True)
@@ -124,7 +124,7 @@ def _selection(op: Operation) -> tuple[int | slice, ...]:
 
 def _picked(op: Operation) -> np.ndarray:
     """Returns an array of the shape that a constant selection picks; it takes no memory."""
-    shape = types.shape_of(op.operands[0].type) or ()
+    shape = op.operands[0].shape or ()
     return np.zeros(0) if 0 in shape else np.broadcast_to(np.float32(0), shape)[_selection(op)]
 
 
@@ -134,7 +134,7 @@ def _update(op: Operation, emit: LiteRTBuilder) -> Value:
     picked = _picked(op)
     if not picked.size:
         return op.operands[0]
-    shape = types.shape_of(op.operands[0].type) or ()
+    shape = op.operands[0].shape or ()
     spans = [
         range(one, one + 1) if isinstance(one, int) else range(*one.indices(size))
         for one, size in zip(_selection(op), shape, strict=True)
@@ -148,9 +148,9 @@ def _update(op: Operation, emit: LiteRTBuilder) -> Value:
 def _repeated(emit: LiteRTBuilder, op: Operation, shape: Sequence[int]) -> Value:
     """Returns the value in the shape of the elements that it overwrites."""
     value, shape = op.operands[4], tuple(shape)
-    if not types.is_static(types.shape_of(value.type)) or types.shape_of(value.type) == shape:
+    if not types.is_static(value.shape) or value.shape == shape:
         return value
-    return emit.tf("BroadcastTo", (value, emit.ints(shape)), types.tensor(types.element_of(value.type), shape))
+    return emit.tf("BroadcastTo", (value, emit.ints(shape)), types.tensor(value.element, shape))
 
 
 def _block(emit: LiteRTBuilder, op: Operation, block: Value, starts: Sequence[Operand]) -> Value:
@@ -167,8 +167,8 @@ def _block(emit: LiteRTBuilder, op: Operation, block: Value, starts: Sequence[Op
 
 def _elements(emit: LiteRTBuilder, op: Operation, value: Value) -> Value:
     """Takes each element from the tensor or from the value after it, as a constant of indices selects."""
-    shape, element = types.shape_of(op.operands[0].type) or (), types.element_of(op.results[0].type)
-    size, written = math.prod(shape), math.prod(types.shape_of(value.type) or ())
+    shape, element = op.operands[0].shape or (), op.results[0].element
+    size, written = math.prod(shape), math.prod(value.shape or ())
     sources = np.arange(size, dtype=np.int32).reshape(shape)
     chosen = sources[_selection(op)]
     sources[_selection(op)] = np.arange(size, size + written, dtype=np.int32).reshape(chosen.shape)
@@ -213,7 +213,7 @@ def _bound(emit: LiteRTBuilder, op: Operation, operand: int, axis: _Axis) -> Ope
     vector = op.operands[operand]
     bound = _packed(vector, axis.position)
     if bound is None:
-        part = types.tensor(types.element_of(vector.type), (1,))
+        part = types.tensor(vector.element, (1,))
         cut = emit.tf("Slice", (vector, emit.ints((axis.position,)), emit.ints((1,))), part)
         bound = emit.reshape(cut, ())
     bound = emit.limited_i32(bound)

@@ -49,7 +49,7 @@ _HASHES = ("StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketSt
 
 
 def _vector(emit: LiteRTBuilder, value: Value) -> Value:
-    shape = types.shape_of(value.type)
+    shape = value.shape
     if shape is not None and len(shape) == 1:
         return value
     return emit.reshape(value, (-1 if shape is None or -1 in shape else math.prod(shape),))
@@ -57,7 +57,7 @@ def _vector(emit: LiteRTBuilder, value: Value) -> Value:
 
 def _places(emit: LiteRTBuilder, value: Value) -> Value:
     """Returns the numbers of a tensor's elements, in its shape."""
-    shape = types.shape_of(value.type)
+    shape = value.shape
     if shape is not None and -1 not in shape:
         return emit.constant(np.arange(math.prod(shape), dtype=np.int32).reshape(shape))
     size = emit.tf("Size", (value,), types.tensor(types.I32, ()))
@@ -68,19 +68,19 @@ def _places(emit: LiteRTBuilder, value: Value) -> Value:
 
 def _as_numbers(emit: LiteRTBuilder, op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
     """Applies an op to indices instead of strings."""
-    results = [types.tensor(types.I32, types.shape_of(result.type)) for result in op.results]
+    results = [types.tensor(types.I32, result.shape) for result in op.results]
     return emit.tf_op(op.name.removeprefix("tf."), operands, results, op.properties).results
 
 
 def _gathered(emit: LiteRTBuilder, strings: Value, places: Value) -> Value:
-    result = types.tensor(types.STRING, types.shape_of(places.type))
+    result = types.tensor(types.STRING, places.shape)
     return emit.tfl("gather", (strings, places), result, {"axis": 0, "batch_dims": 0})
 
 
 def _move(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     name = op.name.removeprefix("tf.")
     strings, operands = op.operands[_MOVED[name]], list(op.operands)
-    shape = types.shape_of(strings.type)
+    shape = strings.shape
     if name in _GATHERING and shape is not None and len(shape) == 1:
         return [_gathered(emit, strings, op.operands[1])]
     operands[_MOVED[name]] = _places(emit, strings)
@@ -97,7 +97,7 @@ def _choices(value: Value) -> tensor_data.Constant | None:
     if not isinstance(owner, Operation) or owner.name != "tfl.gather":
         return None
     strings = tensor_data.constant_of(owner.operands[0])
-    is_vector = strings is not None and len(types.shape_of(strings.type) or ()) == 1
+    is_vector = strings is not None and len(strings.shape or ()) == 1
     return strings if is_vector and not (tfl.attribute(owner, "axis") or tfl.attribute(owner, "batch_dims")) else None
 
 
@@ -134,7 +134,7 @@ def _joined(value: Value) -> Operation | None:
     """Returns the op that joins strings."""
     owner = value.owner
     is_join = isinstance(owner, Operation) and owner.name.removeprefix("tf.") in _JOINING
-    return owner if is_join and types.element_of(value.type) == types.STRING else None  # type: ignore[return-value]
+    return owner if is_join and value.element == types.STRING else None  # type: ignore[return-value]
 
 
 def _keys_are_joined(op: Operation) -> Failure | None:
@@ -143,7 +143,7 @@ def _keys_are_joined(op: Operation) -> Failure | None:
 
 def _one_is_joined(op: Operation) -> Failure | None:
     pairs = ((0, 1), (1, 0))
-    is_joined = any(_joined(op.operands[i]) and types.shape_of(op.operands[k].type) == () for i, k in pairs)
+    is_joined = any(_joined(op.operands[i]) and op.operands[k].shape == () for i, k in pairs)
     return None if is_joined else Failure("it doesn't compare joined strings with a single one")
 
 
@@ -151,11 +151,11 @@ def _part_by_part(emit: LiteRTBuilder, op: Operation, at: int) -> Value:
     """Applies an op to each part instead of the joined strings, and joins the results."""
     join = _joined(op.operands[at])
     assert join is not None, "checked by the constraint"
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     operands = list(join.operands)
     for place, part in enumerate(_chosen(join)):
         parts = [part if index == at else operand for index, operand in enumerate(op.operands)]
-        result = types.tensor(element, types.shape_of(part.type))
+        result = types.tensor(element, part.shape)
         operands[place] = emit.tf(op.name.removeprefix("tf."), parts, result, op.properties)
     return emit.tf(join.name.removeprefix("tf."), operands, op.results[0].type, join.properties)
 

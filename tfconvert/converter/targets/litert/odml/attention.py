@@ -141,7 +141,7 @@ def _is_set(op: Operation, name: str) -> bool:
 
 def _lead(product: Operation) -> Axes | None:
     """Returns the axes of a product in front of its last two: examples, and heads."""
-    dims = matching.shape(product.results[0])
+    dims = product.results[0].shape
     if dims is None or len(dims) < 3:
         return None
     lead = ["B", *("N" if size != 1 else "1" for size in dims[1:-2])]
@@ -191,7 +191,7 @@ def _steps(value: Value, depth: int = 0) -> list[Operation] | None:
 def _scores(steps: Sequence[Operation]) -> _Scores | None:
     """Follows scores from the product to the softmax; `None` if something else happens on the way."""
     product, *others = steps
-    lead, dims = _lead(product), matching.shape(product.results[0])
+    lead, dims = _lead(product), product.results[0].shape
     if lead is None or dims is None:
         return None
     axes: Axes = _units((*lead, "X", "Y"), dims)
@@ -255,7 +255,7 @@ def _is_less_maximum(op: Operation, value: Value) -> bool:
         and own is not None
         and dims[-1] == own[-1]
         and axes == frozenset((len(own) - 1,))
-        and matching.shape(subtracted) == (*dims[:-1], 1)
+        and subtracted.shape == (*dims[:-1], 1)
     )
 
 
@@ -316,18 +316,18 @@ def _units(axes: Axes, dims: types.Shape) -> Axes:
 
 def _forward(op: Operation, axes: Axes | None) -> Axes | None:
     """Returns the axes of what an op makes of a value by arranging it."""
-    dims = matching.shape(op.results[0])
+    dims = op.results[0].shape
     if axes is None or dims is None:
         return None
     if op.name == "tfl.transpose":
         order = constant_ints(op.operands[1])
         return None if order is None else [axes[place] for place in order]
-    return _reshaped(axes, matching.shape(op.operands[0]), dims)
+    return _reshaped(axes, op.operands[0].shape, dims)
 
 
 def _backward(op: Operation, axes: Axes) -> Axes | None:
     """Returns the axes of what an op arranges, from those of its result."""
-    source, dims = matching.shape(op.operands[0]), matching.shape(op.results[0])
+    source, dims = op.operands[0].shape, op.results[0].shape
     if source is None or dims is None:
         return None
     if op.name == "tfl.transpose":
@@ -374,20 +374,20 @@ def _port(value: Value, axes: Axes, *, may_scale: bool = False) -> _Port | None:
         axes: What its axes are.
         may_scale: Whether numbers that it is multiplied by may be a part of the scale.
     """
-    dims = matching.shape(value)
+    dims = value.shape
     if dims is None or dims.count(-1) > 1 or len(dims) != len(axes):
         return None
     shape = _shape_of(axes, dims)
     chain = _chain(value, axes, may_scale=may_scale)
     for source, own, scale in reversed(chain):
-        if matching.shape(source) == shape and _is_in_order(own, shape):
+        if source.shape == shape and _is_in_order(own, shape):
             return _Port(given(source), _binding(source), shape, scale)
-    arranged = [each for each in chain if _is_in_order(each[1], matching.shape(each[0]) or ())]
+    arranged = [each for each in chain if _is_in_order(each[1], each[0].shape or ())]
     if arranged:
         source, _, scale = arranged[-1]
         # Between these, only axes of size 1 move.
         last = next(each for each, _, factor in arranged if factor == scale)
-        return _Port(_reshaping(source, shape), _binding(last, reshape_to=matching.shape(last)), shape, scale)
+        return _Port(_reshaping(source, shape), _binding(last, reshape_to=last.shape), shape, scale)
     source, own, scale = chain[-1]
     if len(own) != 4 or {*own} not in ({*"BTNH"}, {*"BSNH"}):
         return None
@@ -452,7 +452,7 @@ def _with_result(found: Recognized, axes: Axes, shape: types.Shape) -> Recognize
     """
     root, own, arranged = found.root, axes, None
     while True:
-        dims = matching.shape(root) or ()
+        dims = root.shape or ()
         if _is_in_order(own, dims):
             arranged = root
             if dims == shape:
@@ -464,7 +464,7 @@ def _with_result(found: Recognized, axes: Axes, shape: types.Shape) -> Recognize
             break
         root, own = user.results[0], following
     if arranged is not None:
-        dims = matching.shape(arranged) or ()
+        dims = arranged.shape or ()
         found.root = arranged
         found.finish = lambda builder, value: reshape(builder, value, shape)
         found.restore = lambda builder, value: reshape(builder, value, dims)
@@ -479,6 +479,6 @@ def _with_result(found: Recognized, axes: Axes, shape: types.Shape) -> Recognize
 
 
 def _transposed(builder: TFLBuilder, value: Value, order: tuple[int, ...]) -> Value:
-    dims = matching.shape(value) or ()
-    kind = types.tensor(types.element_of(value.type), tuple(dims[axis] for axis in order))
+    dims = value.shape or ()
+    kind = types.tensor(value.element, tuple(dims[axis] for axis in order))
     return builder.tfl("transpose", (value, builder.ints(order)), kind)

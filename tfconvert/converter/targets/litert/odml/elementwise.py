@@ -55,7 +55,7 @@ def recognize_rope(op: Operation) -> Recognized | None:
         return None
     for x, cosine, sine in _rotations(op):
         dims = matching.static_shape(x)
-        if dims is None or len(dims) != _MAX_RANK or dims[0] != 1 or dims != matching.shape(op.results[0]):
+        if dims is None or len(dims) != _MAX_RANK or dims[0] != 1 or dims != op.results[0].shape:
             continue
         half = dims[-1] // 2
         angles = _constant_angles(cosine, sine, dims[2], half) or _computed_angles(cosine, sine, dims[2], half)
@@ -69,7 +69,7 @@ def _rope(op: Operation, x: Value, angles: _Angles, scales: tuple[float, float])
     count, positions = angles.count, angles.positions
     if positions is None:
         counted: Insert = constant(np.arange(count, dtype=np.float32).reshape(1, count))
-    elif matching.shape(positions) in ((1, count), (1, count, 1), (1, 1, count, 1)):
+    elif positions.shape in ((1, count), (1, count, 1), (1, 1, count, 1)):
         counted = given(positions)
     else:
         found = positions
@@ -78,7 +78,7 @@ def _rope(op: Operation, x: Value, angles: _Angles, scales: tuple[float, float])
     def bind(body: Body) -> None:
         body.bind(x, body.arguments[0])
         if positions is not None:
-            dims, inside = matching.shape(positions) or (), body.arguments[1]
+            dims, inside = positions.shape or (), body.arguments[1]
             body.bind(positions, inside if inside.type == positions.type else reshape(body.builder, inside, dims))
 
     attributes = {"min_timescale": scales[0], "max_timescale": scales[1]}
@@ -114,7 +114,7 @@ def _rotations_of_halves(op: Operation) -> Iterator[tuple[Value, Value, Value]]:
 
 def _joins_last(op: Operation) -> bool:
     """Returns whether a concatenation is along the last axis."""
-    rank, axis = len(matching.shape(op.results[0]) or ()), op.properties.get("axis")
+    rank, axis = len(op.results[0].shape or ()), op.properties.get("axis")
     return isinstance(axis, IntegerAttr) and axis.value in (-1, rank - 1)
 
 
@@ -235,7 +235,7 @@ def _angle(value: Value, name: str, half: int) -> Value | None:
     if op is None:
         return None
     angle = _one_of_two(_moved(op.operands[0]))
-    dims = matching.shape(angle)
+    dims = angle.shape
     return angle if dims is not None and dims[-1] in (half, 2 * half) else None
 
 
@@ -243,7 +243,7 @@ def _one_of_two(value: Value) -> Value:
     op = matching.producer(value, "tfl.concatenation")
     if op is None or len(op.operands) != 2 or op.operands[0] is not op.operands[1]:
         return value
-    dims, part = matching.shape(value), matching.shape(op.operands[0])
+    dims, part = value.shape, op.operands[0].shape
     return op.operands[0] if dims and part and dims[-1] == 2 * part[-1] else value
 
 
@@ -283,7 +283,7 @@ def _rounded(number: float) -> float:
 def recognize_swiglu(op: Operation) -> Recognized | None:
     """Returns the gated linear unit that a product is the last op of."""
     result = op.results[0] if op.name == "tfl.mul" else None
-    dims = None if result is None else matching.shape(result)
+    dims = None if result is None else result.shape
     activation = matching.activation(op)
     if result is None or dims is None or len(dims) > _MAX_RANK or not activation_fits(activation):
         return None

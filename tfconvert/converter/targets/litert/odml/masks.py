@@ -38,7 +38,7 @@ def added(mask: Value, rows: int, columns: int) -> Insert | None:
         columns: How many keys there are.
     """
     wanted = (1, 1, rows, columns)
-    if matching.shape(mask) == wanted:
+    if mask.shape == wanted:
         return given(mask)
     array = _headless_array(mask)
     if array is not None:
@@ -87,7 +87,7 @@ def _headless_array(value: Value) -> Array | None:
     """Returns a constant that is the same for all examples and heads, without these; `None` if it isn't."""
     held = tensor_data.constant_of(value)
     dims = () if held is None else matching.dims_of(held)
-    element = types.element_of(value.type)
+    element = value.element
     if held is None or math.prod(dims) * types.numpy_dtype(element).itemsize > _MAX_BYTES:
         return None
     last = ((1, 1) + dims)[-2:]
@@ -135,8 +135,8 @@ def _recomputed(op: Operation) -> Insert | None:
 
     def insert(builder: TFLBuilder) -> Value:
         operands = [each(builder) for each in known]
-        dims = np.broadcast_shapes(*(matching.shape(operand) or () for operand in operands))
-        kind = types.tensor(types.element_of(op.results[0].type), dims)
+        dims = np.broadcast_shapes(*(operand.shape or () for operand in operands))
+        kind = types.tensor(op.results[0].element, dims)
         return builder.tfl(op.name.removeprefix("tfl."), operands, kind, op.properties)
 
     return insert
@@ -147,5 +147,5 @@ def _tiled(builder: TFLBuilder, value: Value, wanted: tuple[int, ...]) -> Value:
     if dims == wanted:
         return value
     times = [size // own for size, own in zip(wanted, dims, strict=True)]
-    kind = types.tensor(types.element_of(value.type), wanted)
+    kind = types.tensor(value.element, wanted)
     return builder.tfl("tile", (value, builder.ints(times)), kind)

@@ -72,7 +72,7 @@ def recognize(op: Operation) -> Recognized | None:
     found = _joined(op) if core is None else _with_constants(core)
     if found is None:
         return None
-    dims = matching.shape(found.value)
+    dims = found.value.shape
     if dims is None or dims[-1] < 1 or not activation_fits(found.activation):
         return None
     if found.axes == {len(dims) - 1} and 2 <= len(dims) <= _MAX_RANK:
@@ -131,7 +131,7 @@ def _factors(product: Operation) -> Iterator[tuple[Value, Value]]:
 
 def _keeps(value: Value, x: Value, axes: frozenset[int]) -> bool:
     """Returns whether a value has the shape of `x` with sizes of 1 along axes."""
-    dims, own = matching.shape(x), matching.shape(value)
+    dims, own = x.shape, value.shape
     if dims is None or own is None or len(own) > len(dims):
         return False
     return (1,) * (len(dims) - len(own)) + own == tuple(1 if axis in axes else n for axis, n in enumerate(dims))
@@ -293,7 +293,7 @@ def _mean(value: Value) -> _Mean | None:
 
 
 def _reduction(op: Operation) -> _Mean | None:
-    axes = matching.axes(op.operands[1], matching.shape(op.operands[0]))
+    axes = matching.axes(op.operands[1], op.operands[0].shape)
     return None if axes is None else _Mean(op.operands[0], axes)
 
 
@@ -318,7 +318,7 @@ def _with_constants(found: _Normalized) -> _Normalized:
 
 def _may_be_vector(constant: Value, found: _Normalized) -> bool:
     """Returns whether a constant varies along channels only, which may be split into groups."""
-    dims, rank = matching.shape(constant) or (), len(matching.shape(found.value) or ())
+    dims, rank = constant.shape or (), len(found.value.shape or ())
     is_grouped = rank - 1 in found.axes and rank - 2 not in found.axes and len(found.axes) > 1
     return math.prod(dims[: -2 if is_grouped else -1]) == 1
 
@@ -378,7 +378,7 @@ def _grouped(found: _Normalized) -> Recognized | None:
         return None
     x, result = split.operands[0], join.results[0]
     dims, inner = matching.static_shape(x), matching.static_shape(found.value)
-    if dims is None or inner is None or len(dims) != _MAX_RANK or matching.shape(result) != dims:
+    if dims is None or inner is None or len(dims) != _MAX_RANK or result.shape != dims:
         return None
     grouped = inner[-2:]
     is_split = len(inner) > 2 and math.prod(grouped) == dims[-1] and inner[0] == dims[0]
@@ -425,10 +425,10 @@ def _norm(
     def bind(body: Body) -> None:
         body.bind(operand, body.arguments[0])
         for value, argument in zip((found.scale, found.bias), body.arguments[1:], strict=False):
-            dims = () if value is None else matching.shape(value) or ()
+            dims = () if value is None else value.shape or ()
             if value is None or math.prod(dims) == 1:
                 continue  # The constant stays.
-            is_vector = len(dims) == 1 or (dims[-1],) == types.shape_of(argument.type)
+            is_vector = len(dims) == 1 or (dims[-1],) == argument.shape
             body.bind(value, argument if is_vector else reshape(body.builder, argument, dims))
 
     return Recognized(
@@ -438,5 +438,5 @@ def _norm(
 
 def reshape(builder: TFLBuilder, value: Value, dims: types.Shape) -> Value:
     """Inserts a reshape."""
-    kind = types.tensor(types.element_of(value.type), dims)
+    kind = types.tensor(value.element, dims)
     return builder.tfl("reshape", (value, builder.ints(dims)), kind, {"new_shape": tuple(dims)})

@@ -120,7 +120,7 @@ def _is_shifted_relu6(gate: Value, value: Value) -> bool:
     if add is None or matching.activation(add) != ("RELU6" if relu6 is None else "NONE"):
         return False
     split = matching.with_constant(add)
-    if split is None or split[0] is not value or len(matching.dims_of(split[1])) > len(matching.shape(value) or ()):
+    if split is None or split[0] is not value or len(matching.dims_of(split[1])) > len(value.shape or ()):
         return False
     three = next(operand for operand in add.operands if operand is not value)
     return matching.is_close(constant_number(three), 3)
@@ -153,7 +153,7 @@ def _match_clamp(op: Operation) -> tuple[str, Value] | Failure:
 
 def _limited(op: Operation) -> tuple[Value, float] | None:
     split = matching.with_constant(op)
-    if split is None or matching.shape(split[0]) != matching.shape(op.results[0]) or not matching.is_float(split[0]):
+    if split is None or split[0].shape != op.results[0].shape or not matching.is_float(split[0]):
         return None
     limit = constant_number(next(value for value in op.operands if value is not split[0]))
     return None if limit is None else (split[0], limit)
@@ -259,7 +259,7 @@ def _match_prelu(op: Operation) -> tuple[Value, Constant | float] | Failure:
         x, negative = _positive(one), _negative(other)
         if x is None or negative is None or negative.value is not x:
             continue
-        if matching.shape(x) != matching.shape(op.results[0]):
+        if x.shape != op.results[0].shape:
             return Failure("the slope widens the value")
         number = negative.number if op.name == "tfl.add" else -negative.number
         slope = _slope(negative._replace(number=number), x)
@@ -271,7 +271,7 @@ def _slope(part: _Scaled, x: Value) -> Constant | float | Failure:
     """Returns the slope without a batch dimension, which the kernel requires; a number if it is one."""
     if not part.constants:
         return part.number
-    rank = len(matching.shape(x) or ())
+    rank = len(x.shape or ())
     slope, *others = part.constants
     for other in others:
         dims = matching.broadcast(matching.dims_of(slope), matching.dims_of(other))

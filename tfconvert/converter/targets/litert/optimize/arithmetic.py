@@ -88,7 +88,7 @@ def _match_constant(op: Operation) -> Array | Failure:
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("it has an activation, or elements other than 32-bit floats")
     dims = matching.broadcast(*(array.shape for array in values))
-    if dims is None or dims != matching.shape(op.results[0]) or 4 * math.prod(dims) > tensor_data.MAX_READ_BYTES:
+    if dims is None or dims != op.results[0].shape or 4 * math.prod(dims) > tensor_data.MAX_READ_BYTES:
         return Failure("the result has another shape, or would be large")
     with np.errstate(all="ignore"):
         result: Array = np.asarray(_FOLDED[op.name](*values), np.float32)
@@ -152,8 +152,8 @@ def _match_neutral(op: Operation) -> Value | Failure:
         return _NOT_NEUTRAL
     if not matching.is_plain(op):
         return Failure("an activation follows")
-    dims = matching.shape(value)
-    if dims is None or dims != matching.shape(op.results[0]):
+    dims = value.shape
+    if dims is None or dims != op.results[0].shape:
         return Failure("it broadcasts")
     if not tensor_data.is_small(constant):
         return Failure("the constant is too large to read")
@@ -174,7 +174,7 @@ def _match_zero(op: Operation) -> Value | Failure:
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("it has an activation, or elements other than 32-bit floats")
     for factor, other in (op.operands, reversed(op.operands)):
-        if matching.shape(other) != matching.shape(op.results[0]):
+        if other.shape != op.results[0].shape:
             continue
         constant = constant_array(other)
         if constant is not None and not constant.any():
@@ -209,7 +209,7 @@ def _power(exponent: float, name: str) -> Pattern[Any]:
 
 
 def _takes_all(x: Value, begin: Array, size: Array) -> bool:
-    dims = matching.shape(x)
+    dims = x.shape
     if dims is None or begin.any() or size.size != len(dims):
         return False
     return all(count in (-1, dim) for count, dim in zip(size.ravel(), dims, strict=True))
@@ -217,7 +217,7 @@ def _takes_all(x: Value, begin: Array, size: Array) -> bool:
 
 def _strides_over_all(root: Operation, x: Value, begin: Array, end: Array, strides: Array) -> bool:
     """Returns whether a strided slice covers each dimension from begin to end with stride 1."""
-    dims = matching.shape(x)
+    dims = x.shape
     if dims is None or (strides != 1).any() or begin.size != end.size or begin.size > len(dims):
         return False
     open_begin, open_end = dialect.attribute(root, "begin_mask"), dialect.attribute(root, "end_mask")

@@ -168,7 +168,7 @@ def _is_widened(projection: Value) -> bool:
     """Returns whether a matrix may have more rows than columns; false without one."""
     if dialect.is_absent(projection):
         return False
-    dims = matching.shape(projection)
+    dims = projection.shape
     return dims is None or dims[0] > dims[1]
 
 
@@ -250,7 +250,7 @@ def _match_join(op: Operation) -> Operation | Failure:
         return Failure("it doesn't join both directions of a layer")
     if dialect.attribute(op, "axis") not in (2, -1) or not all(result.has_one_use() for result in both.results):
         return Failure("the directions are joined elsewhere, or used elsewhere too")
-    dims = matching.shape(both.results[0])
+    dims = both.results[0].shape
     if both.name == _BOTH[0] and not dialect.attribute(both, "time_major") and (dims is None or dims[0] != 1):
         return Failure("the kernel would mix up the batch")
     return both
@@ -268,7 +268,7 @@ def _match_extent(op: Operation) -> Value | Failure:
     """Matches a size of a value whose defining op has an operand of the same size; returns the operand."""
     sizes = matching.producer(op.operands[0], "tfl.shape")
     source = None if sizes is None else matching.producer(sizes.operands[0], _KEEPING_SIZES)
-    dims = None if source is None else matching.shape(source.results[0])
+    dims = None if source is None else source.results[0].shape
     if source is None or dims is None:
         return Failure("it is not a size of a layer's result")
     begin, end, strides = map(constant_ints, op.operands[1:])

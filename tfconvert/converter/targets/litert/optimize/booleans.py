@@ -47,12 +47,12 @@ def _chosen(root: Operation, condition: Array) -> Value | Failure:
         return Failure("both values are chosen")
     chosen = root.operands[1 if condition.all() else 2]
     dims = matching.static_shape(chosen)
-    same = dims is not None and dims == matching.shape(root.results[0])
+    same = dims is not None and dims == root.results[0].shape
     return chosen if same else Failure("the chosen value is broadcast, or may be")
 
 
 def _has_opposite(comparison: Operation) -> bool:
-    element = types.element_of(comparison.operands[0].type)
+    element = comparison.operands[0].element
     return element in (types.I32, types.I64) or (element == types.F32 and comparison.name in _EXACT)
 
 
@@ -67,7 +67,7 @@ def _decided(root: Operation, b: Value, known: Array) -> Value | Array | Failure
         return Failure("no operand is known to be true or false throughout")
     absorbing = _ABSORBING[root.name]
     if bool(known.all()) != absorbing:
-        same = matching.shape(b) == matching.shape(root.results[0]) and matching.shape(b) is not None
+        same = b.shape == root.results[0].shape and b.shape is not None
         return b if same else Failure("it broadcasts")
     dims = matching.static_shape(root.results[0])
     if dims is None or math.prod(dims) > tensor_data.MAX_READ_BYTES:
@@ -103,7 +103,7 @@ def _below() -> Iterator[Pattern[Any]]:
     """Yields patterns for the comparison of a choice between two numbers, of which the first one only is less."""
     where = [
         check("both numbers compare alike", lambda low, high, limit: low < limit <= high),
-        check("it broadcasts", lambda b, root: matching.shape(b) == matching.shape(root.results[0])),
+        check("it broadcasts", lambda b, root: b.shape == root.results[0].shape),
     ]
     for select in _SELECTS:
         choice = op(f"tfl.{select}", B, number("low"), number("high"))

@@ -81,7 +81,7 @@ def _match_equal(op: Operation, dims: types.Shape) -> _Broadcast | Failure:
             width = len(constant.data) // size
             if constant.data[:width] != constant.data[width : 2 * width]:
                 continue
-        if types.from_mlir(types.element_of(operand.type)) is None or types.element_of(operand.type) == types.STRING:
+        if types.from_mlir(operand.element) is None or operand.element == types.STRING:
             continue
         if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
             continue
@@ -115,7 +115,7 @@ def _shape(*values: Value) -> types.Shape | None:
 
 def _match_like(op: Operation) -> _Broadcast | Failure:
     """Matches an operand that is broadcast to the other one's shape, which may be dynamic."""
-    rank = len(matching.shape(op.results[0]) or [0] * (_MAX_RANK + 1))
+    rank = len(op.results[0].shape or [0] * (_MAX_RANK + 1))
     if rank > _MAX_RANK:
         return Failure("the rank is unknown, or too high")
     for index, operand in enumerate(op.operands):
@@ -138,7 +138,7 @@ def _rewrite_like(op: Operation, match: _Broadcast, rewriter: Rewriter) -> None:
     operands = list(op.operands)
     assert isinstance(match.source, Operation), "the match looks for no constants"
     if match.source.name == "tfl.zeros_like":
-        dtype = types.numpy_dtype(types.element_of(op.operands[match.position].type))
+        dtype = types.numpy_dtype(op.operands[match.position].element)
         operands[match.position] = matching.insert_constant(rewriter, np.zeros((), dtype))
     else:
         operands[match.position] = match.source.operands[1 if match.source.name == "tfl.fill" else 0]

@@ -21,7 +21,7 @@ import numpy as np
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.targets.litert.optimize import matching, pads
+from tfconvert.converter.targets.litert.optimize import pads
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array
@@ -32,7 +32,7 @@ from tfconvert.schema.ir.values import Value
 
 def _padding(x: Value, w: Value, block: Array, added: Array, crops: Array) -> str | Failure:
     """Returns the padding of the whole convolution; padding that is cropped again fills the last phase."""
-    dims, weights = matching.shape(x), matching.shape(w)
+    dims, weights = x.shape, w.shape
     if dims is None or weights is None or len(dims) != 4 or len(weights) != 4 or min(dims[1:3]) < 0:
         return Failure("the size of the image is unknown")
     if block.shape != (2,) or not added.shape == crops.shape == (2, 2):
@@ -42,7 +42,7 @@ def _padding(x: Value, w: Value, block: Array, added: Array, crops: Array) -> st
 
 def _row_padding(x: Value, w: Value, block: Array, added: Array, crops: Array) -> str | Failure:
     """Like `_padding`, for one dimension."""
-    dims, weights = matching.shape(x), matching.shape(w)
+    dims, weights = x.shape, w.shape
     if dims is None or weights is None or len(dims) != 3 or len(weights) != 4 or dims[1] < 0:
         return Failure("the length is unknown")
     if block.shape != (1,) or not added.shape == crops.shape == (1, 2) or weights[1] != 1:
@@ -77,18 +77,18 @@ def _is_exact(size: int, base: pads.Window, rate: int, padded: pads.Window, crop
 
 def _image(row: Value) -> types.Shape | None:
     """Returns the shape of an image one pixel high, `None` if a reshape doesn't determine it."""
-    dims = matching.shape(row)
+    dims = row.shape
     if dims is None or len(dims) != 3 or constant_target(dims) is None:
         return None
     return (dims[0], 1, *dims[1:])
 
 
 def _image_type(x: Value) -> Attribute:
-    return types.tensor(types.element_of(x.type), _image(x))
+    return types.tensor(x.element, _image(x))
 
 
 def _is_row_of_images(image: Value, row: Value) -> bool:
-    return _image(row) is not None and _image(row) == matching.shape(image)
+    return _image(row) is not None and _image(row) == image.shape
 
 
 X, W, BIAS = value("x"), value("w"), rest("bias")
@@ -151,7 +151,7 @@ _DILATE_ROWS = own_rule(
             padding=_ROW_PADDING,
             dilation_w_factor=computed(lambda block: int(block[0])),
         ).typed(lambda root: _image_type(root.results[0])),
-        computed(lambda root: np.array(matching.shape(root.results[0]), np.int32)),
+        computed(lambda root: np.array(root.results[0].shape, np.int32)),
     ),
     where=[
         _SAME_PHASES,

@@ -61,8 +61,8 @@ def _evaluated(op: Operation, operands: Sequence[Array]) -> Sequence[Array] | Fa
     if len(results) != len(op.results):
         return Failure("its number of results doesn't match its options")
     for value, array in zip(op.results, results, strict=True):
-        row = types.from_mlir(types.element_of(value.type))
-        if array.shape != matching.shape(value) or row is None or array.dtype != row.dtype:
+        row = types.from_mlir(value.element)
+        if array.shape != value.shape or row is None or array.dtype != row.dtype:
             return Failure("its result has another type than is declared")
     return results
 

@@ -68,7 +68,7 @@ NAMES = frozenset(OPS)
 def filter_shape(op: Operation) -> types.Shape | None:
     """Returns the shape of a weighted op's filter, `None` if it is unknown or invalid."""
     layout = OPS[op.name]
-    dims = matching.shape(op.operands[layout.operand])
+    dims = op.operands[layout.operand].shape
     return dims if dims is not None and len(dims) == len(layout.axes) else None
 
 
@@ -158,7 +158,7 @@ def sum_of(bias: Constant | None, vector: Constant, length: int) -> Constant:
 
 def _vector(source: Operation, c: Constant) -> Constant | Failure:
     """Returns a constant operand after a weighted op as a vector, one value per channel or one for all."""
-    dims, length = matching.shape(source.results[0]), channels(source)
+    dims, length = source.results[0].shape, channels(source)
     if not dims or length is None or dims[-1] != length:
         return Failure("the number of channels is unknown")
     return matching.as_vector(c, length, len(dims))
@@ -328,7 +328,7 @@ def _match_scale(op: Operation) -> _Scaled | Failure:
     add = None if pad is None else matching.sole_producer(value, "tfl.add")
     addend = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
     if addend is not None:
-        if matching.shape(addend[0]) != matching.shape(value):
+        if addend[0].shape != value.shape:
             return Failure("the shift broadcasts its input")
         value = addend[0]
     mul = matching.sole_producer(value, "tfl.mul")
@@ -353,8 +353,8 @@ def _factor(op: Operation, mul: Operation) -> Constant | Failure:
     if split is None:
         return Failure("the input isn't scaled by a constant")
     value, constant = split
-    dims = matching.shape(value)
-    if dims is None or dims != matching.shape(mul.results[0]):
+    dims = value.shape
+    if dims is None or dims != mul.results[0].shape:
         return Failure("the scaling broadcasts its input")
     vector = matching.as_vector(constant, dims[-1], len(dims))
     if isinstance(vector, Failure) or matching.size_of(vector) == 1:
@@ -421,8 +421,8 @@ def _match_shift(op: Operation) -> _Shifted | Failure:
     if weights is None or length is None or not matching.is_float(source):
         return Failure("the filter is computed, or not a tensor of 32-bit floats")
     value, constant = split
-    dims = matching.shape(value)
-    if dims is None or dims != matching.shape(source):
+    dims = value.shape
+    if dims is None or dims != source.shape:
         return Failure("the addition broadcasts its input")
     if not _is_unpadded(op):
         return Failure("padding isn't shifted with the input")
@@ -443,7 +443,7 @@ def _is_unpadded(op: Operation) -> bool:
     padding = op.properties.get("padding")
     if padding is None or padding == matching.VALID:
         return True
-    weights = matching.shape(op.operands[OPS[op.name].operand])
+    weights = op.operands[OPS[op.name].operand].shape
     return weights is not None and weights[1:3] == (1, 1)
 
 
@@ -496,20 +496,20 @@ def _match_joined(op: Operation) -> _Joined | Failure:
     joined = next((each for each in joins if each is not None), None)
     if joined is None:
         return _NOT_JOINED
-    dims = matching.shape(joined.results[0])
+    dims = joined.results[0].shape
     if not dims or not matching.is_plain(joined) or dialect.attribute(joined, "axis") not in (-1, len(dims) - 1):
         return Failure("more than channels is concatenated")
     for part in joined.operands:
         source = matching.sole_producer(part, NAMES)
         if source is None or not matching.is_plain(source) or float_filter(source) is None:
             return _NOT_JOINED
-        if isinstance(bias_of(source), Failure) or channels(source) != (matching.shape(part) or (None,))[-1]:
+        if isinstance(bias_of(source), Failure) or channels(source) != (part.shape or (None,))[-1]:
             return Failure("a bias is computed, or a number of channels is unknown")
     if len(op.operands) == 1:
         return _Joined(joined, None, None)
     origin = op.operands[1 - joins.index(joined)]
     constant = tensor_data.constant_of(origin)
-    if constant is None or matching.shape(op.results[0]) != dims:
+    if constant is None or op.results[0].shape != dims:
         return Failure("the other operand is computed, or broadcasts it")
     vector = matching.as_vector(constant, dims[-1], len(dims))
     return vector if isinstance(vector, Failure) else _Joined(joined, vector, origin)
@@ -520,7 +520,7 @@ def _rewrite_joined(op: Operation, match: _Joined, rewriter: Rewriter) -> None:
     vector = None if match.vector is None else tensor_data.to_array(match.vector)
     for part in match.concatenation.operands:
         operands = [part]
-        end = begin + (matching.shape(part) or ())[-1]
+        end = begin + (part.shape or ())[-1]
         if vector is not None and match.origin is not None:
             own = vector if vector.size == 1 else np.ascontiguousarray(vector[begin:end])
             operands.append(matching.insert_constant(rewriter, own, match.origin))
@@ -535,12 +535,12 @@ _OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_
 
 def _match(op: Operation) -> int | Failure:
     """Matches a depthwise convolution; returns the number of output channels per input channel."""
-    weights = matching.shape(op.operands[1])
+    weights = op.operands[1].shape
     if weights is None or len(weights) != 4:
         return Failure("the filter's shape isn't known")
     if weights[3] != 1:
         return _IN_FEW_GROUPS
-    dims = matching.shape(op.operands[0])
+    dims = op.operands[0].shape
     if dims is None or len(dims) != 4:
         return Failure("the image's shape isn't known")
     if dims[3] < 2 or weights[0] % dims[3]:

@@ -58,16 +58,11 @@ def activation(op: Operation) -> str:
 
 def is_float(value: Value) -> bool:
     """Returns whether a value is a tensor of 32-bit floats; arithmetic is only folded for these."""
-    return types.element_of(value.type) == types.F32
-
-
-def shape(value: Value) -> types.Shape | None:
-    """Returns a value's shape, -1 where unknown."""
-    return types.shape_of(value.type)
+    return value.element == types.F32
 
 
 def static_shape(value: Value) -> types.Shape | None:
-    dims = types.shape_of(value.type)
+    dims = value.shape
     return dims if types.is_static(dims) else None
 
 
@@ -77,7 +72,7 @@ def same_shape(one: types.Shape | None, other: types.Shape | None) -> bool:
 
 
 def dims_of(constant: Constant) -> types.Shape:
-    return types.shape_of(constant.type) or ()
+    return constant.shape or ()
 
 
 def size_of(constant: Constant) -> int:
@@ -116,8 +111,8 @@ def is_close(value: float | None, expected: float, relative: float = 1e-6) -> bo
 
 def has_shape_of_result(x: Value, root: Operation) -> bool:
     """Returns whether a value certainly has the shape of the root's result."""
-    dims = shape(x)
-    return dims is not None and dims == shape(root.results[0])
+    dims = x.shape
+    return dims is not None and dims == root.results[0].shape
 
 
 KEEPS_SHAPE = check("it broadcasts", has_shape_of_result)

@@ -106,8 +106,8 @@ def _with_mean(product: Operation, *, negated: bool = False) -> tuple[Value, Val
 
 def _checked(op: Operation, value: Value, moved: _Moved) -> _Normalization | Failure:
     """Splits the scale, if the mean is narrow enough to make this worthwhile."""
-    dims, narrow = matching.shape(op.results[0]), matching.shape(moved.mean)
-    if dims is None or narrow is None or matching.shape(value) != dims or len(narrow) != len(dims) or narrow[-1] != 1:
+    dims, narrow = op.results[0].shape, moved.mean.shape
+    if dims is None or narrow is None or value.shape != dims or len(narrow) != len(dims) or narrow[-1] != 1:
         return Failure("the mean isn't one value a vector")
     if sum(1 for _ in moved.factor.uses) != 2:
         return Failure("the scale is used elsewhere too")
@@ -142,7 +142,7 @@ _SQUARES: Mapping[str, Op] = {"square": tfl.square(X), "product": tfl.mul(X, X, 
 
 
 def _is_over_last(x: Value, axes: Array) -> bool:
-    dims = matching.shape(x)
+    dims = x.shape
     return dims is not None and len(dims) <= _MAX_RANK and axes.ravel().tolist() in ([-1], [len(dims) - 1])
 
 

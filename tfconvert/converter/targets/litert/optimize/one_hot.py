@@ -42,7 +42,7 @@ _ANY: _Limits = (-math.inf, math.inf)
 
 def _limits(value: Value, depth: int = _LONGEST) -> _Limits:
     """Returns the minimum and maximum of a value, as far as its producers determine them."""
-    small = _SMALL_TYPES.get(str(types.element_of(value.type)), _ANY)
+    small = _SMALL_TYPES.get(str(value.element), _ANY)
     array = constant_array(value)
     if array is not None:
         return (float(array.min()), float(array.max())) if array.size and array.dtype.kind in "iu" else small
@@ -55,12 +55,12 @@ def _limits_of(op: Operation, value: Value, depth: int, small: _Limits) -> _Limi
     if op.name in _MOVES:
         return _limits(op.operands[_MOVES[op.name]], depth - 1)
     if op.name == "tfl.cast":
-        row = types.from_mlir(types.element_of(op.operands[0].type))
+        row = types.from_mlir(op.operands[0].element)
         before = _limits(op.operands[0], depth - 1) if row is not None and row.dtype.kind in "biu" else _ANY
         # A number that doesn't fit wraps around.
         return before if small == _ANY and _INT32[0] <= before[0] and before[1] <= _INT32[1] else small
     if op.name in ("tfl.arg_max", "tfl.arg_min"):
-        dims = matching.shape(op.operands[0])
+        dims = op.operands[0].shape
         axes = matching.axes(op.operands[1], dims)
         length = dims[next(iter(axes))] if dims and axes else -1
         return (0, length - 1) if length > 0 else _ANY
@@ -88,7 +88,7 @@ def _values(one_hot: Operation) -> tuple[float, float] | None:
 def _match_cast(op: Operation) -> tuple[Operation, list[Array]] | Failure:
     source = matching.sole_producer(op.operands[0], "tfl.one_hot")
     values = None if source is None else _values(source)
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     if source is None or values is None or str(element) not in _TARGETS:
         return Failure("no constant ones and zeros come before, or the kernel doesn't write this type")
     if not all(value in (0, 1) for value in values):
@@ -124,7 +124,7 @@ def _match_product(op: Operation) -> _Picked | Failure:
     weights, dims = fold_into_weights.float_filter(op), fold_into_weights.filter_shape(op)
     if source is None or weights is None or dims is None or _values(source) != (1, 0):
         return Failure("no ones and zeros come before, or the table isn't a constant of 32-bit floats")
-    shape = matching.shape(source.operands[0])
+    shape = source.operands[0].shape
     axis = tfl.attribute(source, "axis")
     if shape is None or axis not in (-1, len(shape)) or constant_int(source.operands[1]) != dims[1]:
         return Failure("the depth isn't the number of rows of the table")
@@ -134,7 +134,7 @@ def _match_product(op: Operation) -> _Picked | Failure:
     bias = op.operands[2] if len(op.operands) > 2 and not tfl.is_absent(op.operands[2]) else None
     if bias is None and not matching.is_plain(op):
         return Failure("an activation follows, and nothing is added that could apply it")
-    if constant_target(matching.shape(op.results[0])) is None:
+    if constant_target(op.results[0].shape) is None:
         return Failure("more than one dimension is unknown")
     table = tensor_data.defer("transpose", (weights,), (dims[1], dims[0]), (1, 0))
     return _Picked(source.operands[0], table, (*shape, dims[0]), bias)

@@ -40,7 +40,7 @@ _SPATIAL: Mapping[str, tuple[tuple[int, ...], str, int]] = {
 
 def paddings_of(pad: Operation) -> tuple[Window, ...] | None:
     """Returns the padding before and after each dimension; `None` if it is computed, or the rank is unknown."""
-    flat, dims = constant_ints(pad.operands[1]), matching.shape(pad.operands[0])
+    flat, dims = constant_ints(pad.operands[1]), pad.operands[0].shape
     if flat is None or dims is None or len(flat) != 2 * len(dims):
         return None
     return tuple(zip(flat[::2], flat[1::2], strict=True))
@@ -58,7 +58,7 @@ def _is_same(pad: Operation, root: Operation) -> bool | Failure:
     axes, sides, offset = _SPATIAL[root.name]
     if pads is None or len(pads) != len(axes) + 2:
         return Failure("the input isn't padded by constants")
-    dims, weights = matching.shape(pad.operands[0]), fold_into_weights.filter_shape(root)
+    dims, weights = pad.operands[0].shape, fold_into_weights.filter_shape(root)
     if dims is None or weights is None or pads[0] != (0, 0) or pads[-1] != (0, 0):
         return Failure("more than the dimensions of the image is padded")
     for axis, side in zip(axes, sides, strict=True):
@@ -123,7 +123,7 @@ def _rewrite_rows(op: Operation, match: _Rows, rewriter: Rewriter) -> None:
     target = [dim - int(amount.sum()) for dim, amount in zip(padded, amounts, strict=True)]
     x = match.pad.operands[0]
     shape = matching.insert_constant(rewriter, np.array(target, np.int32))
-    kind = types.tensor(types.element_of(x.type), target)
+    kind = types.tensor(x.element, target)
     reshape = rewriter.insert(dialect.build("reshape", [x, shape], [kind], {"new_shape": tuple(target)}))
     constant = matching.insert_constant(rewriter, amounts, match.pad.operands[1])
     pad = rewriter.insert(dialect.build("pad", [reshape.results[0], constant], [images.type]))

@@ -53,7 +53,7 @@ def _rewrite(op: Operation, match: _Adjoint, rewriter: Rewriter) -> None:
 
 
 def _match_weights(op: Operation) -> Constant | Failure:
-    weights, dims = tensor_data.constant_of(op.operands[1]), matching.shape(op.operands[0])
+    weights, dims = tensor_data.constant_of(op.operands[1]), op.operands[0].shape
     if weights is None or len(matching.dims_of(weights)) != 2 or not dims or len(dims) < 2:
         return Failure("the right side isn't a constant matrix, or the left side's rank is unknown")
     floats = all(matching.is_float(value) for value in (*op.operands, *op.results))
@@ -68,7 +68,7 @@ def _match_weights(op: Operation) -> Constant | Failure:
 def _rewrite_weights(op: Operation, match: Constant, rewriter: Rewriter) -> None:
     weights = matching.insert_constant(rewriter, match, op.operands[1])
     absent = rewriter.insert(tfl.no_value()).results[0]
-    keeps = len(matching.shape(op.operands[0]) or ()) > 2
+    keeps = len(op.operands[0].shape or ()) > 2
     options: dict[str, Any] = {matching.ACTIVATION: "NONE", "keep_num_dims": keeps}
     operands = [op.operands[0], weights, absent]
     rewriter.replace(rewriter.insert(tfl.build("fully_connected", operands, [op.results[0].type], options)))

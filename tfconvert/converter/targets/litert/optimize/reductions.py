@@ -25,7 +25,7 @@ from tfconvert.schema.tflite import operators
 
 def _both_axes(inner: Operation, second: Array, root: Operation) -> Array | Failure:
     """Returns the axes that two reductions reduce together."""
-    dims, between = matching.shape(inner.operands[0]), matching.shape(root.operands[0])
+    dims, between = inner.operands[0].shape, root.operands[0].shape
     first, then = matching.axes(inner.operands[1], dims), matching.axes(root.operands[1], between)
     if first is None or then is None or dims is None or between is None:
         return Failure("the axes or the rank are unknown")
@@ -37,7 +37,7 @@ def _both_axes(inner: Operation, second: Array, root: Operation) -> Array | Fail
 
 
 def _is_one_by_count(total: Operation, factor: float) -> bool:
-    dims = matching.shape(total.operands[0])
+    dims = total.operands[0].shape
     reduced = matching.axes(total.operands[1], dims)
     if dims is None or reduced is None or any(dims[axis] < 0 for axis in reduced):
         return False

@@ -38,8 +38,8 @@ from tfconvert.schema.tflite import operators
 
 def _vector(c: Constant, reshape: Operation, root: Operation) -> Constant | Failure:
     """Returns a constant as a vector of the channels before the reshape."""
-    before, after = matching.shape(reshape.operands[0]), matching.shape(reshape.results[0])
-    if not before or not after or before[-1] < 0 or after != matching.shape(root.results[0]):
+    before, after = reshape.operands[0].shape, reshape.results[0].shape
+    if not before or not after or before[-1] < 0 or after != root.results[0].shape:
         return Failure("the shape is unknown or changes")
     flat = c if before[-1] == after[-1] else _flat(c, before[-1], after)
     return flat if isinstance(flat, Failure) else matching.as_vector(flat, before[-1], len(after))
@@ -103,7 +103,7 @@ def _passed(value: Value) -> _Passed | Failure:
         ops.append(source)
         value = source.operands[0]
     reshape = matching.sole_producer(value, "tfl.reshape")
-    if reshape is None or matching.shape(reshape.operands[0]) is None:
+    if reshape is None or reshape.operands[0].shape is None:
         return Failure("no reshape comes before, or it is used elsewhere too")
     return _Passed(reshape, ops[::-1])
 
@@ -121,7 +121,7 @@ def _match_reduction(op: Operation) -> _Passed | Failure:
         return found
     if dialect.attribute(op, "keep_dims"):
         return Failure("the reduced dimensions are kept")
-    before, after = matching.shape(found.reshape.operands[0]), matching.shape(op.operands[0])
+    before, after = found.reshape.operands[0].shape, op.operands[0].shape
     reduced = matching.axes(op.operands[1], after)
     kept = _kept(before or (), after or ())
     if reduced is None or kept is None:
@@ -145,7 +145,7 @@ def _moved(match: _Passed, rewriter: Rewriter) -> Value:
     """Inserts the elementwise ops on the reshape's operand."""
     moved = match.reshape.operands[0]
     for each in match.ops:
-        result = types.tensor(types.element_of(each.results[0].type), matching.shape(moved))
+        result = types.tensor(each.results[0].element, moved.shape)
         moved = rewriter.insert(rebuild(each, [moved], [result], location=each.location)).results[0]
     return moved
 

@@ -34,7 +34,7 @@ from tfconvert.schema.ir.values import Value
 
 
 def _keeps_elements(x: Value, root: Operation) -> bool:
-    return matching.same_shape(matching.shape(x), matching.shape(root.results[0]))
+    return matching.same_shape(x.shape, root.results[0].shape)
 
 
 def _reshaped(c: Constant, root: Operation) -> Constant | Failure:
@@ -45,29 +45,29 @@ def _reshaped(c: Constant, root: Operation) -> Constant | Failure:
 
 
 def _target(root: Operation) -> Array | Failure:
-    dims = constant_target(matching.shape(root.results[0]))
+    dims = constant_target(root.results[0].shape)
     return Failure("more than one dimension is unknown") if dims is None else np.array(dims, np.int32)
 
 
 def _is_axis_that_went(x: Value, squeezed: list[int] | None, axis: Array) -> bool:
-    dims = matching.shape(x)
+    dims = x.shape
     return dims is not None and [each % len(dims) for each in squeezed or ()] == [axis.item(0) % len(dims)]
 
 
 def _keeps_reduced(reduction: Operation, root: Operation) -> bool:
     """Returns whether a reshape restores the reduced dimensions as ones."""
-    dims = matching.shape(reduction.operands[0])
+    dims = reduction.operands[0].shape
     reduced = matching.axes(reduction.operands[1], dims)
     if reduced is None or dims is None:
         return False
     kept = tuple(1 if index in reduced else dim for index, dim in enumerate(dims))
-    return matching.same_shape(kept, matching.shape(root.results[0]))
+    return matching.same_shape(kept, root.results[0].shape)
 
 
 def _restores_leading(x: Value, w: Value, dims: Value, product: Operation, root: Operation) -> bool:
     """Returns whether a reshape restores the leading dimensions of a product's operand in its result."""
-    before, after = matching.shape(x), matching.shape(root.results[0])
-    weights, flat = matching.shape(w), matching.shape(product.results[0])
+    before, after = x.shape, root.results[0].shape
+    weights, flat = w.shape, product.results[0].shape
     if not before or not after or not weights or not flat or after[-1] != weights[0] or before[-1] != weights[1]:
         return False
     return matching.same_shape(before[:-1], after[:-1]) or _is_leading_and_one(dims, x)
@@ -76,8 +76,8 @@ def _restores_leading(x: Value, w: Value, dims: Value, product: Operation, root:
 def _is_leading_and_one(dims: Value, x: Value) -> bool:
     """Returns whether sizes are the leading sizes of `x` and one more, as in `tf.tensordot`."""
     joined = matching.producer(dims, "tfl.concatenation")
-    rank = len(matching.shape(x) or ())
-    if joined is None or len(joined.operands) != 2 or matching.shape(joined.operands[1]) != (1,):
+    rank = len(x.shape or ())
+    if joined is None or len(joined.operands) != 2 or joined.operands[1].shape != (1,):
         return False
     chosen = matching.producer(joined.operands[0], "tfl.gather")
     sizes = matching.producer(chosen.operands[0], "tfl.shape") if chosen is not None else None

@@ -22,7 +22,7 @@ from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import matching
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
@@ -59,7 +59,7 @@ def _match_joined(op: Operation) -> Value | Failure:
     if isinstance(source, Failure):
         return source
     value = source.operands[_DATA[source.name]]
-    rank = len(matching.shape(value) or ())
+    rank = len(value.shape or ())
     if value.type != op.results[0].type or not rank or not (op.name == "tfl.pack" or matching.is_plain(op)):
         return Failure("the type changes, or an activation follows")
     axes = _axis(source, rank), _axis(op, rank)
@@ -75,7 +75,7 @@ def _match_merged(op: Operation) -> Value | Failure:
     source = _parts_of(op, frozenset({"tfl.unpack"}))
     if isinstance(source, Failure):
         return source
-    value, dims = source.operands[0], matching.shape(op.results[0])
+    value, dims = source.operands[0], op.results[0].shape
     if not dims or not matching.is_plain(op) or constant_target(dims) is None:
         return Failure("more than one dimension is unknown, or an activation follows")
     axes = _axis(source, len(dims) + 1), _axis(op, len(dims))
@@ -83,7 +83,7 @@ def _match_merged(op: Operation) -> Value | Failure:
 
 
 def _rewrite_merged(op: Operation, match: Value, rewriter: Rewriter) -> None:
-    target = constant_target(matching.shape(op.results[0]))
+    target = constant_target(op.results[0].shape)
     assert target is not None, "checked by the match"
     dims = matching.insert_constant(rewriter, np.array(target, np.int32))
     rewriter.replace(rewriter.insert(tfl.build("reshape", [match, dims], [op.results[0].type])))
@@ -91,11 +91,11 @@ def _rewrite_merged(op: Operation, match: Value, rewriter: Rewriter) -> None:
 
 def _match_empty(op: Operation) -> list[Value] | Failure:
     """Matches a concatenation with parts that are certainly empty."""
-    dims = matching.shape(op.results[0])
+    dims = op.results[0].shape
     axis = None if not dims else _axis(op, len(dims))
     if axis is None:
         return Failure("the rank is unknown")
-    filled = [each for each in op.operands if (matching.shape(each) or ())[axis : axis + 1] != (0,)]
+    filled = [each for each in op.operands if (each.shape or ())[axis : axis + 1] != (0,)]
     return filled if 0 < len(filled) < len(op.operands) else Failure("no part is known to be empty, or all are")
 
 
@@ -115,7 +115,7 @@ def _counts_up(rows: Array | None, height: int) -> bool:
 
 def _match_all_rows(op: Operation) -> Value | Failure:
     data, indices = (op.operands[0], op.operands[1]) if op.name == "tfl.gather_nd" else op.operands[1::-1]
-    dims = matching.shape(data)
+    dims = data.shape
     if not dims or data.type != op.results[0].type or not _counts_up(_rows(indices), dims[0]):
         return Failure("it isn't all rows in their order")
     if op.name == "tfl.scatter_nd" and constant_ints(op.operands[2]) != dims:
@@ -135,7 +135,7 @@ def _rewrite_some_rows(op: Operation, match: Array, rewriter: Rewriter) -> None:
 
 
 def _match_single(op: Operation) -> Value | Failure:
-    dims = matching.shape(op.operands[0])
+    dims = op.operands[0].shape
     axes = matching.axes(op.operands[1], dims)
     if dims is None or axes is None or any(dims[axis] != 1 for axis in axes) or tfl.attribute(op, "exclusive"):
         return Failure("the axis is computed or longer than 1, or its first sum is zero")
@@ -143,7 +143,7 @@ def _match_single(op: Operation) -> Value | Failure:
 
 
 def _match_from_last(op: Operation) -> int | Failure:
-    axis, dims = constant_int(op.operands[1]), types.shape_of(op.operands[0].type)
+    axis, dims = constant_int(op.operands[1]), op.operands[0].shape
     if axis is None or dims is None or not -len(dims) <= axis < 0:
         return Failure("the axis is computed, or counted from the first one")
     return axis + len(dims)

@@ -46,7 +46,7 @@ _AXES = array("axes")
 
 
 def _is_last(x: Value, axes: Array) -> bool:
-    dims = matching.shape(x)
+    dims = x.shape
     return bool(dims) and axes.ravel().tolist() in ([-1], [len(dims or ()) - 1])
 
 
@@ -66,8 +66,8 @@ _MAX_MOVES = 3
 
 def _is_maximum_of_rows(m: Value, x: Value, difference: Operation) -> bool:
     """Returns whether a softmax of rows subtracts from each row a maximum, which its own form does anyway."""
-    dims = matching.shape(m)
-    if not dims or dims[-1] != 1 or matching.shape(x) != matching.shape(difference.results[0]):
+    dims = m.shape
+    if not dims or dims[-1] != 1 or x.shape != difference.results[0].shape:
         return False
     for _ in range(_MAX_MOVES):
         owner = m.owner
@@ -86,7 +86,7 @@ _TOTAL = tfl.add(_LOGARITHM, _M, **matching.PLAIN).commutative().once()
 
 def _joined(x: Value, m: Value, axes: Array) -> types.Shape | Failure:
     """Returns a value's shape with the last dimensions, which a reduction goes over, as one."""
-    dims, shift = matching.shape(x), matching.shape(m)
+    dims, shift = x.shape, m.shape
     if dims is None or shift is None or dims.count(-1) > 1:
         return Failure("several sizes are unknown")
     if any(dim != 1 for dim in shift[max(len(shift) - axes.size, 0) :]):
@@ -101,7 +101,7 @@ _JOINED = computed(_joined, "joined")
 
 
 def _joined_type(x: Value, joined: types.Shape) -> Attribute:
-    return types.tensor(types.element_of(x.type), joined)
+    return types.tensor(x.element, joined)
 
 
 def _sigmoid(name: str, negative: Op) -> Pattern[Any]:
@@ -127,7 +127,7 @@ _MAX_RANK = 4
 
 def _filled(op: Operation, number: float) -> Array | Failure:
     """Returns the result of an op with equal elements as a constant."""
-    dims, row = matching.static_shape(op.results[0]), types.from_mlir(types.element_of(op.results[0].type))
+    dims, row = matching.static_shape(op.results[0]), types.from_mlir(op.results[0].element)
     if dims is None or row is None or math.prod(dims) * row.dtype.itemsize > tensor_data.MAX_READ_BYTES:
         return Failure("the result's shape is unknown, or it would be large")
     return np.full(dims, number, row.dtype)
@@ -139,9 +139,7 @@ _INTEGERS = value("x").element(np.int32, np.int64)
 _SOURCE = op(_NOT_NEGATIVE, rest("operands")).element(np.float32).named("source")
 _ZEROS = computed(lambda root: _filled(root, 0), "zeros")
 _ONES = computed(lambda root: _filled(root, 1), "ones")
-_LOW = check(
-    "the rank is unknown or too high", lambda root: len(matching.shape(root.results[0]) or [0] * 9) <= _MAX_RANK
-)
+_LOW = check("the rank is unknown or too high", lambda root: len(root.results[0].shape or [0] * 9) <= _MAX_RANK)
 _IS_ZERO = check("the number isn't zero", lambda c: c == 0)
 _IS_ONE = check("the number isn't one", lambda c: c == 1)
 
@@ -165,7 +163,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
             tfl.softmax(
                 tfl.reshape(X, computed(lambda joined: np.array(joined, np.int32))).typed(_joined_type), beta=1.0
             ).typed(_joined_type),
-            computed(lambda root: np.array(matching.shape(root.results[0]), np.int32)),
+            computed(lambda root: np.array(root.results[0].shape, np.int32)),
         ),
         where=[_JOINED, matching.KEEPS_SHAPE],
         benefit=15,

@@ -20,7 +20,7 @@ from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import matching
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -52,7 +52,7 @@ class _Parts(NamedTuple):
 
 def _bounds(op: Operation) -> _Bounds | None:
     """Returns the range of a slice, `None` if it is unknown, or if the op does more than slice."""
-    dims = matching.shape(op.operands[0])
+    dims = op.operands[0].shape
     found = [constant_ints(value) for value in op.operands[1:]]
     bounds = [each for each in found if each is not None and dims is not None and len(each) == len(dims)]
     if dims is None or len(bounds) < len(found):
@@ -74,7 +74,7 @@ def _bounds(op: Operation) -> _Bounds | None:
 
 def _cut_axis(op: Operation, bounds: _Bounds) -> int | None:
     """Returns the only axis that a slice restricts, or `None`."""
-    dims = matching.shape(op.operands[0]) or ()
+    dims = op.operands[0].shape or ()
     cut = [axis for axis, (bound, dim) in enumerate(zip(bounds, dims, strict=True)) if bound != (0, dim)]
     if len(cut) != 1:
         return None
@@ -83,7 +83,7 @@ def _cut_axis(op: Operation, bounds: _Bounds) -> int | None:
 
 
 def _match(op: Operation) -> _Parts | Failure:
-    if str(types.element_of(op.results[0].type)) in _UNSPLITTABLE:
+    if str(op.results[0].element) in _UNSPLITTABLE:
         return Failure("no kernel splits this element type")
     own = _bounds(op)
     axis = None if own is None else _cut_axis(op, own)
@@ -97,7 +97,7 @@ def _match(op: Operation) -> _Parts | Failure:
             found.setdefault(bounds[axis], []).append(user)
     parts = sorted(found)
     borders = [0, *(end for _, end in parts)]
-    dims = matching.shape(op.operands[0]) or ()
+    dims = op.operands[0].shape or ()
     if [begin for begin, _ in parts] != borders[:-1] or borders[-1] != dims[axis]:
         return Failure("the slices of the tensor don't cover it, or overlap")
     return _Parts(tuple(tuple(found[part]) for part in parts), tuple(end - begin for begin, end in parts), axis)
@@ -147,7 +147,7 @@ def _match_kept(op: Operation) -> _Kept | Failure:
     sliced = matching.sole_producer(op.operands[0], "tfl.strided_slice")
     if sliced is None or tfl.attribute(sliced, "ellipsis_mask") or tfl.attribute(sliced, "new_axis_mask"):
         return Failure("it isn't of a slice alone, or the slice adds dimensions")
-    dims, left, target = (matching.shape(each) for each in (sliced.operands[0], sliced.results[0], op.results[0]))
+    dims, left, target = (each.shape for each in (sliced.operands[0], sliced.results[0], op.results[0]))
     begin, end = (constant_ints(each) for each in sliced.operands[1:3])
     if dims is None or left is None or begin is None or end is None or len(begin) != len(dims):
         return Failure("the slice isn't known")
@@ -180,7 +180,7 @@ def _keep(op: Operation, match: _Kept, rewriter: Rewriter) -> None:
 
 def _match_to_end(op: Operation) -> list[int] | Failure:
     begin, size = (constant_ints(operand) for operand in op.operands[1:])
-    dims = matching.shape(op.operands[0])
+    dims = op.operands[0].shape
     if begin is None or size is None or dims is None or len(begin) != len(dims):
         return Failure("the slice isn't known")
     if not any(count == -1 and dim >= 0 for count, dim in zip(size, dims, strict=True)):

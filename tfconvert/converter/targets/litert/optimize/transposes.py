@@ -49,7 +49,7 @@ _BINARY = sorted(operators.elementwise(2, 3))
 
 def permutation_of(op: Operation) -> Permutation | None:
     """Returns a transpose's permutation, `None` if it is computed, or the rank unknown."""
-    permutation, dims = constant_ints(op.operands[1]), matching.shape(op.operands[0])
+    permutation, dims = constant_ints(op.operands[1]), op.operands[0].shape
     if permutation is None or dims is None or sorted(permutation) != list(range(len(dims))):
         return None
     return permutation
@@ -80,20 +80,20 @@ def _moved_constant(c: Constant, root: Operation) -> Constant | Failure:
 
 def _target(root: Operation) -> Array | Failure:
     """Returns the shape for a reshape in place of a transpose."""
-    permutation, dims = permutation_of(root), matching.shape(root.operands[0])
+    permutation, dims = permutation_of(root), root.operands[0].shape
     if permutation is None or dims is None:
         return Failure("the permutation or the rank is unknown")
     moved = [index for index in permutation if dims[index] != 1]
     if moved != sorted(moved):
         return Failure("dimensions other than 1 move")
-    target = constant_target(matching.shape(root.results[0]))
+    target = constant_target(root.results[0].shape)
     return Failure("more than one dimension is unknown") if target is None else np.array(target, np.int32)
 
 
 def _order_of(transpose: Operation, root: Operation) -> Array | Failure:
     """Returns the permutation of a transpose before an elementwise op."""
     permutation = permutation_of(transpose)
-    if permutation is None or matching.shape(root.operands[0]) != matching.shape(root.results[0]):
+    if permutation is None or root.operands[0].shape != root.results[0].shape:
         return Failure("the permutation is computed, or the shape changes")
     return np.array(permutation, np.int32)
 
@@ -114,8 +114,8 @@ def _match_binary(op: Operation) -> tuple[list[Operation], Permutation] | Failur
         constant = tensor_data.constant_of(operand)
         if constant is None or len(matching.dims_of(constant)) > rank:
             return Failure("the other operand is neither transposed nor constant")
-    dims = matching.shape(op.results[0])
-    if dims is None or all(dims != matching.shape(source.results[0]) for source in found):
+    dims = op.results[0].shape
+    if dims is None or all(dims != source.results[0].shape for source in found):
         return Failure("the result is larger than the transposed operand")
     return found, permutation
 
@@ -127,10 +127,10 @@ def _users(op: Operation) -> list[Operation]:
 def _rewrite_binary(op: Operation, match: tuple[list[Operation], Permutation], rewriter: Rewriter) -> None:
     _, permutation = match
     operands = [_before(operand, permutation, rewriter) for operand in op.operands]
-    dims = matching.shape(op.results[0])
+    dims = op.results[0].shape
     assert dims is not None, "checked by the match"
     before = tuple(dims[permutation.index(index)] for index in range(len(dims)))
-    result_type = types.tensor(types.element_of(op.results[0].type), before)
+    result_type = types.tensor(op.results[0].element, before)
     moved = rewriter.insert(rebuild(op, operands, [result_type])).results[0]
     rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type))
 
@@ -186,14 +186,14 @@ def _all_transposed(op: Operation, values: list[Value]) -> _Transposed | Failure
     permutation = permutation_of(sources[0])
     if permutation is None or any(permutation_of(source) != permutation for source in sources[1:]):
         return Failure("the permutations are computed, or differ")
-    ranks = {len(matching.shape(value) or ()) for value in values}
-    if ranks != {len(permutation)} or matching.shape(op.results[0]) is None:
+    ranks = {len(value.shape or ()) for value in values}
+    if ranks != {len(permutation)} or op.results[0].shape is None:
         return Failure("the rank is unknown")
     return _Transposed(sources, permutation)
 
 
 def _keeps_rank(op: Operation) -> bool:
-    dims, before = matching.shape(op.results[0]), matching.shape(op.operands[0])
+    dims, before = op.results[0].shape, op.operands[0].shape
     return dims is not None and before is not None and len(dims) == len(before)
 
 
@@ -212,7 +212,7 @@ def _rewrite_pad(op: Operation, match: _Transposed, rewriter: Rewriter) -> None:
 
 
 def _match_concatenation(op: Operation) -> _Transposed | Failure:
-    dims, axis = matching.shape(op.results[0]), dialect.attribute(op, "axis")
+    dims, axis = op.results[0].shape, dialect.attribute(op, "axis")
     if dims is None or not _keeps_rank(op) or not -len(dims) <= axis < len(dims):
         return Failure("the rank is unknown")
     return _all_transposed(op, list(op.operands))
@@ -231,10 +231,10 @@ def _replace(
     rewriter: Rewriter,
     options: dict[str, Attribute] | None = None,
 ) -> None:
-    dims = matching.shape(op.results[0])
+    dims = op.results[0].shape
     assert dims is not None, "checked by the match"
     before = tuple(dims[match.permutation.index(index)] for index in range(len(dims)))
-    result_type = types.tensor(types.element_of(op.results[0].type), before)
+    result_type = types.tensor(op.results[0].element, before)
     moved = rewriter.insert(rebuild(op, operands, [result_type], options)).results[0]
     order = matching.insert_constant(rewriter, np.array(match.permutation, np.int32))
     rewriter.replace(rewriter.insert(dialect.build("transpose", [moved, order], [op.results[0].type])))
@@ -245,7 +245,7 @@ def _match_reduction(op: Operation) -> tuple[_Transposed, tuple[int, ...]] | Fai
     found = _all_transposed(op, [op.operands[0]])
     if isinstance(found, Failure):
         return found
-    reduced, permutation = matching.axes(op.operands[1], matching.shape(op.operands[0])), found.permutation
+    reduced, permutation = matching.axes(op.operands[1], op.operands[0].shape), found.permutation
     if reduced is None:
         return Failure("the axes are computed")
     left = [source for index, source in enumerate(permutation) if index not in reduced]

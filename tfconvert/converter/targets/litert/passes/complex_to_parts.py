@@ -67,7 +67,7 @@ class ComplexToParts:
 
 
 def _is_complex(value: Value) -> bool:
-    return isinstance(types.element_of(value.type), ComplexType)
+    return isinstance(value.element, ComplexType)
 
 
 def _erase_unused(ops: Sequence[Operation]) -> None:
@@ -105,7 +105,7 @@ def _by_each_part(op: Operation, builder: TFBuilder) -> Sequence[Value]:
         tuple(each.value for each in parts(EmittedTensor(builder, operand))) if _is_complex(operand) else (operand,) * 2
         for operand in op.operands
     ]
-    kinds = [types.tensor(types.F32, types.shape_of(result.type)) for result in op.results]
+    kinds = [types.tensor(types.F32, result.shape) for result in op.results]
     name = op.name.removeprefix("tf.")
     real, imaginary = (
         builder.tf_op(name, [pair[index] for pair in pairs], kinds, op.properties).results for index in (0, 1)

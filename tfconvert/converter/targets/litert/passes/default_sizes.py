@@ -71,7 +71,7 @@ class DefaultSizes:
 
 def _dynamic_shape(argument: Value) -> Shape:
     """Returns the shape of an argument with dynamic dimensions, else an empty one."""
-    shape = types.shape_of(argument.type)
+    shape = argument.shape
     return shape if shape is not None and not types.is_static(shape) else ()
 
 

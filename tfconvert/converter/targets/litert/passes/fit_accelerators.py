@@ -118,7 +118,5 @@ def _is_border(op: tfl.TFLOp) -> bool:
     Where users are rewritten, too, two of them cancel each other out.
     """
     if op.op_name == "reshape":
-        return any(len(types.shape_of(value.type) or ()) > MAX_RANK for value in (op.operands[0], op.results[0]))
-    return op.op_name == "cast" and any(
-        types.element_of(value.type) == types.I64 for value in (op.operands[0], op.results[0])
-    )
+        return any(len(value.shape or ()) > MAX_RANK for value in (op.operands[0], op.results[0]))
+    return op.op_name == "cast" and any(value.element == types.I64 for value in (op.operands[0], op.results[0]))

@@ -79,8 +79,8 @@ class FoldDequantize:
         (source,) = op.operands
         if op.name == _DENSIFY:
             return _dense(source)
-        stored, element = _stored(source), types.element_of(source.type)
-        if stored is None or types.element_of(op.results[0].type) != types.F32:
+        stored, element = _stored(source), source.element
+        if stored is None or op.results[0].element != types.F32:
             return None
         if element in _HALVES:
             return tensor_data.defer("cast", (stored,), stored.type.shape, element=types.F32)
@@ -103,7 +103,7 @@ def _stored(value: Value) -> Constant | None:
 
 
 def _replace(op: Operation, value: Constant) -> None:
-    element, source, block = types.element_of(op.results[0].type), op.operands[0].owner, op.parent
+    element, source, block = op.results[0].element, op.operands[0].owner, op.parent
     is_quantized = isinstance(element, UniformType)
     kind = types.tensor(element, value.type.shape) if is_quantized else None
     constant = tfl.constant(value, fuse_origins([op]), kind)
@@ -132,7 +132,7 @@ def _dequantized(stored: Constant, uniform: Uniform) -> Constant:
 
 def _dense(value: Value) -> Constant | None:
     """Returns a sparse constant with its zeros, or `None` if it isn't one."""
-    owner, shape = value.owner, types.shape_of(value.type)
+    owner, shape = value.owner, value.shape
     if not isinstance(owner, tfl.TFLOp) or owner.op_name != tfl.PSEUDO_SPARSE_CONST or not types.is_static(shape):
         return None
     stored, tensors = owner.properties.get("value"), owner.attributes.get(tfl_file.TENSORS)

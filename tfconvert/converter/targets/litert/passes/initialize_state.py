@@ -135,7 +135,7 @@ def _problem(handles: Sequence[Operation], tensor: GlobalTensorOp | None) -> tup
             f"LiteRT's variables hold {', '.join(HELD)}, not {element_name(element)}",
             "keep the state in one of these types, or pass it in and out of the function",
         )
-    declared, first = types.shape_of(tensor.properties["type"]), types.shape_of(value.type) or ()
+    declared, first = types.shape_of(tensor.properties["type"]), value.shape or ()
     if 0 in first:
         return "variable-shape", "the variable has no elements, which LiteRT's must have", "give it at least one"
     # LiteRT infers the shapes of reads before anything is assigned.

@@ -71,7 +71,7 @@ class KeepNaN:
         lost: dict[str, Counter[str]] = {}
         for op in module.walk():
             what = _LOST.get(op.name)
-            if what is None or types.element_of(op.operands[0].type) is not types.F32:
+            if what is None or op.operands[0].element is not types.F32:
                 continue
             if op.name in _PAIRS and any(tensor_data.constant_of(operand) is not None for operand in op.operands):
                 swapped += _put_constant_first(op)

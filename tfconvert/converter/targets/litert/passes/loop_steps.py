@@ -121,7 +121,7 @@ def _gather_slices(loop: Construct) -> int:
     count = 0
     for op in list(body.ops):
         step = sliced(op) if op.name == "tf.StridedSlice" else None
-        if step is None or types.element_of(op.results[0].type) not in _GATHERED:
+        if step is None or op.results[0].element not in _GATHERED:
             continue
         index = origin(step[0])
         if not isinstance(index, BlockArgument) or index.block is not body:
@@ -156,7 +156,7 @@ def _reads_step(op: Operation, sequence: Value) -> bool:
         op.name == "tf.GatherV2"
         and op.operands[0] is sequence
         and op.operands[1] is not sequence
-        and types.shape_of(op.operands[1].type) == ()
+        and op.operands[1].shape == ()
         and constant_int(op.operands[2]) == 0
         and not tf.get(op, "batch_dims")
     )
@@ -211,7 +211,7 @@ def _swap_written(loop: Construct, index: int) -> bool:
     pack = write.operands[2].owner
     assert isinstance(pack, Operation)
     first, second, *rest = pack.operands
-    kind = types.tensor(types.element_of(row.type), _exchanged((1, *(types.shape_of(row.type) or ()))))
+    kind = types.tensor(row.element, _exchanged((1, *(row.shape or ()))))
     write.set_operand(1, build.tf("ExpandDims", (row, 1), kind))
     write.set_operand(2, build.tf("Pack", (second, first, *rest), pack.results[0].type, {"axis": 0}))
     write.results[0].type = start.type
@@ -250,7 +250,7 @@ def _writes_row(op: Operation, rows: Value) -> bool:
 def _swapped_start(value: Value, before: Operation) -> Value | None:
     """Returns the initial value of a tensor of rows with its first two axes swapped: a constant, or a filled tensor."""
     build = TFBuilder(before)
-    shape = types.shape_of(value.type) or ()
+    shape = value.shape or ()
     constant = tensor_data.constant_of(value)
     if constant is not None:
         return build.constant(tensor_data.defer("transpose", (constant,), _exchanged(shape), _order(value)))
@@ -260,7 +260,7 @@ def _swapped_start(value: Value, before: Operation) -> Value | None:
         return None
     assert isinstance(fill, Operation)
     first, second, *rest = sizes.operands
-    kind = types.tensor(types.element_of(value.type), _exchanged(shape))
+    kind = types.tensor(value.element, _exchanged(shape))
     return build.tf("Fill", (build.pack((second, first, *rest)), fill.operands[1]), kind)
 
 
@@ -278,7 +278,7 @@ def _is_swap(op: Operation) -> bool:
 
 def _order(value: Value) -> tuple[int, ...]:
     """Returns the permutation that swaps the first two axes of a value."""
-    return _exchanged(tuple(range(len(types.shape_of(value.type) or ()))))
+    return _exchanged(tuple(range(len(value.shape or ()))))
 
 
 def _exchanged(items: tuple[int, ...]) -> tuple[int, ...]:

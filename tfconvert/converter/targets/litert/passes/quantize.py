@@ -37,7 +37,7 @@ from tfconvert.converter.targets.litert.quantize.rewriting import Rewriting
 from tfconvert.converter.targets.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
 from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_trained_weights
 from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, size_text
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.dialects.quant import UniformType
@@ -119,7 +119,7 @@ def _is_of_integers(op: Operation) -> bool:
     """Returns whether an op of a file computes with integers that represent real numbers."""
     if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE:
         return False
-    return any(isinstance(types.element_of(result.type), UniformType) for result in op.results)
+    return any(isinstance(result.element, UniformType) for result in op.results)
 
 
 def _integers_already(count: int) -> Diagnostic:
@@ -161,7 +161,7 @@ def _coarse(plan: Plan) -> list[Diagnostic]:
             severity=WARNING,
         )
         for op in ops
-        if ((types.shape_of(op.results[0].type) or (0,))[-1]) >= _CLASSES
+        if ((op.results[0].shape or (0,))[-1]) >= _CLASSES
     ]
 
 

@@ -128,7 +128,7 @@ class _Boundary:
 
     def _input(self, argument: Value) -> None:
         converted = [use.operation for use in argument.uses if use.operation.name == _QUANTIZE]
-        elements = [types.element_of(op.results[0].type) for op in converted]
+        elements = [op.results[0].element for op in converted]
         known = [element.data for element in elements if isinstance(element, UniformType)]
         # Numbers that are clipped at the input are lost for all uses.
         widest = max(known, key=lambda uniform: uniform.scales[0], default=None)
@@ -169,7 +169,7 @@ class _Boundary:
             found = builder.tfl("quantize", (value,), _tensor(value, self._from_range(value, "output", self._given)))
         if self._given != "uint8":
             return found
-        element = types.element_of(found.type)
+        element = found.element
         assert isinstance(element, UniformType)
         return builder.tfl("quantize", (found,), _tensor(found, _unsigned(element.data)))
 
@@ -188,12 +188,12 @@ def _is_dequantized(value: Value, storage: IntegerType) -> bool:
     """Returns whether a value is dequantized from integers of a type."""
     if not isinstance(value, OpResult) or value.op.name != _DEQUANTIZE:
         return False
-    element = types.element_of(value.op.operands[0].type)
+    element = value.op.operands[0].element
     return isinstance(element, UniformType) and element.storage is storage
 
 
 def _tensor(like: Value, uniform: Uniform) -> Attribute:
-    return quant.tensor(uniform, types.shape_of(like.type))
+    return quant.tensor(uniform, like.shape)
 
 
 def _unsigned(uniform: Uniform) -> Uniform:

@@ -81,7 +81,7 @@ class SeparateActivations:
 def _separate(op: tfl.TFLOp, kind: str) -> bool:
     """Moves an op's activation to an operator behind it; returns whether an operator computes it."""
     result = op.results[0]
-    if kind not in _CLAMPS and types.element_of(result.type) != types.F32:
+    if kind not in _CLAMPS and result.element != types.F32:
         return False
     assert op.parent is not None
     op.properties[ACTIVATION] = attributes.string("NONE")
@@ -100,7 +100,7 @@ def _operator(name: str) -> Callable[[TFLBuilder, Value], Value]:
 
 def _sign_bit(builder: TFLBuilder, value: Value) -> Value:
     """Returns 1 where the sign is set, as for -0.0, else 0."""
-    shape = types.shape_of(value.type)
+    shape = value.shape
     bits = builder.tfl("bitcast", (value,), types.tensor(types.I32, shape))
     zero = builder.constant(np.zeros((), np.int32))
     is_negative = builder.tfl("less", (bits, zero), types.tensor(types.I1, shape))

@@ -100,7 +100,7 @@ def _is_separated(boxes: Value) -> bool:
 
 
 def _separated(builder: TFLBuilder, boxes: Value) -> Value:
-    size = (types.shape_of(boxes.type) or (-1,))[0]
+    size = (boxes.shape or (-1,))[0]
     corner, whole = (types.tensor(types.F32, (size, width)) for width in (2, 4))
     vector = types.tensor(types.F32, (size,))
     is_plain = {"fused_activation_function": "NONE"}

@@ -220,17 +220,17 @@ def _separate_outputs(function: FuncOp, functions: Mapping[str, FuncOp]) -> int:
 
 
 def _may_come_empty(value: Value, functions: Mapping[str, FuncOp]) -> bool:
-    if not isinstance(value, OpResult) or types.is_static(types.shape_of(value.type)):
+    if not isinstance(value, OpResult) or types.is_static(value.shape):
         return False
     if value.op.name != "tfl.while":
         return value.op.name == "tfl.if"
-    if types.is_static(types.shape_of(value.op.operands[value.index].type)):
+    if types.is_static(value.op.operands[value.index].shape):
         return True
     return value.index in resized_variables(value.op, functions[symbol_table.named(value.op, "body")])
 
 
 def _may_be_one(loop: Operation, index: int) -> bool:
-    shape = types.shape_of(loop.operands[index].type)
+    shape = loop.operands[index].shape
     return not shape or shape[0] < 2
 
 
@@ -246,7 +246,7 @@ def _size_at_run(body: FuncOp, variables: Sequence[int]) -> int:
 
 
 def _is_text(value: Value) -> bool:
-    return types.element_of(value.type) == types.STRING
+    return value.element == types.STRING
 
 
 def _separate_moved(branch: FuncOp) -> int:
@@ -282,12 +282,12 @@ def _known_early(branch: FuncOp) -> set[Value]:
             continue
         elif op.name in _ASKING or all(value in early or value in constants for value in op.operands):
             early.update(op.results)
-    return {value for value in early if types.element_of(value.type) in (types.I32, types.I64)}
+    return {value for value in early if value.element in (types.I32, types.I64)}
 
 
 def _at_run(value: Value, before: Operation) -> Value:
     """Inserts a value with the same integers that is only known at run time."""
-    least = np.iinfo(np.int64 if types.element_of(value.type) == types.I64 else np.int32)
+    least = np.iinfo(np.int64 if value.element == types.I64 else np.int32)
     insert = TFLBuilder(before)
     bound = insert.constant(np.array(least.min, least.dtype))
     return insert.tfl(tfl.BARRIER, (value, bound), value.type)

@@ -182,7 +182,7 @@ class _Separation:
         constant = tensor_data.constant_of(tfl.initial_value(value))
         if constant is None or tensor_data.to_array(constant).any():
             return False
-        shape = types.shape_of(value.type)
+        shape = value.shape
         if shape is None or not types.is_static(shape):
             raise error_at(
                 op,
@@ -230,9 +230,9 @@ class _Separation:
     def _separated(self, op: Operation, value: Value) -> Value:
         """Returns a state with an initial value, for one operator only."""
         insert = _builder(op)
-        if types.is_static(types.shape_of(value.type)):
+        if types.is_static(value.shape):
             self._applied[_COPIED] += 1
-            row = types.from_mlir(quant.storage_of(types.element_of(value.type)))
+            row = types.from_mlir(quant.storage_of(value.element))
             kind = row.tflite if row is not None else ""
             options = {"in_data_type": kind, "out_data_type": kind}
             return insert.tfl(tfl.COPY, (value,), value.type, options)
@@ -260,7 +260,7 @@ class _Separation:
         """Returns a shape as a value that is only known at run time."""
         hidden = self._shapes.get(shape)
         if hidden is None:
-            dtype = np.int64 if types.element_of(shape.type) == types.I64 else np.int32
+            dtype = np.int64 if shape.element == types.I64 else np.int32
             insert = TFLBuilder(before)
             zero = insert.constant(np.array(0, dtype))
             hidden = self._shapes[shape] = insert.tfl(tfl.BARRIER, (shape, zero), shape.type)
@@ -269,7 +269,7 @@ class _Separation:
 
 def _shared(value: Value) -> Constant | None:
     """Returns a state's initial constant, as floats or integers, if one operator may create several states."""
-    element, owner = types.element_of(value.type), value.owner
+    element, owner = value.element, value.owner
     if not isinstance(owner, Operation) or owner.name not in tensor_data.CONSTANT_OPS:
         return None
     if element is not types.F32 and not isinstance(element, quant.UniformType):

@@ -117,13 +117,13 @@ def _matrix(value: Value) -> Array | None:
     """Returns the elements of a matrix with one use, `None` if no kernel accepts it in a sparse form."""
     if type(value) is not OpResult or not all(_takes(use, value) for use in value.uses):
         return None
-    op, element = value.op, types.element_of(value.type)
+    op, element = value.op, value.element
     if isinstance(element, UniformType):
         is_plain = element.data.storage == I8 and not any(element.data.zero_points)
         constant = op.properties.get("value") if is_plain and isinstance(op, tfl.TFLOp) else None
     else:
         constant = tensor_data.constant_of(value) if element == types.F32 else None
-    if not tensor_data.is_constant(constant) or len(types.shape_of(constant.type) or ()) != 2 or 0 in constant.shape:
+    if not tensor_data.is_constant(constant) or len(constant.shape or ()) != 2 or 0 in constant.shape:
         return None
     return tensor_data.to_array(constant)
 
@@ -131,7 +131,7 @@ def _matrix(value: Value) -> Array | None:
 def _takes(use: Use, value: Value) -> bool:
     """Returns whether a kernel accepts a sparse matrix; XNNPACK's for floats and integers reads it as dense."""
     is_matrix = use.operation.name == _USER and use.index == 1
-    kinds = [isinstance(types.element_of(each.type), UniformType) for each in (use.operation.operands[0], value)]
+    kinds = [isinstance(each.element, UniformType) for each in (use.operation.operands[0], value)]
     return is_matrix and kinds[0] == kinds[1]
 
 

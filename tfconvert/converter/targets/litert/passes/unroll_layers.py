@@ -88,8 +88,8 @@ def _is_over_layers(found: Construct) -> bool:
 def _is_stack(op: Operation) -> bool:
     """Returns whether an op reads at least a matrix of floats out of a constant."""
     table, (result,) = op.operands[0], op.results
-    if tensor_data.constant_of(table) is None or types.element_of(table.type) not in _FLOATS:
+    if tensor_data.constant_of(table) is None or table.element not in _FLOATS:
         return False
-    shape, whole = types.shape_of(result.type), types.shape_of(table.type)
+    shape, whole = result.shape, table.shape
     sizes = [size for size in shape or () if size != 1]
     return len(sizes) >= 2 and shape != whole and prod(sizes) >= _MIN_SIZE

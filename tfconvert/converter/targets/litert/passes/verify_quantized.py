@@ -106,7 +106,7 @@ class VerifyQuantized:
 
 def _is_concerned(op: tfl.TFLOp) -> bool:
     """Returns whether an op has quantized operands or results, or floats of two widths."""
-    elements = {types.element_of(value.type) for value in (*op.operands, *op.results)}
+    elements = {value.element for value in (*op.operands, *op.results)}
     return any(isinstance(element, UniformType | BlockedType) for element in elements) or (
         types.F16 in elements and types.F32 in elements
     )

@@ -101,7 +101,7 @@ class WidenHalves:
 
 
 def _is_half(value: Value) -> bool:
-    return types.element_of(value.type) in _HALVES
+    return value.element in _HALVES
 
 
 def _stays(op: Operation, outside: set[str]) -> bool:
@@ -110,7 +110,7 @@ def _stays(op: Operation, outside: set[str]) -> bool:
         return not outside.isdisjoint(symbol_table.names(op))
     if op.name == "tf.GatherV2":
         return tensor_data.constant_of(op.operands[0]) is not None
-    if any(isinstance(types.element_of(value.type), types.HandleType) for value in (*op.operands, *op.results)):
+    if any(isinstance(value.element, types.HandleType) for value in (*op.operands, *op.results)):
         return True
     is_about_types = op.name in _OF_BITS or any(value in _HALVES for value in op.properties.values())
     return is_about_types or not isinstance(op, tf.TFOp) or tf.has_side_effects(op)
@@ -136,7 +136,7 @@ class _Widening:
         self._is_boundary = is_boundary
         self._constants: dict[Value, Value] = {}
         self._staying = {
-            op: [types.element_of(operand.type) for operand in op.operands]
+            op: [operand.element for operand in op.operands]
             for op in block.ops
             if (is_boundary if op.name == _RETURN else op.name != _CAST and _stays(op, outside))
         }
@@ -178,7 +178,7 @@ class _Widening:
     def _constant(self, half: Value) -> Value:
         """Returns a constant as `f32`; nothing else is a half here."""
         if half not in self._constants:
-            constant, shape = tensor_data.constant_of(half), types.shape_of(half.type)
+            constant, shape = tensor_data.constant_of(half), half.shape
             assert constant is not None
             assert shape is not None
             data = tensor_data.defer("cast", (constant,), shape, element=types.F32)
@@ -196,14 +196,14 @@ class _Widening:
             self._read_wide(result, builder, builder.cast(operand, types.F32))
             if result.first_use is None:
                 erase(op)
-        elif types.element_of(operand.type) == types.element_of(result.type):
+        elif operand.element == result.element:
             replace_op(op, operand)
 
     def _keep(self, op: Operation) -> None:
         """Gives an op the halves that it had, and makes its users read its results as `f32`."""
         builder = TFBuilder(op)
         for index, (operand, element) in enumerate(zip(op.operands, self._staying[op], strict=True)):
-            if types.element_of(operand.type) != element:
+            if operand.element != element:
                 op.set_operand(index, builder.cast(operand, element))
         for result in filter(_is_half, op.results):
             assert op.next_op is not None
@@ -211,4 +211,4 @@ class _Widening:
 
 
 def _widen(value: Value) -> None:
-    value.type = types.tensor(types.F32, types.shape_of(value.type))
+    value.type = types.tensor(types.F32, value.shape)

@@ -83,7 +83,7 @@ class Settings(NamedTuple):
 
 def is_float(value: Value) -> bool:
     """Returns whether a value's elements are 32-bit floats."""
-    return types.element_of(value.type) is types.F32
+    return value.element is types.F32
 
 
 def is_constant(value: Value) -> bool:
@@ -110,7 +110,7 @@ def candidate(op: Operation, settings: Settings) -> Rule | str:
         return f"its kernel takes no {settings.storage.width}-bit integers"
     if settings.exclusion.excludes(op):
         return EXCLUDED
-    if any(isinstance(types.element_of(value.type), FloatType) and not is_float(value) for value in op.operands):
+    if any(isinstance(value.element, FloatType) and not is_float(value) for value in op.operands):
         return "its operands are not 32-bit floats"
     if settings.trained_only and rule.scales is Scales.FIXED and not _is_trained(op):
         return "the model doesn't fake-quantize its result"

@@ -142,11 +142,11 @@ class Weight(NamedTuple):
 
 
 def is_float_constant(value: Value) -> bool:
-    return types.element_of(value.type) == types.F32 and tensor_data.constant_of(value) is not None
+    return value.element == types.F32 and tensor_data.constant_of(value) is not None
 
 
 def size_of(value: Value) -> int:
-    return math.prod(types.shape_of(value.type) or ())
+    return math.prod(value.shape or ())
 
 
 def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
@@ -183,14 +183,14 @@ def gains(op: tfl.TFLOp, row: Row) -> bool:
     """
     shape = _shape(op, row)
     if math.prod(shape[1:-1]) == 1:
-        is_deep = shape[-1] >= _DEEP and math.prod(types.shape_of(op.operands[0].type) or ()) in (shape[-1], -shape[-1])
+        is_deep = shape[-1] >= _DEEP and math.prod(op.operands[0].shape or ()) in (shape[-1], -shape[-1])
         return row.is_hybrid and (is_deep or math.prod(shape) >= row.elements)
     is_large = math.prod(shape[1:]) >= row.products or math.prod(shape) >= _LARGE
     return row.is_hybrid and is_large and shape[-1] >= row.channels
 
 
 def _shape(op: tfl.TFLOp, row: Row) -> types.Shape:
-    return types.shape_of(op.operands[row.weights[0]].type) or (0, 0)
+    return op.operands[row.weights[0]].shape or (0, 0)
 
 
 def _hybrid(op: tfl.TFLOp, row: Row, present: list[int], settings: Quantize) -> list[Weight]:
@@ -213,7 +213,7 @@ def _is_weight(value: Value) -> bool:
 
 def is_grouped(op: tfl.TFLOp) -> bool:
     """Returns whether each filter of a convolution uses only some of the channels; each then needs its own scale."""
-    shapes = [types.shape_of(op.operands[at].type) or () for at in (0, 1)]
+    shapes = [op.operands[at].shape or () for at in (0, 1)]
     return op.op_name == "conv_2d" and len(shapes[0]) == 4 and shapes[0][3] != shapes[1][3]
 
 
@@ -228,7 +228,7 @@ def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value], settings: Quantize) 
     if op.op_name == "lstm" and tfl.attribute(op, "kernel_type") != "FULL":
         return False
     # Vectors are peepholes or diagonal recurrent matrices.
-    matrices = [value for value in weights if len(types.shape_of(value.type) or ()) == 2]
+    matrices = [value for value in weights if len(value.shape or ()) == 2]
     if op.properties.get("diagonal_recurrent_tensors"):
         return False
     if settings.is_static:
@@ -283,19 +283,19 @@ def lookup_of(op: tfl.TFLOp, settings: Quantize, shared: Form | None) -> Lookup 
     table, indices = (op.operands[at] for at in _OPERANDS[op.op_name])
     if not is_float_constant(table) or size_of(table) < MIN_ELEMENTS:
         return None
-    if op.op_name == "embedding_lookup" and len(types.shape_of(table.type) or ()) != 2:
+    if op.op_name == "embedding_lookup" and len(table.shape or ()) != 2:
         return Lookup(op, table, indices, Form(8), by_row=True)
-    is_small = math.prod(abs(dim) for dim in types.shape_of(op.results[0].type) or (0,)) <= MAX_BY_ROW
+    is_small = math.prod(abs(dim) for dim in op.results[0].shape or (0,)) <= MAX_BY_ROW
     if _takes_rows(op, table, indices):
         if shared is not None and shared.axis in (None, 0):
-            is_wide = shared.axis is None or (types.shape_of(table.type) or (0,))[-1] >= _WIDE
+            is_wide = shared.axis is None or (table.shape or (0,))[-1] >= _WIDE
             by_row = is_small or shared.bits < 8 or not is_wide
             return Lookup(op, table, indices, shared._replace(dequantized=False), by_row)
         if settings.weights == 4:
             return Lookup(op, table, indices, Form(4, 0 if settings.per_channel else None), by_row=True)
     # One operator by row, two as a gather: no more than by row with a cast, and fewer than with reshapes. But it
     # converts numbers one by one: 128 rows of 512 take it 36.7 us, and a gather 4.5 us.
-    is_vector = types.element_of(indices.type) == types.I32 and len(types.shape_of(indices.type) or ()) == 1
+    is_vector = indices.element == types.I32 and len(indices.shape or ()) == 1
     return Lookup(op, table, indices, Form(8), is_vector and is_small and _takes_rows(op, table, indices))
 
 
@@ -303,8 +303,8 @@ def _takes_rows(op: tfl.TFLOp, table: Value, indices: Value) -> bool:
     """Returns whether a lookup can be an `EMBEDDING_LOOKUP`, if its indices are made a vector of `i32`."""
     if op.op_name == "embedding_lookup":
         return True
-    shape = types.shape_of(indices.type)
-    if shape is None or len(types.shape_of(table.type) or ()) != 2:
+    shape = indices.shape
+    if shape is None or len(table.shape or ()) != 2:
         return False
     # The shape of the result must be a constant.
     return tfl.attribute(op, "axis") in (0, -2) and not tfl.attribute(op, "batch_dims") and shape.count(-1) <= 1
@@ -325,8 +325,8 @@ def rewrite_lookup(lookup: Lookup, table: Value) -> None:
     scales = None
     if lookup.form.axis is not None:
         table, scales = _unscaled(builder, table)
-    shape = types.shape_of(result.type)
-    integers = types.tensor(types.element_of(table.type), shape)
+    shape = result.shape
+    integers = types.tensor(table.element, shape)
     name = node_of(op.location) or op.op_name
     builder.location = NameLoc.get(f"{name}/integers", op.location)
     gathered = builder.tfl("gather", (table, lookup.indices), integers, op.properties)
@@ -345,24 +345,24 @@ def rewrite_lookup(lookup: Lookup, table: Value) -> None:
 
 def _unscaled(builder: TFLBuilder, table: Value) -> tuple[Value, Value]:
     """Returns the integers of a table with the scale 1, and the scale of each row as a column."""
-    element = types.element_of(table.type)
+    element = table.element
     assert isinstance(element, UniformType)
     assert isinstance(table, OpResult)
     stored = table.op.properties["value"]
     assert isinstance(stored, tensor_data.Constant)
-    kind = types.tensor(_UNSCALED, types.shape_of(table.type))
+    kind = types.tensor(_UNSCALED, table.shape)
     integers = builder.insert(tfl.constant(stored, result_type=kind)).results[0]
     return integers, builder.constant(np.array(element.data.scales, np.float32)[:, None])
 
 
 def _by_row(builder: TFLBuilder, lookup: Lookup, table: Value) -> Value:
     indices, result = lookup.indices, lookup.op.results[0]
-    shape = types.shape_of(indices.type)
-    if types.element_of(indices.type) != types.I32:
+    shape = indices.shape
+    if indices.element != types.I32:
         indices = builder.tfl("cast", (indices,), types.tensor(types.I32, shape), _TO_I32)
     if shape is None or len(shape) == 1:
         return builder.tfl("embedding_lookup", (indices, table), result.type)
-    width = (types.shape_of(table.type) or ())[1]
+    width = (table.shape or ())[1]
     count = -1 if -1 in shape else math.prod(shape)
     flat = _reshape(builder, indices, (count,))
     rows = builder.tfl("embedding_lookup", (flat, table), types.tensor(types.F32, (count, width)))
@@ -370,5 +370,5 @@ def _by_row(builder: TFLBuilder, lookup: Lookup, table: Value) -> Value:
 
 
 def _reshape(builder: TFLBuilder, value: Value, shape: types.Shape) -> Value:
-    result = types.tensor(types.element_of(value.type), shape)
+    result = types.tensor(value.element, shape)
     return builder.tfl("reshape", (value, builder.ints(shape)), result, {"new_shape": shape})

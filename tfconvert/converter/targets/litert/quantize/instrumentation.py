@@ -114,7 +114,7 @@ class _Instrumentation:
             return known
         function = self._functions[name]
         inner = self._calls(function)
-        own = [value for value in self._wanted.get(name, ()) if types.shape_of(value.type) is not None]
+        own = [value for value in self._wanted.get(name, ()) if value.shape is not None]
         values = (*own, *(value for extremes in inner for value in extremes.values))
         self._done[name] = values
         if not values:
@@ -143,7 +143,7 @@ class _Instrumentation:
         scalars = []
         for value in values:
             copy = self._values[value]
-            rank = len(types.shape_of(copy.type) or ())
+            rank = len(copy.shape or ())
             name = "reduce_min" if low else "reduce_max"
             scalar = types.tensor(types.F32, ())
             scalars.append(builder.tfl(name, (copy, builder.ints(range(rank))), scalar) if rank else copy)
@@ -202,6 +202,6 @@ def _filled(builder: TFLBuilder, count: int, value: float) -> Value:
 def _joined(builder: TFLBuilder, parts: Sequence[Value]) -> Value:
     if len(parts) == 1:
         return parts[0]
-    length = sum((types.shape_of(part.type) or (0,))[0] for part in parts)
+    length = sum((part.shape or (0,))[0] for part in parts)
     options = {"axis": 0, "fused_activation_function": "NONE"}
     return builder.tfl("concatenation", parts, types.tensor(types.F32, (length,)), options)

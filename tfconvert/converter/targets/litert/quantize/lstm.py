@@ -158,7 +158,7 @@ def _zeros(op: Operation, value: Value, uniform: Uniform) -> Value:
         at = 1 - tfl.RESIZED[owner.op_name]
         operands = list(owner.operands)
         operands[at] = _filled(builder, operands[at], uniform).results[0]
-        return builder.tfl(owner.op_name, operands, quant.tensor(uniform, types.shape_of(value.type)), owner.properties)
+        return builder.tfl(owner.op_name, operands, quant.tensor(uniform, value.shape), owner.properties)
     made = _filled(builder, value, uniform)
     if tfl_file.is_variable(value):
         # The runtime sets it to the zero point.
@@ -169,7 +169,7 @@ def _zeros(op: Operation, value: Value, uniform: Uniform) -> Value:
 
 def _filled(builder: TFLBuilder, like: Value, uniform: Uniform) -> Operation:
     """Inserts a constant of a value's shape, all zeros as integers."""
-    shape = types.shape_of(like.type)
+    shape = like.shape
     assert shape is not None, "states have known ranks"
     stored = np.full(shape, uniform.zero_points[0], np.int8 if uniform.storage.width == 8 else np.int16)
     return builder.insert(tfl.constant(tensor_data.of_array(stored), result_type=quant.tensor(uniform, shape)))
@@ -183,7 +183,7 @@ def _drop(value: Value) -> None:
     if owner.name in (tfl.PREFIX + tfl.COPY, tfl.PREFIX + tfl.COPIES):
         for result in owner.results:
             if not result.is_unused:
-                zeros = np.zeros(types.shape_of(result.type) or (), np.float32)
+                zeros = np.zeros(result.shape or (), np.float32)
                 result.replace_all_uses_with(TFLBuilder(owner).constant(zeros))
     if all(result.is_unused for result in owner.results):
         erase(owner)

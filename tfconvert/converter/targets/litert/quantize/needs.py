@@ -28,7 +28,7 @@ from tfconvert.converter.targets.litert.quantize.operand_needs import EVERYTHING
 from tfconvert.converter.targets.litert.quantize.parameters import headroom, range_of, range_of_integers, uniform_of
 from tfconvert.converter.targets.litert.quantize.rows import rows_of
 from tfconvert.converter.targets.litert.quantize.rules import RULES, Rule, Scales
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import IntegerType
 from tfconvert.schema.ir.values import Value
@@ -155,5 +155,5 @@ def _moved(seen: Range, wanted: Range) -> Range:
 
 
 def _row(value: Value) -> int:
-    shape = types.shape_of(value.type)
+    shape = value.shape
     return shape[-1] if shape and shape[-1] > 0 else _ROW

@@ -92,10 +92,10 @@ class Rewriting:
         for result in op.results:
             uniform = self._plan.uniform(result)
             if uniform is not None:
-                result.type = quant.tensor(uniform, types.shape_of(result.type))
+                result.type = quant.tensor(uniform, result.shape)
         stored = self._settings.variables.uniform(op)
         if stored is not None:
-            shape = types.shape_of(accessed(op).type)
+            shape = accessed(op).shape
             op.operands[0].type = types.resource_of(quant.tensor(stored, shape))
         if self._settings.storage is I16 and op.name in _SCALED_BY_OPTION:
             op.properties = {**op.properties, "pot_scale_int16": attributes.boolean(False)}
@@ -135,7 +135,7 @@ class Rewriting:
                 known = builder.tfl("dequantize", (value,), value.type)
                 self.counts["dequantize"] += 1
             else:
-                known = builder.tfl("quantize", (value,), quant.tensor(wants, types.shape_of(value.type)))
+                known = builder.tfl("quantize", (value,), quant.tensor(wants, value.shape))
                 self.counts["quantize"] += 1
             self._converted[value, wants] = known
         return known
@@ -180,7 +180,7 @@ class Rewriting:
                 sums = 0.0 if self._has_wide_sums(op) else self._minimum_weight_scale(op, data.scales[0])
                 uniform = self._with_minimum_scales(uniform, bias, data.scales[0], sums)
             elif rule.needs_bias:
-                bias = np.zeros((types.shape_of(value.type) or ())[rule.axis or 0])
+                bias = np.zeros((value.shape or ())[rule.axis or 0])
             if bias is not None and not bias.any() and not rule.needs_bias and self._settings.storage is I8:
                 absent = TFLBuilder(op).insert(tfl.no_value()).results[0]
                 op.set_operands([*op.operands[:bias_index], absent, *op.operands[bias_index + 1 :]])

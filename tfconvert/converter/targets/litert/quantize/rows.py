@@ -73,7 +73,7 @@ class Rows:
         rule = RULES.get(op.name)
         reduction = _REDUCTIONS.get(rule.need) if rule is not None and rule.need is not None else None
         value = op.operands[0] if reduction is not None else None
-        shape = types.shape_of(value.type) if value is not None and is_float(value) else None
+        shape = value.shape if value is not None and is_float(value) else None
         axis = constant_int(op.operands[1]) if len(op.operands) > 1 else -1
         if reduction is None or value is None or not shape or axis is None or is_constant(value):
             return None

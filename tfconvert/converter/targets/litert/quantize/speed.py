@@ -18,7 +18,7 @@ from tfconvert.converter.targets.litert.quantize import lstm
 from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float
 from tfconvert.converter.targets.litert.quantize.cut import SINK, SOURCE, Cut
 from tfconvert.converter.targets.litert.quantize.rules import RULES
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -95,7 +95,7 @@ def kind_of(op: Operation, operands: list[Uniform | None], result: Uniform | Non
     name = ALIKE.get(name, name)
     if name in LOOKUPS and is_constant(op.operands[0]):
         return None
-    if name in _MIN_CHANNELS and (types.shape_of(op.operands[1].type) or (0,))[-1] < _MIN_CHANNELS[name]:
+    if name in _MIN_CHANNELS and (op.operands[1].shape or (0,))[-1] < _MIN_CHANNELS[name]:
         name += THIN
     elif name == "batch_matmul" and operands[1] is not None and operands[1].zero_points[0]:
         name += ZERO_POINT
@@ -159,14 +159,14 @@ def work_of(op: Operation) -> int:
     """
     rule = RULES[op.name]
     if rule.weight is not None and rule.axis is not None:
-        shape = types.shape_of(op.operands[rule.weight].type) or ()
+        shape = op.operands[rule.weight].shape or ()
         return _elements(op.results[0]) * math.prod(shape) // shape[rule.axis]
     if op.name == "tfl.unidirectional_sequence_lstm":
         weights = sum(_elements(op.operands[weight]) for weight, _ in lstm.GATES)
-        units = (types.shape_of(op.results[0].type) or (1,))[-1]
+        units = (op.results[0].shape or (1,))[-1]
         return weights * _elements(op.results[0]) // abs(units)
     if op.name == "tfl.batch_matmul":
-        columns = (types.shape_of(op.results[0].type) or (1,))[-1]
+        columns = (op.results[0].shape or (1,))[-1]
         return _elements(op.operands[0]) * abs(columns)
     if op.name.removeprefix(tfl.PREFIX) in LOOKUPS:
         return _elements(op.results[0])
@@ -259,4 +259,4 @@ def reason(times: Times) -> str:
 
 
 def _elements(value: Value) -> int:
-    return math.prod(abs(dim) for dim in types.shape_of(value.type) or ())
+    return math.prod(abs(dim) for dim in value.shape or ())

@@ -302,7 +302,7 @@ def store_trained_weights(function: FuncOp) -> int:
 def _uniform(op: tfl.TFLOp, row: hybrid.Row, value: Value) -> Uniform | None:
     """Returns the trained mapping of a weight if its hybrid kernel accepts it, or `None`."""
     uniform = fake_quant.trained_uniform(value)
-    if uniform is None or constant_behind(value) is None or types.element_of(op.operands[0].type) is not types.F32:
+    if uniform is None or constant_behind(value) is None or op.operands[0].element is not types.F32:
         return None
     if uniform.storage is not I8 or any(uniform.zero_points) or uniform.axis not in (None, row.axis):
         return None
@@ -310,7 +310,7 @@ def _uniform(op: tfl.TFLOp, row: hybrid.Row, value: Value) -> Uniform | None:
         return uniform if row.per_channel else None
     if not hybrid.is_grouped(op):
         return uniform
-    count = (types.shape_of(value.type) or ())[row.axis or 0]
+    count = (value.shape or ())[row.axis or 0]
     return uniform._replace(scales=uniform.scales * count, zero_points=(0,) * count, axis=row.axis)
 
 

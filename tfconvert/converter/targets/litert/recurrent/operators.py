@@ -73,7 +73,7 @@ class Operators:
         Returns:
             Its output.
         """
-        batch = (types.shape_of(row.type) or ())[0]
+        batch = (row.shape or ())[0]
         options: dict[str, Any] = {"fused_activation_function": cell.activation, **_limits(cell), "kernel_type": "FULL"}
         result = types.tensor(types.F32, (batch, cell.outputs))
         return self._insert.tfl("lstm", (row, *self._lstm(cell, past, initial)), result, options)
@@ -101,7 +101,7 @@ class Operators:
         return self._insert.tf("StridedSlice", (value, *bounds), result, masks)
 
     def _joined(self, row: Value, steps: SequenceSteps) -> Value:
-        if len(types.shape_of(row.type) or ()) == 2:
+        if len(row.shape or ()) == 2:
             row = self.widened(row, steps.axis)
         elif steps.axis == 1:
             kind = types.tensor(types.F32, ordered(1, 1, steps.batch, steps.features))
@@ -122,7 +122,7 @@ class Operators:
 
     def broadcast_state(self, state: Value, steps: SequenceSteps) -> Value:
         """Broadcasts a state, which may have one row for all, to a sequence's batch."""
-        units = (types.shape_of(state.type) or ())[1]
+        units = (state.shape or ())[1]
         sizes = self._insert.pack([self._insert.size(steps.value, 1 - steps.axis), units])
         return self._insert.tf("BroadcastTo", (state, sizes), types.tensor(types.F32, (steps.batch, units)))
 
@@ -134,14 +134,14 @@ class Operators:
 
     def widened(self, row: Value, axis: int = 0) -> Value:
         """Inserts the expansion of a matrix to a sequence of one step, along an axis."""
-        batch, features = types.shape_of(row.type) or ()
+        batch, features = row.shape or ()
         return self._insert.tf("ExpandDims", (row, axis), types.tensor(types.F32, ordered(axis, 1, batch, features)))
 
     def number(self, bound: Value | int, like: Value) -> Value:
         """Inserts the number of iterations of a loop, in the type of its counter."""
         if not isinstance(bound, int):
-            return self._insert.cast(bound, types.element_of(like.type))
-        return self._insert.scalar(bound, types.element_of(like.type))
+            return self._insert.cast(bound, like.element)
+        return self._insert.scalar(bound, like.element)
 
     def _in_order(self, steps: SequenceSteps) -> Value:
         if not steps.is_reversed:
@@ -192,17 +192,17 @@ class Operators:
 
     def _vector(self, vector: Vector) -> Value:
         value = self._outside(vector.value)
-        shape = types.shape_of(value.type) or ()
+        shape = value.shape or ()
         return self._part(self._flat(value, shape[-1]), (vector.elements,))
 
     def _flat(self, value: Value, length: int) -> Value:
-        if types.shape_of(value.type) == (length,):
+        if value.shape == (length,):
             return value
         return self._insert.tf("Reshape", (value, self._insert.ints([length])), types.tensor(types.F32, (length,)))
 
     def _part(self, value: Value, ranges: Sequence[Range]) -> Value:
         begin, size = zip(*ranges, strict=True)
-        if size == types.shape_of(value.type):
+        if size == value.shape:
             return value
         return self._insert.slice(value, begin, size)
 

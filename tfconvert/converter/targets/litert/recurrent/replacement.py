@@ -16,7 +16,7 @@ from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.converter.targets.litert.recurrent.speed import Choice
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
-from tfconvert.schema.dialects import locations, tf, types
+from tfconvert.schema.dialects import locations, tf
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -83,7 +83,7 @@ def read_sizes_before(sequence: Value) -> None:
 def _read(op: Operation, sequence: Value, order: list[int]) -> None:
     """Replaces the shape of a sequence's transpose."""
     insert = TFBuilder(op)
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     whole = insert.cast(insert.shape(sequence), element)
     for user in {use.operation: None for use in op.results[0].uses}:
         index = _index_picked(user)
@@ -173,7 +173,7 @@ class _Rows:
             row: The row in an iteration.
             before: Its value after zero iterations, if that is possible.
         """
-        if len(types.shape_of(result.type) or ()) == 2:
+        if len(result.shape or ()) == 2:
             result.replace_all_uses_with(self._last(row, before))
             return
         self._replace_readers(result, (0, -1), row, before)
@@ -249,7 +249,7 @@ def _check_initial(chain: Chain, batch: int) -> None:
     """Checks the states before the first step."""
     first = chain.steps[0]
     for state, size in zip(chain.initial, (first.outputs, first.units), strict=False):
-        is_state = state is None or types.shape_of(state.type) == (batch, size)
+        is_state = state is None or state.shape == (batch, size)
         need(is_state, "its initial state has another shape than its states")
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfconvert.converter.recurrence.cells import Cell, LstmCell
-from tfconvert.schema.dialects import types
 
 TABLE = Path(__file__).with_name("speed.tsv")
 
@@ -70,7 +69,7 @@ def sizes_of(cell: Cell, form: str, steps: int) -> Sizes:
         form: Its form without the operator.
         steps: Its number of steps, -1 if unknown.
     """
-    batch = (types.shape_of(cell.output.type) or (-1,))[0]
+    batch = (cell.output.shape or (-1,))[0]
     kind = "lstm" if isinstance(cell, LstmCell) else "rnn"
     return Sizes(kind, form, cell.units, steps if steps >= 0 else OPEN_STEPS, batch if batch >= 0 else OPEN_BATCH)
 

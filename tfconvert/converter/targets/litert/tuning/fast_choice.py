@@ -142,13 +142,13 @@ def _embed(function: FuncOp) -> None:
     assert first is not None
     assert isinstance(last, ReturnOp)
     for argument in block.args:
-        if types.element_of(argument.type) == types.F32:
+        if argument.element == types.F32:
             before = tfl.build("abs", [argument], [argument.type])
             argument.replace_all_uses_with(before.results[0])
             before.set_operand(0, argument)
             block.insert_op_before(before, first)
     for index, value in enumerate(tuple(last.operands)):
-        if isinstance(value, OpResult) and types.element_of(value.type) == types.F32:
+        if isinstance(value, OpResult) and value.element == types.F32:
             after = tfl.build("neg", [value], [value.type])
             block.insert_op_before(after, last)
             last.set_operand(index, after.results[0])

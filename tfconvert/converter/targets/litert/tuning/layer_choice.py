@@ -59,7 +59,7 @@ class LayerChoice:
     def _form(self, ops: Iterable[Operation], layers: list[speed.Sizes]) -> FormPair | None:
         """Returns both forms; `None` if they can't run by themselves, since they depend on computed integers."""
         part = excerpt(self._module, with_neighbours(ops, _REARRANGING))
-        if any(types.element_of(value.type) != types.F32 for value in part.inputs):
+        if any(value.element != types.F32 for value in part.inputs):
             return None
         fused = part.module.clone()
         try:

@@ -20,7 +20,7 @@ from tfconvert.converter.targets.litert.tuning import form_timing
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.dialects import quant, tensor_data, types
+from tfconvert.schema.dialects import quant, tensor_data
 from tfconvert.schema.dialects.call_interfaces import symbols
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
 from tfconvert.schema.files import AnyPath, is_folder, read_file
@@ -66,7 +66,7 @@ class FormPair(NamedTuple):
     def shape(self) -> str:
         """The shape of the largest input; `n` is a dynamic size."""
         arguments = functions_of(self.usual)["main"].body.block.args
-        shapes = [types.shape_of(argument.type) or () for argument in arguments]
+        shapes = [argument.shape or () for argument in arguments]
         shape = max(shapes, key=lambda dims: math.prod(map(abs, dims)), default=())
         return "x".join(str(dim) if dim >= 0 else "n" for dim in shape) or "scalar"
 
@@ -109,7 +109,7 @@ def _text_of(function: FuncOp) -> str:
 
 def _kind(value: Value) -> str:
     """Returns the type of a value, without the scales of a quantized one, which depend on the weights."""
-    return f"{quant.storage_of(types.element_of(value.type))}{types.shape_of(value.type)}"
+    return f"{quant.storage_of(value.element)}{value.shape}"
 
 
 def _properties(op: Operation) -> list[str]:
@@ -117,7 +117,7 @@ def _properties(op: Operation) -> list[str]:
     if op.name not in tensor_data.CONSTANT_OPS:
         known = sorted((name, value) for name, value in op.properties.items() if not symbols(value))
         return [f"{name}={value}" for name, value in known]
-    element, constant = types.element_of(op.results[0].type), tensor_data.constant_of(op.results[0])
+    element, constant = op.results[0].element, tensor_data.constant_of(op.results[0])
     if constant is None or not tensor_data.is_small(constant) or quant.storage_of(element) != element:
         return []
     array = tensor_data.to_array(constant)

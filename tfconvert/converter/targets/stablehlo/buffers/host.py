@@ -34,7 +34,7 @@ LIMIT = 32
 
 def is_small(value: Value) -> bool:
     """Returns whether a value is a small integer tensor, which the host can hold."""
-    shape, element = types.shape_of(value.type), types.element_of(value.type)
+    shape, element = value.shape, value.element
     if shape is None or -1 in shape or not isinstance(element, IntegerType):
         return False
     count = 1
@@ -68,13 +68,13 @@ def can_compute(op: Operation) -> bool:
         return True
     if not all(map(is_small, op.operands)):
         return False
-    shape = types.shape_of(op.results[0].type) or ()
+    shape = op.results[0].shape or ()
     if op.name in _OF_VECTORS:
         return len(shape) == 1
     if op.name == "stablehlo.broadcast_in_dim":
-        inner = types.shape_of(op.operands[0].type) or ()
+        inner = op.operands[0].shape or ()
         return all(size == 1 for size in inner) or inner == shape
-    return op.name not in _ORDERED or types.element_of(op.results[0].type) is not types.I1
+    return op.name not in _ORDERED or op.results[0].element is not types.I1
 
 
 def assertion(op: Operation) -> str | None:
@@ -103,7 +103,7 @@ def _asked(op: Operation) -> Sequence[Value]:
         parent = op.parent_op()
         is_condition = parent is not None and parent.name == "stablehlo.while" and op.parent is _first(parent)
         return op.operands if is_condition else ()
-    open_sizes = any(-1 in (types.shape_of(result.type) or ()) for result in op.results)
+    open_sizes = any(-1 in (result.shape or ()) for result in op.results)
     return [op.operands[each] for each in stablehlo.SIZE_OPERANDS.get(op.name, ())] if open_sizes else ()
 
 

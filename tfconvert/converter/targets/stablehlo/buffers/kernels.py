@@ -38,7 +38,7 @@ def is_inline(op: object) -> bool:
     if not isinstance(op, Operation) or op.name != CONSTANT:
         return False
     count = 1
-    for size in types.shape_of(op.results[0].type) or ():
+    for size in op.results[0].shape or ():
         count *= size
     return count <= _INLINE
 
@@ -101,7 +101,7 @@ class Kernels:
 
 
 def _body(op: Operation, fused: FuncOp | None, operands: Operands) -> Block:
-    scalars = [(value, types.element_of(value.type)) for value, count in operands.scalars.items() for _ in range(count)]
+    scalars = [(value, value.element) for value, count in operands.scalars.items() for _ in range(count)]
     arguments = [*(buffer_type(value.type) for value in operands.buffers), *(kind for _, kind in scalars)]
     outputs = [buffer_type(result.type) for result in op.results]
     block = Block(arg_types=[*arguments, *outputs])

@@ -63,8 +63,8 @@ _IMAGES = (("b", "0", "1", "f"), ("0", "1", "i", "o"), ("b", "0", "1", "f"))
 
 def _conv2d(op: Operation) -> Routine | None:
     count = integer(op, "feature_group_count")
-    *_, inputs, _ = types.shape_of(op.operands[1].type) or ()
-    channels = (types.shape_of(op.operands[0].type) or (0,))[-1]
+    *_, inputs, _ = op.operands[1].shape or ()
+    channels = (op.operands[0].shape or (0,))[-1]
     layouts = tuple(tuple(each) for each in convolution_layouts(op).layouts)
     if layouts != _IMAGES or integer(op, "batch_group_count") != 1:
         return None
@@ -95,7 +95,7 @@ def routine_of(kernel: FuncOp) -> Routine | None:
         return None
     computed = [op for op in kernel.body.block.ops if op.dialect == "stablehlo"]
     row = _ROWS.get(computed[0].name) if len(computed) == 1 else None
-    kinds = {types.element_of(value.type) for op in computed for value in (*op.operands, *op.results)}
+    kinds = {value.element for op in computed for value in (*op.operands, *op.results)}
     element = _ELEMENTS.get(*kinds) if len(kinds) == 1 else None
     found = row(computed[0]) if row is not None and element is not None else None
     arguments = [_argument(kernel, value) for op in computed for value in op.operands]

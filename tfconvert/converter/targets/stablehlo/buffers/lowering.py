@@ -274,9 +274,7 @@ class BufferLowering:
             scope.own(result, outputs[-1], each)
             self.counts["reused" if reused is not None else "allocated"] += 1
         numbers = [
-            scope.scalars.value(number, types.element_of(value.type))
-            for value in operands.scalars
-            for number in scope.numbers(value)
+            scope.scalars.value(number, value.element) for value in operands.scalars for number in scope.numbers(value)
         ]
         inputs = [held.memref for held in buffers if held is not None]
         scope.insert(CallOp.of(name, [*inputs, *numbers, *outputs], []))
@@ -325,7 +323,7 @@ class BufferLowering:
         value = op.results[0] if op.results else op.operands[0]
         place = self._constants.state(op, scope)
         if op.results:
-            copy = scope.allocate(value, types.shape_of(value.type) or ())
+            copy = scope.allocate(value, value.shape or ())
             scope.insert(memref.build("memref.copy", (place, copy)))
             scope.own(value, copy)
             return
@@ -392,7 +390,7 @@ class BufferLowering:
             condition = scope.scalars.value(chosen, types.I1)
             new = memref.build("scf.if", (condition,), kinds, regions=regions)
         else:
-            index = scope.scalars.value(scope.scalars.index(chosen, types.element_of(op.operands[0].type)))
+            index = scope.scalars.value(scope.scalars.index(chosen, op.operands[0].element))
             cases = DenseArrayAttr.get(types.I64, range(len(regions) - 1))
             # The last branch is the default, which is the first region of the op.
             new = memref.build("scf.index_switch", (index,), kinds, {"cases": cases}, [regions[-1], *regions[:-1]])
@@ -408,7 +406,7 @@ def _forward_barriers(function: FuncOp) -> None:
 
 def _count(value: Value) -> int:
     count = 1
-    for size in types.shape_of(value.type) or ():
+    for size in value.shape or ():
         count *= size
     return count
 

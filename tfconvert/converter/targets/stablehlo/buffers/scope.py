@@ -14,7 +14,7 @@ from tfconvert.converter.ir.constants import Scalar
 from tfconvert.converter.targets.stablehlo.buffers.host import Scalars
 from tfconvert.converter.targets.stablehlo.buffers.kernels import buffer_type
 from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS, SIZES
-from tfconvert.schema.dialects import memref, stablehlo, types
+from tfconvert.schema.dialects import memref, stablehlo
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -39,7 +39,7 @@ def sizes_of_results(scope: Scope, op: Operation) -> Sequence[Sequence[Scalar]]:
     Raises:
         ConversionError: There is no rule for them (`unsupported-op`).
     """
-    shapes = [types.shape_of(result.type) or () for result in op.results]
+    shapes = [result.shape or () for result in op.results]
     if all(-1 not in shape for shape in shapes):
         return shapes
     rule = SIZES.get(op.name)
@@ -94,7 +94,7 @@ class Scope:
         """Returns the buffer of a value or constant, or `None` for a number on the host."""
         found = self.find(value)
         if found is None and not self.is_number(value):
-            found = Buffer(self.constant(self, value), types.shape_of(value.type) or ())
+            found = Buffer(self.constant(self, value), value.shape or ())
         return found
 
     def is_number(self, value: Value) -> bool:
@@ -127,17 +127,17 @@ class Scope:
     def _load(self, value: Value, held: Buffer) -> Sequence[Scalar]:
         if value in self._loaded:
             return self._loaded[value]
-        shape = types.shape_of(value.type) or ()
+        shape = value.shape or ()
         loaded = []
         for indices in _places(shape):
             operands = (held.memref, *(self.scalars.value(index) for index in indices))
-            loaded.append(self.insert(memref.build("memref.load", operands, (types.element_of(value.type),))))
+            loaded.append(self.insert(memref.build("memref.load", operands, (value.element,))))
         self._loaded[value] = [op.results[0] for op in loaded]
         return self._loaded[value]
 
     def indices(self, value: Value) -> Sequence[Scalar]:
         """Returns the numbers of a small value as sizes."""
-        kind = types.element_of(value.type)
+        kind = value.element
         return [self.scalars.index(number, kind) for number in self.numbers(value)]
 
     def sizes(self, value: Value) -> Sequence[Scalar]:
@@ -145,7 +145,7 @@ class Scope:
         held = self.find(value)
         if held is not None:
             return held.sizes
-        shape = types.shape_of(value.type) or ()
+        shape = value.shape or ()
         if -1 not in shape:
             return shape
         owner = value.owner
@@ -171,7 +171,7 @@ class Scope:
 
     def hold(self, value: Value, held: Value, sizes: Sequence[Scalar] | None = None) -> None:
         """Sets the buffer of a value."""
-        shape = types.shape_of(value.type) or ()
+        shape = value.shape or ()
         if sizes is None:
             sizes = [self.scalars.dim(held, axis) if dim < 0 else dim for axis, dim in enumerate(shape)]
         self.buffers[value] = Buffer(held, sizes)
@@ -197,9 +197,9 @@ class Scope:
 
     def stored(self, value: Value) -> Value:
         """Returns a new buffer with the numbers of a value on the host."""
-        kind = types.element_of(value.type)
-        target = self.allocate(value, types.shape_of(value.type) or ())
-        for indices, number in zip(_places(types.shape_of(value.type) or ()), self.numbers(value), strict=True):
+        kind = value.element
+        target = self.allocate(value, value.shape or ())
+        for indices, number in zip(_places(value.shape or ()), self.numbers(value), strict=True):
             places = [self.scalars.value(index) for index in indices]
             self.insert(memref.build("memref.store", (self.scalars.value(number, kind), target, *places)))
         return target

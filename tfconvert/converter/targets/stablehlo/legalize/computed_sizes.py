@@ -44,7 +44,7 @@ def _where(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = emit.dims(value)
     if not dims:
         raise Declined("its operand is a scalar")
-    mask = value if types.element_of(value.type) == types.I1 else emit.compare("NE", value, 0)
+    mask = value if value.element == types.I1 else emit.compare("NE", value, 0)
     found = places_of(emit, emit.reshape(mask, (_flat_size(emit, dims),)))
     (count,) = emit.dims(found)
     columns = []
@@ -52,7 +52,7 @@ def _where(op: Operation, emit: StableHLOBuilder) -> Value:
         size = emit.value(emit.size(dim))
         columns.append(emit.reshape(emit.binary("remainder", found, size), (count, 1)))
         found = emit.binary("divide", found, size)
-    return emit.convert(concatenate(emit, columns[::-1], 1), types.element_of(op.results[0].type))
+    return emit.convert(concatenate(emit, columns[::-1], 1), op.results[0].element)
 
 
 def _unique(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
@@ -76,7 +76,7 @@ def _unique(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     places = places_of(emit, is_new)
     numbers = emit.binary("subtract", scan(emit, emit.convert(is_new, types.I32), 0, ADD), 1)
     indices = rows_at(emit, numbers, earliest)
-    return rows_at(emit, value, places), emit.convert(indices, types.element_of(op.results[1].type))
+    return rows_at(emit, value, places), emit.convert(indices, op.results[1].element)
 
 
 def _list_diff(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
@@ -85,7 +85,7 @@ def _list_diff(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     dims = (*emit.dims(value), *emit.dims(others))
     is_equal = emit.compare("EQ", emit.broadcast(value, dims, (0,)), emit.broadcast(others, dims, (1,)))
     places = places_of(emit, emit.unary("not", emit.reduce("or", is_equal, (1,), 0)))
-    return rows_at(emit, value, places), emit.convert(places, types.element_of(op.results[1].type))
+    return rows_at(emit, value, places), emit.convert(places, op.results[1].element)
 
 
 def _partition(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
@@ -105,7 +105,7 @@ def _gradient_axes(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     ranks = [emit.dims(shape)[0] for shape in op.operands]
     if min(ranks) < 0:
         raise Declined("the rank of a shape is not known")
-    element = types.element_of(op.operands[0].type)
+    element = op.operands[0].element
     wide = [
         concatenate(emit, [emit.broadcast(emit.scalar(1, element), (max(ranks) - rank,)), shape], 0)
         for shape, rank in zip(op.operands, ranks, strict=True)

@@ -133,7 +133,7 @@ def require_indices(emit: StableHLOBuilder, indices: Value, dim: int, *, lowest:
         return
     places = emit.dims(indices)
     indices = _wide(emit, _filled_with(indices))
-    size = emit.convert(emit.value(emit.size(dim)), types.element_of(indices.type))
+    size = emit.convert(emit.value(emit.size(dim)), indices.element)
     holds = emit.compare("LT", indices, size)
     if lowest:
         holds = emit.binary("and", emit.compare("GE", indices, 0), holds)
@@ -155,7 +155,7 @@ def require_index_vectors(emit: StableHLOBuilder, indices: Value, dims: Sequence
         return
     indices = _wide(emit, indices)
     places = emit.dims(indices)
-    sizes = emit.convert(emit.shape(dims), types.element_of(indices.type))
+    sizes = emit.convert(emit.shape(dims), indices.element)
     limits = emit.broadcast(sizes, places, (len(places) - 1,))
     holds = emit.binary("and", emit.compare("GE", indices, 0), emit.compare("LT", indices, limits))
     _require_all(emit, holds, f"an index is out of range for the shape [{', '.join(_shown(emit, dims))}]")
@@ -176,7 +176,7 @@ def _filled_with(indices: Value) -> Value:
     number = indices
     while isinstance(op := number.owner, Operation) and op.name in _FILLS:
         number = op.operands[0]
-    is_one = tensor_data.constant_of(number) is not None and types.shape_of(number.type) == ()
+    is_one = tensor_data.constant_of(number) is not None and number.shape == ()
     return number if is_one else indices
 
 
@@ -196,6 +196,6 @@ def _are_known(emit: StableHLOBuilder, indices: Value, dims: Sequence[int], *, l
 
 def _wide(emit: StableHLOBuilder, indices: Value) -> Value:
     """Returns indices in a type that holds every size."""
-    element: Attribute = types.element_of(indices.type)
+    element: Attribute = indices.element
     is_narrow = isinstance(element, IntegerType) and element.width < 32
     return emit.convert(indices, types.I32) if is_narrow else indices

@@ -90,7 +90,7 @@ def _compare(direction: str) -> Rewrite:
 
 
 def _is_integer(value: Value) -> bool:
-    return types.numpy_dtype(types.element_of(value.type)).kind in "iu"
+    return types.numpy_dtype(value.element).kind in "iu"
 
 
 def _round(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -116,13 +116,13 @@ def _to_bool(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     if not dims:
-        return value if types.element_of(value.type) == types.I1 else emit.compare("NE", value, 0)
+        return value if value.element == types.I1 else emit.compare("NE", value, 0)
     return emit.compare("GT", emit.value(emit.product(dims)), 0)
 
 
 def _abs(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    kind = types.element_of(value.type)
+    kind = value.element
     if isinstance(kind, ComplexType):
         return emit.one("abs", (value,), kind.element_type, emit.dims(value))
     return emit.unary("abs", value)
@@ -131,7 +131,7 @@ def _abs(op: Operation, emit: StableHLOBuilder) -> Value:
 def _floor_div(op: Operation, emit: StableHLOBuilder) -> Value:
     first, second = emit.pair(*op.operands)
     quotient = emit.binary("divide", first, second)
-    dtype = types.numpy_dtype(types.element_of(first.type))
+    dtype = types.numpy_dtype(first.element)
     if dtype.kind == "u":
         return quotient
     if dtype.kind != "i":
@@ -148,7 +148,7 @@ def _signs_differ(emit: StableHLOBuilder, rest: Value, divisor: Value) -> Value:
 
 def _floor_mod(op: Operation, emit: StableHLOBuilder) -> Value:
     first, second = emit.pair(*op.operands)
-    kind = types.numpy_dtype(types.element_of(first.type)).kind
+    kind = types.numpy_dtype(first.element).kind
     if kind not in "iu" and constant_number(op.operands[1]) == 1:
         return emit.binary("subtract", first, emit.unary("floor", first))
     rest = emit.binary("remainder", first, second)
@@ -159,7 +159,7 @@ def _floor_mod(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _within_width(emit: StableHLOBuilder, amounts: Value) -> Value:
     """Emits amounts of a shift that are less than the number of bits, as TensorFlow limits others."""
-    element = types.element_of(amounts.type)
+    element = amounts.element
     last = types.numpy_dtype(element).itemsize * 8 - 1
     known = constant_array(amounts)
     if known is not None and ((known >= 0) & (known <= last)).all():
@@ -173,7 +173,7 @@ def _left_shift(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _right_shift(op: Operation, emit: StableHLOBuilder) -> Value:
-    is_unsigned = types.numpy_dtype(types.element_of(op.operands[0].type)).kind == "u"
+    is_unsigned = types.numpy_dtype(op.operands[0].element).kind == "u"
     name = "shift_right_logical" if is_unsigned else "shift_right_arithmetic"
     return emit.binary(name, op.operands[0], _within_width(emit, op.operands[1]))
 
@@ -199,24 +199,24 @@ def _clip(op: Operation, emit: StableHLOBuilder) -> Value:
     are_scalars = not emit.dims(low) and not emit.dims(high)
     minimum, maximum = constant_array(low), constant_array(high)
     if are_scalars and minimum is not None and maximum is not None and minimum <= maximum:
-        return emit.one("clamp", (low, value, high), types.element_of(value.type), emit.dims(value))
+        return emit.one("clamp", (low, value, high), value.element, emit.dims(value))
     return emit.binary("maximum", emit.binary("minimum", value, high), low)
 
 
 def _cast(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    element = types.element_of(op.results[0].type)
-    if any(types.from_mlir(each) is None for each in (element, types.element_of(value.type))):
+    element = op.results[0].element
+    if any(types.from_mlir(each) is None for each in (element, value.element)):
         raise Declined("StableHLO has no numbers of such a type")
     if element == types.I1:
-        return value if types.element_of(value.type) == types.I1 else emit.compare("NE", value, 0)
+        return value if value.element == types.I1 else emit.compare("NE", value, 0)
     return emit.convert(value, element)
 
 
 def _bitcast(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the same bits as elements of another type; the last dimension holds those that are one wider element."""
-    value, element = op.operands[0], types.element_of(op.results[0].type)
-    source = types.element_of(value.type)
+    value, element = op.operands[0], op.results[0].element
+    source = value.element
     before, after = (types.numpy_dtype(each).itemsize for each in (source, element))
     dims = emit.dims(value)
     is_plain = min(dims, default=0) >= 0 or ComplexType in map(type, (source, element))
@@ -233,7 +233,7 @@ def _bitcast(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _bits(emit: StableHLOBuilder, value: Value) -> Value:
     """Emits the bits of numbers as whole numbers."""
-    element = types.element_of(value.type)
+    element = value.element
     width = 8 * types.numpy_dtype(element).itemsize
     return emit.one("bitcast_convert", (value,), _unsigned(width), emit.dims(value))
 
@@ -259,7 +259,7 @@ def _cut(emit: StableHLOBuilder, value: Value, element: Attribute) -> Value:
     """Emits narrower elements, those of the lowest bits first, in the same way."""
     dims, bits = emit.dims(value), _bits(emit, value)
     width = 8 * types.numpy_dtype(element).itemsize
-    count = 8 * types.numpy_dtype(types.element_of(value.type)).itemsize // width
+    count = 8 * types.numpy_dtype(value.element).itemsize // width
     parts = []
     for at in range(count):
         here = emit.convert(emit.binary("shift_right_logical", bits, at * width), _unsigned(width))
@@ -316,7 +316,7 @@ def _relu(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _relu6(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    element = types.element_of(value.type)
+    element = value.element
     bounds = emit.scalar(0, element), emit.scalar(6, element)
     return emit.one("clamp", (bounds[0], value, bounds[1]), element, emit.dims(value))
 
@@ -342,7 +342,7 @@ def _selu(op: Operation, emit: StableHLOBuilder) -> Value:
 def _shifted(emit: StableHLOBuilder, value: Value) -> Value:
     """Subtracts the maximum along the last axis, so that no exponential overflows."""
     last = len(emit.dims(value)) - 1
-    maximum = emit.reduce("maximum", value, (last,), types.lowest(types.element_of(value.type)))
+    maximum = emit.reduce("maximum", value, (last,), types.lowest(value.element))
     return emit.binary("subtract", value, emit.broadcast(maximum, emit.dims(value), range(last)))
 
 
@@ -393,12 +393,12 @@ def _complex(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def joined(emit: StableHLOBuilder, real: Value, imaginary: Value) -> Value:
     """Emits complex numbers of two parts."""
-    element = ComplexType.get(types.element_of(real.type))
+    element = ComplexType.get(real.element)
     return emit.one("complex", (real, imaginary), element, emit.dims(real))
 
 
 def _part(emit: StableHLOBuilder, value: Value, name: str) -> Value:
-    element = types.element_of(value.type)
+    element = value.element
     assert isinstance(element, ComplexType)
     return emit.one(name, (value,), element.element_type, emit.dims(value))
 
@@ -406,7 +406,7 @@ def _part(emit: StableHLOBuilder, value: Value, name: str) -> Value:
 def _part_of(name: str) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
-        if isinstance(types.element_of(value.type), ComplexType):
+        if isinstance(value.element, ComplexType):
             return _part(emit, value, name)
         return value if name == "real" else emit.binary("multiply", value, 0)
 
@@ -415,7 +415,7 @@ def _part_of(name: str) -> Rewrite:
 
 def conjugated(emit: StableHLOBuilder, value: Value) -> Value:
     """Emits conjugates; real numbers stay as they are."""
-    if not isinstance(types.element_of(value.type), ComplexType):
+    if not isinstance(value.element, ComplexType):
         return value
     return joined(emit, _part(emit, value, "real"), emit.unary("negate", _part(emit, value, "imag")))
 
@@ -435,7 +435,7 @@ def _angle(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _transform(emit: StableHLOBuilder, value: Value, kind: str, lengths: tuple[int, ...]) -> Value:
     """Emits a transform along the last axes."""
-    dims, element = list(emit.dims(value)), types.element_of(value.type)
+    dims, element = list(emit.dims(value)), value.element
     if kind == "RFFT":
         element, dims[-1] = ComplexType.get(element), lengths[-1] // 2 + 1
     elif kind == "IRFFT":
@@ -478,7 +478,7 @@ def _fitted(emit: StableHLOBuilder, value: Value, axis: int, size: int) -> Value
     if dims[axis] > size:
         return part(emit, value, axis, 0, size)
     high = [size - dims[axis] if at == axis else 0 for at in range(len(dims))]
-    return padded(emit, value, [0] * len(dims), high, emit.scalar(0, types.element_of(value.type)))
+    return padded(emit, value, [0] * len(dims), high, emit.scalar(0, value.element))
 
 
 COMPLEX_NUMBERS: Mapping[str, Rewrite] = {

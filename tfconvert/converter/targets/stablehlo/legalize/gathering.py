@@ -14,7 +14,7 @@ from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_o
 from tfconvert.converter.targets.stablehlo.legalize.shaping import requested, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.stablehlo import GatherAttr, ScatterAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -51,11 +51,11 @@ def gather(emit: StableHLOBuilder, table: Value, indices: Value, axis: int, batc
         index_vector_dim=len(places),
     )
     properties: dict[str, attrs.Value] = {"dimension_numbers": numbers, "indices_are_sorted": False}
-    element = types.element_of(table.type)
+    element = table.element
     whole = [1 if at == axis or at < batch else dim for at, dim in enumerate(dims)]
     if min(whole, default=0) >= 0:
         return emit.one("gather", (table, indices), element, result, {**properties, "slice_sizes": tuple(whole)})
-    sizes = emit.convert(emit.shape(whole), types.element_of(indices.type))
+    sizes = emit.convert(emit.shape(whole), indices.element)
     return emit.one("dynamic_gather", (table, indices, sizes), element, result, properties)
 
 
@@ -89,10 +89,10 @@ def gather_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
         index_vector_dim=len(places),
     )
     properties: dict[str, attrs.Value] = {"dimension_numbers": numbers, "indices_are_sorted": False}
-    element, result, whole = types.element_of(table.type), [*places, *rest], [*[1] * depth, *rest]
+    element, result, whole = table.element, [*places, *rest], [*[1] * depth, *rest]
     if min(whole, default=0) >= 0:
         return emit.one("gather", (table, indices), element, result, {**properties, "slice_sizes": tuple(whole)})
-    sizes = emit.convert(emit.shape(whole), types.element_of(indices.type))
+    sizes = emit.convert(emit.shape(whole), indices.element)
     return emit.one("dynamic_gather", (table, indices, sizes), element, result, properties)
 
 
@@ -104,7 +104,7 @@ def _one_hot(op: Operation, emit: StableHLOBuilder) -> Value:
     size = requested_size(emit, op.operands[1])
     result = [*dims[:axis], size, *dims[axis:]]
     places = emit.broadcast(indices, result, [at for at in range(len(result)) if at != axis])
-    is_on = emit.compare("EQ", places, emit.iota(result, axis, types.element_of(indices.type)))
+    is_on = emit.compare("EQ", places, emit.iota(result, axis, indices.element))
     return emit.select(is_on, on, off)
 
 
@@ -120,7 +120,7 @@ def scatter(emit: StableHLOBuilder, body: str, indices: Value, updates: Value, i
         # A size that only one of the two knows holds for both.
         indices = emit.reshape(indices, (*map(_told, places, found), depth))
         updates = emit.reshape(updates, (*map(_told, found, places), *found[len(places) :]))
-    element = types.element_of(into.type)
+    element = into.element
     numbers = ScatterAttr.get(
         update_window_dims=list(range(len(places), len(places) + len(dims) - depth)),
         inserted_window_dims=list(range(depth)),
@@ -142,7 +142,7 @@ def _told(own: int, other: int) -> int:
 
 def _scatter_nd(op: Operation, emit: StableHLOBuilder) -> Value:
     indices, updates, _ = op.operands
-    zero = emit.scalar(0, types.element_of(updates.type))
+    zero = emit.scalar(0, updates.element)
     dims = requested(emit, op, 2)
     _require_vectors(emit, indices, dims)
     return scatter(emit, "add", indices, updates, emit.broadcast(zero, dims))

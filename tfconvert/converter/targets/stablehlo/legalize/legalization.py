@@ -78,7 +78,7 @@ _NO_STRINGS = "StableHLO has no strings"
 
 
 def _holds_strings(value: Value) -> bool:
-    return types.element_of(value.type) == types.STRING
+    return value.element == types.STRING
 
 
 class Legalization:
@@ -168,7 +168,7 @@ class Legalization:
                 self._constant(op)
 
     def _constant(self, op: Operation) -> None:
-        element = types.element_of(op.results[0].type)
+        element = op.results[0].element
         entry = types.from_mlir(element)
         if entry is None or entry.dtype.kind not in "biufcV" or not isinstance(op.results[0].type, TensorType):
             if not all(use.operation in self._left for use in op.results[0].uses):

@@ -58,7 +58,7 @@ def dot(
         lhs_contracting_dimensions=[one for one, _ in contracted],
         rhs_contracting_dimensions=[other for _, other in contracted],
     )
-    kind = element or types.element_of(lhs.type)
+    kind = element or lhs.element
     return emit.one("dot_general", (lhs, rhs), kind, dims, {"dot_dimension_numbers": numbers})
 
 
@@ -73,7 +73,7 @@ def _batch_mat_mul(op: Operation, emit: StableHLOBuilder) -> Value:
     names = ("adj_x", "adj_y")
     turned = [bool(tf.get(op, name, False)) for name in names]
     left, right = emit.dims(lhs), emit.dims(rhs)
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     if len(right) == 2 and len(left) > 2 and not turned[0]:
         return dot(emit, lhs, rhs, (), [(len(left) - 1, int(turned[1]))], element)
     joined = emit.join(left[:-2], right[:-2])
@@ -168,7 +168,7 @@ def _cholesky(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the lower factor, with zeros above the diagonal."""
     value = op.operands[0]
     dims = emit.dims(value)
-    factor = emit.one("cholesky", (value,), types.element_of(value.type), dims, {"lower": True})
+    factor = emit.one("cholesky", (value,), value.element, dims, {"lower": True})
     last = len(dims) - 1
     is_kept = emit.compare("GE", emit.iota(dims, last - 1, types.I32), emit.iota(dims, last, types.I32))
     return emit.select(is_kept, factor, 0)
@@ -186,12 +186,12 @@ def _triangular_solve(op: Operation, emit: StableHLOBuilder) -> Value:
         "unit_diagonal": False,
         "transpose_a": EnumeratorAttr.get("transpose", kind),
     }
-    return emit.one("triangular_solve", (matrix, value), types.element_of(value.type), emit.dims(value), properties)
+    return emit.one("triangular_solve", (matrix, value), value.element, emit.dims(value), properties)
 
 
 def _solved(emit: StableHLOBuilder, matrix: Value, value: Value) -> Value:
     """Emits the solution of a system: row by row, the largest element left in a column eliminates it elsewhere."""
-    element = types.element_of(matrix.type)
+    element = matrix.element
     if isinstance(element, ComplexType):
         raise Declined("its numbers are complex")
     size = emit.dims(matrix)[-1]
@@ -264,7 +264,7 @@ def _inverse(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = emit.dims(matrix)
     last = len(dims) - 1
     is_diagonal = emit.compare("EQ", emit.iota(dims, last - 1, types.I32), emit.iota(dims, last, types.I32))
-    return _solved(emit, matrix, emit.convert(is_diagonal, types.element_of(matrix.type)))
+    return _solved(emit, matrix, emit.convert(is_diagonal, matrix.element))
 
 
 LINEAR_ALGEBRA: Mapping[str, Rewrite] = {
@@ -335,7 +335,7 @@ def _spread(emit: StableHLOBuilder, row: Value, diagonal: int, dims: Sequence[in
     if own[-1] != dims[axis]:
         missing = emit.compute("subtract", emit.size(dims[axis]), emit.size(own[-1]))
         more = missing if isinstance(missing, int) else emit.sizes.fresh(missing)
-        element, wide = types.element_of(row.type), (*own[:-1], dims[axis])
+        element, wide = row.element, (*own[:-1], dims[axis])
         zeros = emit.broadcast(emit.scalar(0, element), (*own[:-1], more), ())
         row = emit.one("concatenate", (row, zeros), element, wide, {"dimension": len(own) - 1})
     return emit.broadcast(row, dims, [*range(last - 1), axis])
@@ -376,7 +376,7 @@ def _matrix_size(op: Operation, index: int) -> int:
 
 def _matrix_diag(op: Operation, emit: StableHLOBuilder) -> Value:
     diagonals = op.operands[0]
-    own, element = emit.dims(diagonals), types.element_of(diagonals.type)
+    own, element = emit.dims(diagonals), diagonals.element
     band = _band(op, 1)
     rows, columns = _matrix_size(op, 2), _matrix_size(op, 3)
     outer = own[:-1] if band.low == band.high else own[:-2]
@@ -399,7 +399,7 @@ def _matrix_diag(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _taken(emit: StableHLOBuilder, value: Value, diagonal: int) -> Value:
     """Emits a diagonal of matrices: of each row the element that is on it, of rows from the first that has one."""
-    dims, element = emit.dims(value), types.element_of(value.type)
+    dims, element = emit.dims(value), value.element
     last = len(dims) - 1
     is_on = emit.compare("EQ", _distance(emit, dims), diagonal)
     body = "or" if element == types.I1 else "add"
@@ -418,7 +418,7 @@ def _taken(emit: StableHLOBuilder, value: Value, diagonal: int) -> Value:
 
 def _matrix_diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    dims, element = emit.dims(value), types.element_of(value.type)
+    dims, element = emit.dims(value), value.element
     band = _band(op, 1)
     if band.low == band.high:
         return _taken(emit, value, band.low)

@@ -29,8 +29,8 @@ def _scaled(
     factor = emit.unary("rsqrt", emit.binary("add", variance, _float(op, "epsilon", 1e-4)))
     factor = emit.binary("multiply", factor, scale)
     shift = emit.binary("subtract", offset, emit.binary("multiply", mean, factor))
-    element = types.element_of(value.type)
-    wide = emit.convert(value, types.element_of(factor.type))
+    element = value.element
+    wide = emit.convert(value, factor.element)
     joined = tuple(emit.dims(factor)[0] if at == axis and dim < 0 else dim for at, dim in enumerate(dims))
     scaled = emit.binary("multiply", wide, emit.broadcast(factor, joined, (axis,)))
     return emit.convert(emit.binary("add", scaled, emit.broadcast(shift, joined, (axis,))), element)
@@ -50,8 +50,8 @@ def _training(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     dims = emit.dims(value)
     axis = channel_axis(op, len(dims))
     others = [at for at in range(len(dims)) if at != axis]
-    wide = emit.convert(value, types.element_of(scale.type))
-    element = types.element_of(wide.type)
+    wide = emit.convert(value, scale.element)
+    element = wide.element
     count = emit.convert(emit.value(emit.product([dims[at] for at in others])), element)
     own_mean = emit.binary("divide", emit.reduce("add", wide, others, 0), count)
     centred = emit.binary("subtract", wide, emit.broadcast(own_mean, dims, (axis,)))
@@ -74,7 +74,7 @@ def _mixed(emit: StableHLOBuilder, old: Value, new: Value, share: float) -> Valu
 
 def _local_response(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    dims, element = emit.dims(value), types.element_of(value.type)
+    dims, element = emit.dims(value), value.element
     radius = int(tf.get(op, "depth_radius", 5))
     alpha, beta, bias = (_float(op, name, default) for name, default in (("alpha", 1), ("beta", 0.5), ("bias", 1)))
     wide = emit.convert(value, types.F32) if element in (types.F16, types.BF16) else value
@@ -86,7 +86,7 @@ def _local_response(op: Operation, emit: StableHLOBuilder) -> Value:
         "window_dilations": ones,
         "padding": table([*[(0, 0)] * (len(dims) - 1), (radius, radius)]),
     }
-    kind = types.element_of(wide.type)
+    kind = wide.element
     operands = emit.binary("multiply", wide, wide), emit.scalar(0, kind)
     total = emit.one("reduce_window", operands, kind, dims, properties, (emit.body("add", kind),))
     base = emit.binary("add", emit.binary("multiply", total, alpha), bias)
@@ -116,10 +116,10 @@ def _cross_entropy(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
 
 def _sparse_cross_entropy(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     logits, classes = op.operands
-    dims, index = emit.dims(logits), types.element_of(classes.type)
+    dims, index = emit.dims(logits), classes.element
     require_indices(emit, classes, dims[1])
     is_class = emit.compare("EQ", emit.iota(dims, 1, index), emit.broadcast(classes, dims, (0,)))
-    return _loss(emit, logits, emit.convert(is_class, types.element_of(logits.type)))
+    return _loss(emit, logits, emit.convert(is_class, logits.element))
 
 
 LOSSES: Mapping[str, Rewrite] = {

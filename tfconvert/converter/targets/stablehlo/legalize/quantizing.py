@@ -52,7 +52,7 @@ def _bits(op: Operation) -> int:
 
 def _quantize_and_dequantize(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    dims, element = emit.dims(value), types.element_of(value.type)
+    dims, element = emit.dims(value), value.element
     if element != types.F32:
         raise Declined(f"its numbers are of {element}")
     axis = int(tf.get(op, "axis", -1))

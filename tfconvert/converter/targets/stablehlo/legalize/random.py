@@ -162,7 +162,7 @@ def normal(emit: StableHLOBuilder, words: Words) -> Words:
 
 def _stateless(kind: str, *, has_key: bool) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
-        element = types.element_of(op.results[0].type)
+        element = op.results[0].element
         if element != (types.I32 if kind == "int" else types.F32):
             raise Declined(f"it makes numbers of {element}")
         dims = requested(emit, op, 0)
@@ -190,7 +190,7 @@ def _engines_own(distribution: str) -> Rewrite:
     """Returns a lowering with other numbers in each run and in each engine."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
-        element = types.element_of(op.results[0].type)
+        element = op.results[0].element
         dims = requested(emit, op, 0)
         if element == types.I32:
             bounds: Sequence[Value] = op.operands[1:3]
@@ -205,7 +205,7 @@ def drawn(emit: StableHLOBuilder, distribution: str, bounds: Sequence[Value], di
     """Emits numbers of the engine, `UNIFORM` ones between bounds or `NORMAL` ones by mean and deviation."""
     properties = {"rng_distribution": EnumeratorAttr.get("rng_distribution", distribution)}
     shape = emit.convert(emit.shape(dims), types.I64)
-    return emit.one("rng", (*bounds, shape), types.element_of(bounds[0].type), dims, properties)
+    return emit.one("rng", (*bounds, shape), bounds[0].element, dims, properties)
 
 
 def _get_key_counter_algorithm(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
@@ -277,8 +277,8 @@ def _counted(emit: StableHLOBuilder, counter: Words, places: Value) -> Words:
 
 
 def _truncated(op: Operation, emit: StableHLOBuilder) -> Value:
-    if types.element_of(op.results[0].type) != types.F32:
-        raise Declined(f"it makes numbers of {types.element_of(op.results[0].type)}")
+    if op.results[0].element != types.F32:
+        raise Declined(f"it makes numbers of {op.results[0].element}")
     dims = requested(emit, op, 0)
     numbers, groups = groups_of(emit, dims)
     return ordered(emit, _truncated_columns(emit, *_source(op, emit), groups), numbers, groups, dims)
@@ -332,11 +332,11 @@ def _multinomial(op: Operation, emit: StableHLOBuilder) -> Value:
     parts = emit.binary("multiply", drawn_parts, emit.broadcast(total, taken, (0,)))
     wide = (*taken, dims[1])
     is_below = emit.compare("LE", emit.broadcast(sums, wide, (0, 2)), emit.broadcast(parts, wide, (0, 1)))
-    return emit.reduce("add", emit.convert(is_below, types.element_of(op.results[0].type)), (2,), 0)
+    return emit.reduce("add", emit.convert(is_below, op.results[0].element), (2,), 0)
 
 
 def _full_range(op: Operation, emit: StableHLOBuilder) -> Value:
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     if element not in (types.I32, UI32):
         raise Declined(f"it makes numbers of {element}")
     dims = requested(emit, op, 0)
@@ -360,7 +360,7 @@ def _shuffle(op: Operation, emit: StableHLOBuilder) -> Value:
 def _truncated_normals(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits normal numbers between limits, each row with its own ones, from the parts of all that are below them."""
     dims = requested(emit, op, 0)
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     mean, deviation, low, high = (_of_rows(emit, operand, dims) for operand in op.operands[1:5])
     uniform = drawn(emit, "UNIFORM", (emit.scalar(0, element), emit.scalar(1, element)), dims)
     ends = []

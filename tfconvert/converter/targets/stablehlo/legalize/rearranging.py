@@ -100,7 +100,7 @@ def _reverse_sequence(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _invert_permutation(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    (size,), element = emit.dims(value), types.element_of(value.type)
+    (size,), element = emit.dims(value), value.element
     require_indices(emit, value, size)
     counted = emit.iota((size,), 0, element)
     into = emit.broadcast(emit.scalar(0, element), (size,), ())
@@ -115,7 +115,7 @@ def _concat(op: Operation, emit: StableHLOBuilder) -> Value:
 def _broadcast_args(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the shape that two shapes are broadcast to; a 1 gives way to what the other one has."""
     one, other = op.operands
-    element = types.element_of(one.type)
+    element = one.element
     counts = emit.dims(one)[0], emit.dims(other)[0]
     if min(counts) < 0:
         raise Declined("the rank of a shape is not known")
@@ -134,7 +134,7 @@ def _lin_space(op: Operation, emit: StableHLOBuilder) -> Value:
     if known is None:
         return _open_lin_space(op, emit)
     (count,) = known
-    counted = emit.iota((count,), 0, types.element_of(start.type))
+    counted = emit.iota((count,), 0, start.element)
     step = emit.binary("divide", emit.binary("subtract", stop, start), max(count - 1, 1))
     numbers = emit.binary("add", emit.binary("multiply", counted, step), start)
     return emit.select(emit.compare("EQ", counted, count - 1), stop, numbers) if count > 1 else numbers
@@ -143,7 +143,7 @@ def _lin_space(op: Operation, emit: StableHLOBuilder) -> Value:
 def _open_lin_space(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the same for a count that is known at run time only."""
     start, stop, size = op.operands
-    element, count = types.element_of(start.type), requested_size(emit, size)
+    element, count = start.element, requested_size(emit, size)
     last = emit.binary("maximum", emit.convert(emit.value(emit.size(count)), element), 1)
     last = emit.binary("maximum", emit.binary("subtract", last, 1), 1)
     counted = emit.iota((count,), 0, element)
@@ -157,12 +157,12 @@ def _unravel_index(op: Operation, emit: StableHLOBuilder) -> Value:
     (rank,), places = emit.dims(shape), emit.dims(indices)
     if rank < 0:
         raise Declined("the rank of a shape is not known")
-    element, rows, left = types.element_of(indices.type), [], indices
+    element, rows, left = indices.element, [], indices
     for axis in reversed(range(rank)):
         size = emit.reshape(part(emit, shape, 0, axis, axis + 1), ())
         rows.append(emit.reshape(emit.binary("remainder", left, size), (1, *places)))
         left = emit.binary("divide", left, size)
-    assert types.element_of(shape.type) == element
+    assert shape.element == element
     return concatenate(emit, rows[::-1], 0)
 
 
@@ -181,8 +181,8 @@ def _permute_by_format(op: Operation, emit: StableHLOBuilder) -> Value:
 def _axis_by_format(op: Operation, emit: StableHLOBuilder) -> Value:
     source, target = _data_format(op)
     value = op.operands[0]
-    places = _modulo(emit, value, emit.scalar(len(source), types.element_of(value.type)))
-    table = emit.convert(emit.ints([target.index(letter) for letter in source]), types.element_of(value.type))
+    places = _modulo(emit, value, emit.scalar(len(source), value.element))
+    table = emit.convert(emit.ints([target.index(letter) for letter in source]), value.element)
     return gather(emit, table, places, 0, 0)
 
 
@@ -191,7 +191,7 @@ def _dynamic_stitch(op: Operation, emit: StableHLOBuilder) -> Value:
     half = len(op.operands) // 2
     indices, rows = op.operands[:half], op.operands[half:]
     known = [constant_ints(each) for each in indices]
-    declared = types.shape_of(op.results[0].type)
+    declared = op.results[0].shape
     rest = emit.dims(rows[0])[len(emit.dims(indices[0])) :]
     if None not in known:
         count = max((max(each, default=-1) for each in known if each is not None), default=-1) + 1
@@ -203,14 +203,14 @@ def _dynamic_stitch(op: Operation, emit: StableHLOBuilder) -> Value:
             here = emit.reduce("maximum", each, range(len(emit.dims(each))), -1)
             largest = emit.binary("maximum", largest, here)
         count = emit.sizes.fresh(emit.binary("add", largest, 1))
-    into = emit.broadcast(emit.scalar(0, types.element_of(rows[0].type)), (count, *rest), ())
+    into = emit.broadcast(emit.scalar(0, rows[0].element), (count, *rest), ())
     for each, values in zip(indices, rows, strict=True):
         into = scatter(emit, "", emit.reshape(each, (*emit.dims(each), 1)), values, into)
     return into
 
 
 def _population_count(op: Operation, emit: StableHLOBuilder) -> Value:
-    return emit.convert(emit.unary("popcnt", op.operands[0]), types.element_of(op.results[0].type))
+    return emit.convert(emit.unary("popcnt", op.operands[0]), op.results[0].element)
 
 
 def _cross(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -266,7 +266,7 @@ def _space_to_batch(op: Operation, emit: StableHLOBuilder) -> Value:
     block, amounts = _batch_blocks(op, emit)
     rank, count = len(emit.dims(value)), len(block)
     every: list[Amounts] = [(0, 0), *amounts, *[(0, 0)] * (rank - 1 - count)]
-    value = pad_around(emit, value, every, emit.scalar(0, types.element_of(value.type)))
+    value = pad_around(emit, value, every, emit.scalar(0, value.element))
     batch, *spatial = emit.dims(value)[: count + 1]
     rest = emit.dims(value)[count + 1 :]
     counts = [_divided(emit, dim, size) for dim, size in zip(spatial, block, strict=True)]
@@ -358,7 +358,7 @@ def _patches(op: Operation, emit: StableHLOBuilder) -> Value:
         if tf.get(op, "padding", "VALID") == "SAME":
             amounts[axis.number] = same(emit, dims[axis.number], axis)
         counts.append(slid(emit, op, dims[axis.number], axis, (0, 0)))
-    value = pad_around(emit, value, amounts, emit.scalar(0, types.element_of(value.type)))
+    value = pad_around(emit, value, amounts, emit.scalar(0, value.element))
     parts = [value]
     for axis, count in zip(axes, counts, strict=True):
         if len(parts) * axis.size > _MAX_PARTS:

@@ -114,17 +114,17 @@ def _reduction(name: str, initial: float) -> Rewrite:
 
 
 def _max(op: Operation, emit: StableHLOBuilder) -> Value | Sequence[Value]:
-    return _reduction("maximum", types.lowest(types.element_of(op.operands[0].type)))(op, emit)
+    return _reduction("maximum", types.lowest(op.operands[0].element))(op, emit)
 
 
 def _min(op: Operation, emit: StableHLOBuilder) -> Value | Sequence[Value]:
-    return _reduction("minimum", types.highest(types.element_of(op.operands[0].type)))(op, emit)
+    return _reduction("minimum", types.highest(op.operands[0].element))(op, emit)
 
 
 def _mean(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
-    element = types.element_of(value.type)
+    element = value.element
     if are_computed(op):
         count = emit.convert(count_reduced(op, emit), element)
         return emit.binary("divide", reduced(emit, "add", op, 0), count)
@@ -136,7 +136,7 @@ def _mean(op: Operation, emit: StableHLOBuilder) -> Value:
     if min(sizes, default=0) >= 0:
         mean = emit.binary("divide", total, math.prod(sizes))
     else:
-        count = emit.convert(emit.value(emit.product(sizes)), types.element_of(total.type))
+        count = emit.convert(emit.value(emit.product(sizes)), total.element)
         mean = emit.binary("divide", total, count)
     return _finish(emit, emit.convert(mean, element), op, axes)
 
@@ -146,7 +146,7 @@ def _arg(direction: str) -> Rewrite:
         value = op.operands[0]
         dims = emit.dims(value)
         axis = axis_of(ints(op, 1, "the axis")[0], len(dims))
-        element, index = types.element_of(value.type), types.element_of(op.results[0].type)
+        element, index = value.element, op.results[0].element
         initial = types.lowest(element) if direction == "GT" else types.highest(element)
         operands = (value, emit.iota(dims, axis, index), emit.scalar(initial, element), emit.scalar(0, index))
         left = [dim for at, dim in enumerate(dims) if at != axis]
@@ -201,7 +201,7 @@ _BODIES = {"Sum": "add", "Prod": "multiply", "Max": "maximum", "Min": "minimum"}
 
 def _initial(how: str, value: Value) -> float:
     """Returns what a segment without rows holds, where any number of segments is asked for."""
-    element = types.element_of(value.type)
+    element = value.element
     return {"Sum": 0, "Prod": 1, "Max": types.lowest_finite(element), "Min": types.highest_finite(element)}[how]
 
 
@@ -209,7 +209,7 @@ def _combined(emit: StableHLOBuilder, how: str, data: Value, ids: Value, count: 
     """Emits rows that are combined by their numbers; rows with numbers out of range are lost."""
     places = emit.dims(ids)
     rest = emit.dims(data)[len(places) :]
-    empty = emit.scalar(_initial(how, data), types.element_of(data.type))
+    empty = emit.scalar(_initial(how, data), data.element)
     into = emit.broadcast(empty, (count, *rest), ())
     return scatter(emit, _BODIES[how], emit.reshape(ids, (*places, 1)), data, into)
 
@@ -238,7 +238,7 @@ def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
     values, size, weights = op.operands
     dims = emit.dims(values)
     count = requested_size(emit, size)
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     is_binary = bool(tf.get(op, "binary_output", False))
     if is_binary or emit.dims(weights) in ((0,), ()):
         weights = emit.broadcast(emit.scalar(1, element), dims, ())
@@ -247,7 +247,7 @@ def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
         into = emit.broadcast(zero, (count,), ())
         return scatter(emit, "" if is_binary else "add", emit.reshape(values, (*dims, 1)), weights, into)
     into = emit.broadcast(zero, (dims[0], count), ())
-    rows = emit.iota((*dims, 1), 0, types.element_of(values.type))
+    rows = emit.iota((*dims, 1), 0, values.element)
     pairs = concatenate(emit, [rows, emit.reshape(values, (*dims, 1))], 2)
     return scatter(emit, "" if is_binary else "add", pairs, weights, into)
 
@@ -263,7 +263,7 @@ def _histogram(op: Operation, emit: StableHLOBuilder) -> Value:
     width = emit.binary("divide", emit.binary("subtract", high, low), parts)
     at = emit.unary("floor", emit.binary("divide", emit.binary("subtract", wide, low), width))
     at = emit.binary("maximum", emit.binary("minimum", at, emit.binary("subtract", parts, 1)), 0)
-    result = types.element_of(op.results[0].type)
+    result = op.results[0].element
     into = emit.broadcast(emit.scalar(0, result), (count,), ())
     ones = emit.broadcast(emit.scalar(1, result), dims, ())
     return scatter(emit, "add", emit.reshape(emit.convert(at, types.I32), (*dims, 1)), ones, into)

@@ -35,7 +35,7 @@ def lower(emit: StableHLOBuilder, op: Operation, calls: Sequence[FunctionCall]) 
         return _while(emit, op, calls)
     condition = op.operands[0]
     wanted = types.I1 if op.name in _IF else types.I32
-    if types.element_of(condition.type) != wanted or emit.dims(condition):
+    if condition.element != wanted or emit.dims(condition):
         raise Declined(f"its condition is not a scalar of {wanted}")
     blocks = [_taken(call) for call in calls]
     for block in blocks:
@@ -50,7 +50,7 @@ def lower(emit: StableHLOBuilder, op: Operation, calls: Sequence[FunctionCall]) 
 def _while(emit: StableHLOBuilder, op: Operation, calls: Sequence[FunctionCall]) -> tuple[Sequence[Value], list[Block]]:
     condition, body = calls
     (decision,) = condition.returned
-    if types.element_of(decision.type) != types.I1 or types.shape_of(decision.type) not in ((), None):
+    if decision.element != types.I1 or decision.shape not in ((), None):
         raise Declined("its condition is not a scalar boolean")
     blocks = [_taken(call) for call in (condition, body)]
     regions = [Region(block) for block in blocks]
@@ -93,10 +93,7 @@ def loop(emit: StableHLOBuilder, carried: Sequence[Value], condition: Body, body
         body: Returns the next values.
     """
     dims = [emit.dims(value) for value in carried]
-    kinds = [
-        types.tensor(types.element_of(value.type), static_shape(each))
-        for value, each in zip(carried, dims, strict=True)
-    ]
+    kinds = [types.tensor(value.element, static_shape(each)) for value, each in zip(carried, dims, strict=True)]
     blocks = [Block(arg_types=kinds) for _ in range(2)]
     op = emit.op("while", carried, kinds, regions=[Region(block) for block in blocks])
     for block, run in zip(blocks, (condition, body), strict=True):
@@ -118,7 +115,7 @@ def sort(emit: StableHLOBuilder, values: Sequence[Value], axis: int, direction: 
         direction: The comparison of consecutive elements: `LT` or `GT`.
     """
     dims = emit.dims(values[0])
-    elements: list[Attribute] = [types.element_of(value.type) for value in values]
+    elements: list[Attribute] = [value.element for value in values]
     kinds = [types.tensor(element, static_shape(dims)) for element in elements]
     block = Block(arg_types=[types.tensor(element, ()) for element in elements for _ in range(2)])
     op = emit.op("sort", values, kinds, {"dimension": axis, "is_stable": True}, (Region(block),))

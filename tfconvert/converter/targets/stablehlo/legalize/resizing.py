@@ -52,7 +52,7 @@ def axes_of(op: Operation, emit: StableHLOBuilder) -> list[Axis]:
     dims = emit.dims(op.operands[0])
     if len(dims) != 4:
         raise Declined("its operand is not a batch of images")
-    declared = types.shape_of(op.results[0].type) or (-1,) * 4
+    declared = op.results[0].shape or (-1,) * 4
     elements = emit.sizes.elements(op.operands[1]) or (-1,) * 2
     axes = []
     for axis, element in zip((1, 2), elements, strict=True):

@@ -82,13 +82,13 @@ def shifted(emit: StableHLOBuilder, value: Value, axis: int, distance: int, init
     """Shifts along an axis towards its end, dropping the last elements."""
     rank = len(emit.dims(value))
     low = [distance if at == axis else 0 for at in range(rank)]
-    return padded(emit, value, low, [-each for each in low], emit.scalar(initial, types.element_of(value.type)))
+    return padded(emit, value, low, [-each for each in low], emit.scalar(initial, value.element))
 
 
 def _scan_open(emit: StableHLOBuilder, value: Value, axis: int, combine: Combination) -> Value:
     """Emits a loop over the distances, whose number is known at run time only."""
     dims = emit.dims(value)
-    rank, element = len(dims), types.element_of(value.type)
+    rank, element = len(dims), value.element
 
     def condition(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         return (inner.compare("LT", args[0], inner.value(inner.size(dims[axis]))),)
@@ -115,7 +115,7 @@ def _scan_open(emit: StableHLOBuilder, value: Value, axis: int, combine: Combina
 def _scanning(combine: Combination) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
-        dims, element = emit.dims(value), types.element_of(value.type)
+        dims, element = emit.dims(value), value.element
         axis = axis_of(ints(op, 1, "the axis")[0], len(dims))
         turn = {"dimensions": (axis,)} if tf.get(op, "reverse", False) else None
         if turn:
@@ -139,7 +139,7 @@ def _top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value = op.operands[0]
     *outer, last = emit.dims(value)
     count = requested_size(emit, op.operands[1])
-    element = types.element_of(value.type)
+    element = value.element
     if count >= 0:
         dims = (*outer, count)
         kinds = [types.tensor(each, static_shape(dims)) for each in (element, types.I32)]
@@ -151,7 +151,7 @@ def _top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
         found = sort(emit, (value, places), len(outer), "GT")
         if count != last:
             found = [first(emit, each, len(outer), count) for each in found]
-    return found[0], emit.convert(found[1], types.element_of(op.results[1].type))
+    return found[0], emit.convert(found[1], op.results[1].element)
 
 
 def first(emit: StableHLOBuilder, value: Value, axis: int, count: int) -> Value:
@@ -159,7 +159,7 @@ def first(emit: StableHLOBuilder, value: Value, axis: int, count: int) -> Value:
     dims = list(emit.dims(value))
     dims[axis] = count
     operands = (value, emit.ints([0] * len(dims)), emit.shape(dims), emit.ints([1] * len(dims)))
-    return emit.one("real_dynamic_slice", operands, types.element_of(value.type), dims)
+    return emit.one("real_dynamic_slice", operands, value.element, dims)
 
 
 def _approximate_top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
@@ -193,12 +193,12 @@ def _nth_element(op: Operation, emit: StableHLOBuilder) -> Value:
 def _in_top_k(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits whether fewer than k predictions are above the target's, all of them finite."""
     predictions, targets = op.operands[:2]
-    dims, index = emit.dims(predictions), types.element_of(targets.type)
+    dims, index = emit.dims(predictions), targets.element
     count = op.operands[2] if len(op.operands) > 2 else emit.scalar(int(tf.get(op, "k")), index)
     is_target = emit.compare("EQ", emit.iota(dims, 1, index), emit.broadcast(targets, dims, (0,)))
     of_target = emit.reduce("add", emit.select(is_target, predictions, 0), (1,), 0)
     is_above = emit.compare("GT", predictions, emit.broadcast(of_target, dims, (0,)))
-    above = emit.reduce("add", emit.convert(is_above, types.element_of(count.type)), (1,), 0)
+    above = emit.reduce("add", emit.convert(is_above, count.element), (1,), 0)
     finite = emit.reduce("and", emit.one("is_finite", (predictions,), types.I1, dims), (1,), 1)
     known = emit.binary("and", finite, emit.reduce("or", is_target, (1,), 0))
     return emit.binary("and", known, emit.compare("LT", above, count))
@@ -213,7 +213,7 @@ def _bound(direction: str) -> Rewrite:
         count = emit.dims(values)[1]
         dims = (rows, count, size)
         pair = emit.broadcast(numbers, dims, (0, 2)), emit.broadcast(values, dims, (0, 1))
-        is_below = emit.convert(emit.compare(direction, *pair), types.element_of(op.results[0].type))
+        is_below = emit.convert(emit.compare(direction, *pair), op.results[0].element)
         return emit.reduce("add", is_below, (2,), 0)
 
     return lower
@@ -221,7 +221,7 @@ def _bound(direction: str) -> Rewrite:
 
 def _bucketize(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    dims, element = emit.dims(value), types.element_of(value.type)
+    dims, element = emit.dims(value), value.element
     boundaries = [float(each) for each in tf.get(op, "boundaries", ())]
     if not boundaries:
         return emit.broadcast(emit.scalar(0, types.I32), dims)

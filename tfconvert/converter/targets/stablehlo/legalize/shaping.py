@@ -28,11 +28,11 @@ _COUNT = "the new shape must hold as many elements as the old one"
 
 def _shape(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     shapes = [emit.shape(emit.dims(value)) for value in op.operands]
-    return [emit.convert(one, types.element_of(old.type)) for one, old in zip(shapes, op.results, strict=True)]
+    return [emit.convert(one, old.element) for one, old in zip(shapes, op.results, strict=True)]
 
 
 def _size(op: Operation, emit: StableHLOBuilder) -> Value:
-    return emit.convert(emit.value(emit.product(emit.dims(op.operands[0]))), types.element_of(op.results[0].type))
+    return emit.convert(emit.value(emit.product(emit.dims(op.operands[0]))), op.results[0].element)
 
 
 def _rank(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -56,8 +56,8 @@ def pick(emit: StableHLOBuilder, vector: Value, index: int) -> Value:
     if scalar is not None:
         return emit.convert(scalar, types.I32)
     properties = {"start_indices": (index,), "limit_indices": (index + 1,), "strides": (1,)}
-    part = emit.one("slice", (vector,), types.element_of(vector.type), (1,), properties)
-    return emit.convert(emit.one("reshape", (part,), types.element_of(vector.type), ()), types.I32)
+    part = emit.one("slice", (vector,), vector.element, (1,), properties)
+    return emit.convert(emit.one("reshape", (part,), vector.element, ()), types.I32)
 
 
 def requested(emit: StableHLOBuilder, op: Operation, index: int) -> tuple[int, ...]:
@@ -70,7 +70,7 @@ def requested(emit: StableHLOBuilder, op: Operation, index: int) -> tuple[int, .
     if len(count) != 1 or count[0] < 0:
         raise Declined("the rank of its result is not known")
     elements = emit.sizes.elements(vector) or (UNKNOWN,) * count[0]
-    declared = types.shape_of(op.results[0].type)
+    declared = op.results[0].shape
     found = []
     for at, element in enumerate(elements):
         known = -1 if declared is None else declared[at]
@@ -121,7 +121,7 @@ def _is_available(emit: StableHLOBuilder, dim: int) -> bool:
 def _reshape(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     own = emit.dims(value)
-    declared = types.shape_of(op.results[0].type)
+    declared = op.results[0].shape
     if declared is not None and -1 not in declared:
         require_count(emit, own, declared, _COUNT)
         return emit.reshape(value, declared)
@@ -237,7 +237,7 @@ def concatenate(emit: StableHLOBuilder, values: Sequence[Value], axis: int) -> V
         for size in sizes:
             total = emit.compute("add", total, emit.size(size))
         dims[axis] = total if isinstance(total, int) else emit.sizes.fresh(total)
-    return emit.one("concatenate", values, types.element_of(values[0].type), dims, {"dimension": axis})
+    return emit.one("concatenate", values, values[0].element, dims, {"dimension": axis})
 
 
 def _concat(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -259,7 +259,7 @@ def _pack(op: Operation, emit: StableHLOBuilder) -> Value:
 def part(emit: StableHLOBuilder, value: Value, axis: int, begin: int, end: int) -> Value:
     """Inserts a slice of one axis of known size; the others stay whole."""
     dims = list(emit.dims(value))
-    element = types.element_of(value.type)
+    element = value.element
     result = [*dims[:axis], end - begin, *dims[axis + 1 :]]
     if min(dims) >= 0:
         starts = tuple(begin if at == axis else 0 for at in range(len(dims)))
@@ -291,7 +291,7 @@ def padded(
         interior: How much is padded between the elements of each axis.
     """
     interior = tuple(interior) or (0,) * len(low)
-    element, dims = types.element_of(value.type), []
+    element, dims = value.element, []
     if not any(interior) and all(each == 0 for each in (*low, *high)):
         return value
     for dim, before, behind, gap in zip(emit.dims(value), low, high, interior, strict=True):
@@ -330,12 +330,12 @@ def _fill(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _empty(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits zeros, since any contents are allowed."""
-    return emit.broadcast(emit.scalar(0, types.element_of(op.results[0].type)), requested(emit, op, 0))
+    return emit.broadcast(emit.scalar(0, op.results[0].element), requested(emit, op, 0))
 
 
 def _like(filled_with: int) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
-        scalar = emit.scalar(filled_with, types.element_of(op.results[0].type))
+        scalar = emit.scalar(filled_with, op.results[0].element)
         return emit.broadcast(scalar, emit.dims(op.operands[0]))
 
     return lower
@@ -343,8 +343,8 @@ def _like(filled_with: int) -> Rewrite:
 
 def _range(op: Operation, emit: StableHLOBuilder) -> Value:
     start, limit, step = op.operands
-    element = types.element_of(start.type)
-    declared = types.shape_of(op.results[0].type)
+    element = start.element
+    declared = op.results[0].shape
     if declared is not None and declared[0] >= 0:
         dims = declared
     elif constant_number(step) == 1 and types.numpy_dtype(element).kind in "iu":
@@ -369,14 +369,14 @@ def _length(emit: StableHLOBuilder, op: Operation, start: Value, limit: Value) -
 def _steps(emit: StableHLOBuilder, start: Value, limit: Value, step: Value) -> int:
     """Returns the length of a range by its steps: the distance in steps, rounded up."""
     known = constant_number(step)
-    if known and types.numpy_dtype(types.element_of(start.type)).kind in "iu":
+    if known and types.numpy_dtype(start.element).kind in "iu":
         # XLA folds no more than sums, products and quotients of sizes.
         first, last = (emit.convert(each, types.I32) for each in ((start, limit) if known > 0 else (limit, start)))
         most = abs(int(known))
         reached = emit.compute("add", emit.compute("subtract", last, first), most - 1)
         return emit.sizes.fresh(emit.value(emit.compute("maximum", emit.compute("divide", reached, most), 0)))
     distance, width = emit.unary("abs", emit.binary("subtract", limit, start)), emit.unary("abs", step)
-    if types.numpy_dtype(types.element_of(start.type)).kind in "iu":
+    if types.numpy_dtype(start.element).kind in "iu":
         rounded = emit.binary("divide", emit.binary("subtract", emit.binary("add", distance, width), 1), width)
     else:
         rounded = emit.unary("ceil", emit.binary("divide", distance, width))

@@ -86,7 +86,7 @@ class Sizes:
         found = self._shapes.get(value)
         if found is None:
             known = self._symbols.shape(value)
-            declared = types.shape_of(value.type)
+            declared = value.shape
             if known is None or declared is None or len(known) != len(declared):
                 known = declared
             if known is None:

@@ -165,7 +165,7 @@ def _clamped(emit: StableHLOBuilder, index: Bound, size: Bound) -> Bound:
 
 def sliced(emit: StableHLOBuilder, value: Value, parts: Sequence[_Taken]) -> Value:
     """Inserts a slice, static where every bound and every size is known."""
-    dims, element = emit.dims(value), types.element_of(value.type)
+    dims, element = emit.dims(value), value.element
     result = [part.size for part in parts]
     backwards = tuple(axis for axis, part in enumerate(parts) if part.reverses)
     starts, limits = [part.start for part in parts], [part.limit for part in parts]
@@ -212,7 +212,7 @@ def _strided_slice(op: Operation, emit: StableHLOBuilder) -> Value:
     if len(entries) != len(dims):
         raise Declined("it has more indices than its operand has dimensions")
     elements = emit.sizes.elements(op.results[0])
-    if elements is not None and types.element_of(op.results[0].type) == types.I32 and len(dims) == 1:
+    if elements is not None and op.results[0].element == types.I32 and len(dims) == 1:
         sizes = [each for each in elements if each >= 0 or emit.sizes.place(emit.block, each) is not None]
         if len(sizes) == len(elements):
             vector = emit.shape(sizes)
@@ -252,7 +252,7 @@ def _reverse(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     properties = {"dimensions": axes_of(op, 1, len(dims))}
-    return emit.one("reverse", (value,), types.element_of(value.type), dims, properties)
+    return emit.one("reverse", (value,), value.element, dims, properties)
 
 
 def _cut(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -260,7 +260,7 @@ def _cut(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     sizes = ints(op, 2, "the sizes")
     starts = [pick(emit, op.operands[1], axis) for axis in range(len(sizes))]
-    element = types.element_of(value.type)
+    element = value.element
     return emit.one("dynamic_slice", (value, *starts), element, sizes, {"slice_sizes": sizes})
 
 
@@ -298,7 +298,7 @@ def _update(op: Operation, emit: StableHLOBuilder) -> Value:
     value, update, indices = op.operands
     dims = emit.dims(value)
     starts = [pick(emit, indices, axis) for axis in range(len(dims))]
-    return emit.one("dynamic_update_slice", (value, update, *starts), types.element_of(value.type), dims)
+    return emit.one("dynamic_update_slice", (value, update, *starts), value.element, dims)
 
 
 SLICES: Mapping[str, Rewrite] = {

@@ -173,13 +173,13 @@ def _gather(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     for each, result in zip(splits, op.results, strict=False):
         starts, lengths = (rows_at(emit, bounds, wanted) for bounds in _between(emit, each))
         rows, found = _of_lengths(emit, lengths)
-        results.append(emit.convert(found, types.element_of(result.type)))
+        results.append(emit.convert(found, result.element))
         wanted = emit.binary("add", rows_at(emit, starts, rows.numbers), rows.places)
     return *results, rows_at(emit, values, wanted)
 
 
 def _range(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
-    element = types.element_of(op.operands[0].type)
+    element = op.operands[0].element
     shapes = [emit.dims(operand) for operand in op.operands]
     count = next((dims[0] for dims in shapes if dims), 1)
     starts, limits, steps = (emit.broadcast(operand, (count,)) for operand in op.operands)
@@ -193,14 +193,14 @@ def _range(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     rows, splits = _of_lengths(emit, lengths)
     start, step = (rows_at(emit, each, rows.numbers) for each in (starts, steps))
     numbers = emit.binary("add", start, emit.binary("multiply", emit.convert(rows.places, element), step))
-    return emit.convert(splits, types.element_of(op.results[0].type)), numbers
+    return emit.convert(splits, op.results[0].element), numbers
 
 
 def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
     splits, values, size, weights = op.operands
     (count,) = emit.dims(values)
     rows = _of_splits(emit, splits, count)
-    element = types.element_of(op.results[0].type)
+    element = op.results[0].element
     is_binary = bool(tf.get(op, "binary_output", False))
     if is_binary or emit.dims(weights) == (0,):
         weights = emit.broadcast(emit.scalar(1, element), (count,), ())
@@ -253,7 +253,7 @@ def _linear(emit: StableHLOBuilder, indices: Value, shape: Value) -> Value:
 
 def _reshape(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     indices, old, new = op.operands
-    element = types.element_of(new.type)
+    element = new.element
     total, others = (emit.reduce("multiply", each, (0,), 1) for each in (old, new))
     # The product with -1 for the size to find is minus that of the others.
     guess = emit.binary("divide", total, emit.binary("maximum", emit.unary("negate", others), 1))
@@ -287,12 +287,12 @@ def _fill_empty_rows(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     seen = emit.broadcast(emit.scalar(0, types.I32), (height,), ())
     ones = emit.broadcast(emit.scalar(1, types.I32), (count,), ())
     is_empty = emit.compare("EQ", scatter(emit, "add", emit.reshape(rows, (count, 1)), ones, seen), 0)
-    empty = emit.convert(places_of(emit, is_empty), types.element_of(indices.type))
+    empty = emit.convert(places_of(emit, is_empty), indices.element)
     (added,) = emit.dims(empty)
     all_rows = concatenate(emit, [rows, empty], 0)
     order = _ordered(emit, all_rows)
     (total,) = emit.dims(order)
-    zeros = emit.broadcast(emit.scalar(0, types.element_of(indices.type)), (added,), ())
+    zeros = emit.broadcast(emit.scalar(0, indices.element), (added,), ())
     columns = [all_rows, *(concatenate(emit, [other, zeros], 0) for other in others)]
     filled = concatenate(emit, [values, emit.broadcast(default, (added,), ())], 0)
     counted = emit.iota((total,), 0, types.I32)
@@ -303,7 +303,7 @@ def _fill_empty_rows(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
         rows_at(emit, _joined(emit, columns), order),
         rows_at(emit, filled, order),
         is_empty,
-        emit.convert(back, types.element_of(op.results[3].type)),
+        emit.convert(back, op.results[3].element),
     )
 
 
@@ -314,7 +314,7 @@ def _reduce_sum(op: Operation, emit: StableHLOBuilder) -> Value:
     axes = axes_of(op, 3, len(dims))
     columns = _columns(emit, indices)
     left = [axis for axis in range(len(dims)) if axis not in axes]
-    zero = emit.scalar(0, types.element_of(values.type))
+    zero = emit.scalar(0, values.element)
     if left:
         into = emit.broadcast(zero, [dims[axis] for axis in left], ())
         found = scatter(emit, "add", _joined(emit, [columns[axis] for axis in left]), values, into)
@@ -334,7 +334,7 @@ def _with_dense(name: str) -> Rewrite:
         if min(dims, default=0) < 0 and 1 not in dims and len(dims) < len(columns):
             raise Declined("the shape of its dense operand is not known")
         own = columns[len(columns) - len(dims) :]
-        zero = emit.scalar(0, types.element_of(indices.type))
+        zero = emit.scalar(0, indices.element)
         placed = [
             emit.broadcast(zero, emit.dims(column), ()) if dim == 1 else column
             for column, dim in zip(own, dims, strict=True)

@@ -212,7 +212,7 @@ class StableHLOBuilder(HLOBuilder):
         dims = tuple(map(self.sizes.find, dims))
         if own == dims:
             return value
-        element = types.element_of(value.type)
+        element = value.element
         if min((*own, *dims), default=0) >= 0:
             return self.one("reshape", (value,), element, dims)
         shape = self.shape(dims) if shape is None else shape
@@ -223,7 +223,7 @@ class StableHLOBuilder(HLOBuilder):
             return value
         dims = self.dims(value)
         moved = [dims[axis] for axis in permutation]
-        return self.one("transpose", (value,), types.element_of(value.type), moved, {"permutation": tuple(permutation)})
+        return self.one("transpose", (value,), value.element, moved, {"permutation": tuple(permutation)})
 
     def broadcast(self, value: Value, dims: Sequence[int], axes: Sequence[int] | None = None) -> Value:
         """Inserts a broadcast.
@@ -237,7 +237,7 @@ class StableHLOBuilder(HLOBuilder):
         axes = tuple(range(len(dims) - len(own), len(dims)) if axes is None else axes)
         if own == dims and axes == tuple(range(len(dims))):
             return value
-        element = types.element_of(value.type)
+        element = value.element
         if min((*own, *dims), default=0) >= 0:
             return self.one("broadcast_in_dim", (value,), element, dims, {"broadcast_dimensions": axes})
         kept = tuple(number for number, axis in enumerate(axes) if own[number] == dims[axis])
@@ -279,7 +279,7 @@ class StableHLOBuilder(HLOBuilder):
 
     def unary(self, name: str, value: Value) -> Value:
         """Inserts an op with a result of the operand's type."""
-        return self.one(name, (value,), types.element_of(value.type), self.dims(value))
+        return self.one(name, (value,), value.element, self.dims(value))
 
     def pair(self, one: Operand, other: Operand) -> tuple[Value, Value]:
         """Returns two operands with the shape that they are broadcast to; numbers become constants."""
@@ -293,7 +293,7 @@ class StableHLOBuilder(HLOBuilder):
     def binary(self, name: str, one: Operand, other: Operand) -> Value:
         """Inserts an op of two operands, which are broadcast to each other."""
         first, second = self.pair(one, other)
-        element, dims = types.element_of(first.type), self.dims(first)
+        element, dims = first.element, self.dims(first)
         is_open = constant_int(first) is None or constant_int(second) is None
         if name in _OF_SIZES and not dims and element == types.I32 and is_open:
             return self.value(self.compute(name, first, second))
@@ -312,11 +312,11 @@ class StableHLOBuilder(HLOBuilder):
         if dims:
             joined = self.join(dims, self.dims(first))
             condition, first, second = (self.broadcast(each, joined) for each in (condition, first, second))
-        return self.one("select", (condition, first, second), types.element_of(first.type), self.dims(first))
+        return self.one("select", (condition, first, second), first.element, self.dims(first))
 
     def convert(self, value: Value, element: Attribute) -> Value:
         """Returns a value as one of another element type."""
-        if types.element_of(value.type) == element:
+        if value.element == element:
             return value
         return self.one("convert", (value,), element, self.dims(value))
 
@@ -336,7 +336,7 @@ class StableHLOBuilder(HLOBuilder):
 
     def reduce(self, name: str, value: Value, axes: Sequence[int], initial: float) -> Value:
         """Inserts a reduction along axes, which the result doesn't have."""
-        element = types.element_of(value.type)
+        element = value.element
         dims = [dim for axis, dim in enumerate(self.dims(value)) if axis not in axes]
         operands = (value, self.scalar(initial, element))
         return self.one("reduce", operands, element, dims, {"dimensions": tuple(axes)}, (self.body(name, element),))

@@ -51,7 +51,7 @@ def _choose(emit: StableHLOBuilder, scores: Value, overlap: Overlap, room: int, 
     """Emits the loop; all dimensions of the scores but the last are apart from each other."""
     dims = emit.dims(scores)
     outer, last = dims[:-1], len(dims) - 1
-    element = types.element_of(scores.type)
+    element = scores.element
     nothing = emit.scalar(-math.inf, element)
     wide = (*outer, room)
     # Boxes that may not be chosen have the lowest score.
@@ -99,7 +99,7 @@ def _written(emit: StableHLOBuilder, room: Value, column: Value, step: Value) ->
 def _lowered(emit: StableHLOBuilder, scores: Value, overlaps: Value, terms: _Terms) -> Value:
     """Emits the scores after a box was chosen; scores that are too low now are out."""
     is_much = emit.compare("GT", overlaps, terms.overlap)
-    nothing = emit.scalar(-math.inf, types.element_of(scores.type))
+    nothing = emit.scalar(-math.inf, scores.element)
     hard = emit.select(is_much, nothing, scores)
     known = 0 if terms.sigma is None else constant_number(terms.sigma)
     if terms.sigma is None or known == 0:
@@ -160,7 +160,7 @@ def _of_table(table: Value) -> Overlap:
 
 def _terms(op: Operation, emit: StableHLOBuilder) -> _Terms:
     """Returns the terms; thresholds that an op doesn't have let everything pass."""
-    element = types.element_of(op.operands[1].type)
+    element = op.operands[1].element
     numbers = [emit.convert(emit.reshape(each, ()), element) for each in op.operands[3:]]
     if not numbers:
         numbers = [emit.scalar(float(getattr(op.properties.get("iou_threshold"), "value", 0.5)), element)]

@@ -189,7 +189,7 @@ def _convolved(
         "feature_group_count": groups,
         "batch_group_count": 1,
     }
-    element = types.element_of(value.type)
+    element = value.element
     numbers = known(padding)
     if numbers is not None:
         return emit.one("convolution", operands, element, dims, {**properties, "padding": table(numbers)})
@@ -239,11 +239,7 @@ def _turned(emit: StableHLOBuilder, kernel: Value, groups: int) -> Value:
     *window, inputs, outputs = emit.dims(kernel)
     count = len(window)
     kernel = emit.one(
-        "reverse",
-        (kernel,),
-        types.element_of(kernel.type),
-        (*window, inputs, outputs),
-        {"dimensions": tuple(range(count))},
+        "reverse", (kernel,), kernel.element, (*window, inputs, outputs), {"dimensions": tuple(range(count))}
     )
     if groups == 1:
         return emit.transpose(kernel, [*range(count), count + 1, count])
@@ -271,7 +267,7 @@ def _wanted(emit: StableHLOBuilder, op: Operation, axes: Sequence[int]) -> list[
 
 def _groups(op: Operation, rank: int, inputs: int) -> int:
     """Returns the number of groups of a gradient's result, from its channels."""
-    shape = types.shape_of(op.results[0].type)
+    shape = op.results[0].shape
     channels = -1 if shape is None else shape[channel_axis(op, rank)]
     return max(channels // inputs, 1) if inputs > 0 else 1
 
@@ -300,7 +296,7 @@ def _input_gradient(op: Operation, emit: StableHLOBuilder) -> Value:
     interior = [0] * len(dims)
     for axis, amounts in zip(forward, around, strict=True):
         every[axis.number], interior[axis.number] = amounts, axis.stride - 1
-    spread = pad_around(emit, value, every, emit.scalar(0, types.element_of(value.type)), interior)
+    spread = pad_around(emit, value, every, emit.scalar(0, value.element), interior)
     return _convolved(emit, op, (spread, turned), tuple(result), steps, [(0, 0)] * len(steps), groups)
 
 
@@ -348,7 +344,7 @@ def _properties(axes: Sequence[Axis], padding: Sequence[tuple[int, int]]) -> dic
 
 def _window(emit: StableHLOBuilder, op: Operation, value: Value, name: str, initial: float) -> Value:
     """Inserts a reduction of windows; padding that is computed at run time is put around the value before."""
-    dims, element = emit.dims(value), types.element_of(value.type)
+    dims, element = emit.dims(value), value.element
     axes = pooled_axes(op, len(dims))
     padding = _padding(emit, op, value, axes)
     result = [
@@ -364,12 +360,12 @@ def _window(emit: StableHLOBuilder, op: Operation, value: Value, name: str, init
 
 def _max_pool(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    return _window(emit, op, value, "maximum", types.lowest(types.element_of(value.type)))
+    return _window(emit, op, value, "maximum", types.lowest(value.element))
 
 
 def _avg_pool(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    element = types.element_of(value.type)
+    element = value.element
     if element in (types.F16, types.BF16):
         value = emit.convert(value, types.F32)
     total = _window(emit, op, value, "add", 0)
@@ -379,7 +375,7 @@ def _avg_pool(op: Operation, emit: StableHLOBuilder) -> Value:
     # What is padded doesn't count: as many elements as the window has there.
     axes = pooled_axes(op, len(emit.dims(value)))
     shape = [1 if axis.size == axis.stride == 1 else dim for axis, dim in zip(axes, emit.dims(value), strict=True)]
-    ones = emit.broadcast(emit.scalar(1, types.element_of(value.type)), shape)
+    ones = emit.broadcast(emit.scalar(1, value.element), shape)
     return emit.convert(emit.binary("divide", total, _window(emit, op, ones, "add", 0)), element)
 
 
@@ -393,7 +389,7 @@ def _max_pool_with_argmax(op: Operation, emit: StableHLOBuilder) -> Sequence[Val
         dim if axis.size == axis.stride == 1 else slid(emit, op, dim, axis, (0, 0))
         for dim, axis in zip(dims, axes, strict=True)
     ]
-    element, index = (types.element_of(each.type) for each in op.results)
+    element, index = (each.element for each in op.results)
     places = _places(op, emit)
     fill, no_place = emit.scalar(types.lowest(element), element), emit.scalar(1 << 62, types.I64)
     if padding is None:
@@ -436,7 +432,7 @@ POOLINGS: Mapping[str, Rewrite] = {
 
 def _pad(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    fill = op.operands[2] if len(op.operands) > 2 else emit.scalar(0, types.element_of(value.type))
+    fill = op.operands[2] if len(op.operands) > 2 else emit.scalar(0, value.element)
     return pad_around(emit, value, amounts_of(emit, op, 1, len(emit.dims(value))), emit.reshape(fill, ()))
 
 
@@ -477,7 +473,7 @@ def _mirrored(emit: StableHLOBuilder, value: Value, axis: int, begin: Value | in
     edge = from_to(emit, value, axis, begin, end)
     if emit.dims(edge)[axis] == 1:
         return edge
-    return emit.one("reverse", (edge,), types.element_of(value.type), emit.dims(edge), {"dimensions": (axis,)})
+    return emit.one("reverse", (edge,), value.element, emit.dims(edge), {"dimensions": (axis,)})
 
 
 PADDINGS: Mapping[str, Rewrite] = {"MirrorPad": _mirror_pad, "Pad": _pad, "PadV2": _pad, "XlaPad": _pad_between}

@@ -89,13 +89,13 @@ def _found(op: Operation, keys: Array, values: Array) -> Value:
     """Inserts the lookup of keys, with the default for missing keys."""
     wanted, default = op.operands[1:]
     insert = TFBuilder(op)
-    shape, result = types.shape_of(wanted.type), types.element_of(op.results[0].type)
+    shape, result = wanted.shape, op.results[0].element
     if not len(keys):
         return insert.tf("Fill", (insert.shape(wanted), default), types.tensor(result, shape))
     known, entries = insert.constant(keys), insert.constant(values)
     index = types.tensor(types.I32, shape)
     count = int(np.prod(shape)) if shape is not None and types.is_static(shape) else -1
-    key = types.element_of(wanted.type)
+    key = wanted.element
     flat = insert.tf("Reshape", (wanted, insert.ints((1, -1))), types.tensor(key, (1, count)))
     row = types.tensor(types.I32, (1, count))
     place = insert.tf("LowerBound", (insert.constant(keys[np.newaxis]), flat), row)
