@@ -34,6 +34,7 @@ from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.ir.locations import NameLoc
 from tfconvert.schema.ir.types import I8
 from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.tflite import operators
 from tfconvert.settings.quantization import Quantize, has_channels
 
 MIN_ELEMENTS = 1024
@@ -104,15 +105,20 @@ class Row(NamedTuple):
     stays_float: bool = False
 
 
+def _filtered(operator: str) -> Row:
+    row = operators.filters()[operator]
+    return Row((row.operand,), row.output_axis)
+
+
 _LSTM = Row((*range(1, 12), 16), 0, per_channel=False, together=True)
 _RNN = Row((1, 2), 0, per_channel=False, together=True)
 
 ROWS: Mapping[str, Row] = {
-    "conv_2d": Row((1,), 0, products=32, channels=3, elements=_WORTH, stays_float=True),
-    "conv_3d": Row((1,), 4, is_hybrid=False),
-    "depthwise_conv_2d": Row((1,), 3, is_hybrid=False, per_tensor=False, stays_float=True),
-    "transpose_conv": Row((1,), 0),
-    "fully_connected": Row((1,), 0, narrow=True, elements=_WORTH),
+    "conv_2d": _filtered("conv_2d")._replace(products=32, channels=3, elements=_WORTH, stays_float=True),
+    "conv_3d": _filtered("conv_3d")._replace(is_hybrid=False),
+    "depthwise_conv_2d": _filtered("depthwise_conv_2d")._replace(is_hybrid=False, per_tensor=False, stays_float=True),
+    "transpose_conv": _filtered("transpose_conv"),
+    "fully_connected": _filtered("fully_connected")._replace(narrow=True, elements=_WORTH),
     "batch_matmul": Row((1,), per_channel=False),
     "unidirectional_sequence_lstm": _LSTM,
     "lstm": _LSTM,

@@ -16,7 +16,7 @@ from tfconvert.converter.targets.litert.quantize import lstm, operand_needs, var
 from tfconvert.converter.targets.litert.quantize.operand_needs import Need
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import I8, I16, IntegerType
-from tfconvert.schema.tflite import kernels
+from tfconvert.schema.tflite import kernels, operators
 
 
 class Scales(Enum):
@@ -98,11 +98,17 @@ def _fixed(operator: str, need: Need | None) -> Rule:
     return Rule(Scales.FIXED, tuple(fixed), fixed=fixed, need=need)
 
 
+def _filtered(operator: str, *, needs_bias: bool = False, few_bits: bool = False) -> Rule:
+    """Returns the rule of an operator with a filter."""
+    row = operators.filters()[operator]
+    return Rule(weight=row.operand, axis=row.output_axis, bias=row.bias, needs_bias=needs_bias, few_bits=few_bits)
+
+
 RULES: Mapping[str, Rule] = {
-    "tfl.conv_2d": Rule(weight=1, axis=0, bias=2, needs_bias=True),
-    "tfl.depthwise_conv_2d": Rule(weight=1, axis=3, bias=2, needs_bias=True),
-    "tfl.fully_connected": Rule(weight=1, axis=0, bias=2, few_bits=True),
-    "tfl.transpose_conv": Rule(weight=1, axis=0, bias=3),
+    "tfl.conv_2d": _filtered("conv_2d", needs_bias=True),
+    "tfl.depthwise_conv_2d": _filtered("depthwise_conv_2d", needs_bias=True),
+    "tfl.fully_connected": _filtered("fully_connected", few_bits=True),
+    "tfl.transpose_conv": _filtered("transpose_conv"),
     "tfl.prelu": Rule(weight=1),  # The 16-bit kernel only accepts 8-bit slopes.
     "tfl.batch_matmul": Rule(centered=1),
     "tfl.add": Rule(need=operand_needs.added),
