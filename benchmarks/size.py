@@ -6,8 +6,8 @@
 Tokens are counted without comments and docstrings, and generated code isn't counted. An op stands in a file if the file
 has its name in a string; ops that TensorFlow's registry doesn't know aren't counted. An op is lowered twice if LiteRT
 has no operator for it, and yet both LiteRT and StableHLO have a lowering of their own instead of one decomposition. An
-operator of LiteRT stands in a file if a string is its name, in the tfl dialect or in files. A table is a literal with
-the names of six or more of them, outside of tfconvert/ops.
+operator of LiteRT stands in a file if a string is its name, in the tfl dialect or in files. A table is a literal, or a
+string, with the names of six or more of them, outside of tfconvert/ops.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def operators_in(strings: Iterable[str]) -> set[str]:
 
 
 def tables_in(tree: ast.AST) -> int:
-    """Returns how many literals have the names of six or more operators of LiteRT."""
-    count = 0
+    """Returns how many literals and strings have the names of six or more operators of LiteRT."""
+    count = sum(len(operators_in(text.split())) >= 6 for text in strings_in(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
             elements = node.keys if isinstance(node, ast.Dict) else node.elts
