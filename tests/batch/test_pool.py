@@ -185,7 +185,7 @@ def child(work):
         time.sleep(60)
 
 def memory():
-    for _ in range(4):
+    for _ in range(8):
         child(lambda: bytearray(64 << 20).replace(b"\\0", b"1"))
 
 def processes():
@@ -245,7 +245,7 @@ def greedy(pool: Pool, folder: Path, work: str, seconds: int = 60, **limits: int
 @pytest.mark.parametrize(
     ("work", "limits", "code"),
     [
-        ("memory", {"memory": 256 << 20}, "job-memory"),
+        ("memory", {"memory": 512 << 20}, "job-memory"),
         ("processes", {"processes": 8}, "job-processes"),
         ("files", {"output": 5 << 19}, "job-output"),
         ("removed_files", {"output": 5 << 19}, "job-output"),
