@@ -21,6 +21,7 @@ from tests.converter.targets.litert.legalize import (
     test_segments,
     test_shapes,
     test_signal,
+    test_special_functions,
     test_strings,
     test_suppression,
 )
@@ -59,7 +60,9 @@ def test_every_op_is_tested() -> None:
     tested |= (
         test_control_flow.OPS
         | test_gradients.OPS
+        | test_special_functions.OPS
         | test_suppression.OPS
+        | {test_random.LIMITED}
         | set(test_embeddings.OPS)
         | set(test_state.OPS)
         | set(test_strings.OPS)

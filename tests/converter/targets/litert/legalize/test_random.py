@@ -141,6 +141,7 @@ OWN = (
 
 
 # The exact mean and deviation of the second limits is that of the half of a normal distribution.
+LIMITED = "ParameterizedTruncatedNormal"
 _LIMITED = (
     *(([0.5], [2.0], [low], [high], moments) for low, high, moments in ((-1.5, 2.5, (0.5, 1.08)), (-99, 99, (0.5, 2)))),
     (0.0, 1.0, 0.0, np.inf, (0.798, 0.603)),
@@ -152,7 +153,7 @@ _LIMITED = (
 @pytest.mark.parametrize("limits", _LIMITED, ids=str)
 def test_normal_numbers_within_limits(limits: Any, run_tflite: RunTFLite, tmp_path: Path) -> None:
     *parameters, (mean, deviation) = limits
-    case = Case("ParameterizedTruncatedNormal", ("i32[2]@40:41", *(np.array(x, np.float32) for x in parameters)))
+    case = Case(LIMITED, ("i32[2]@40:41", *(np.array(x, np.float32) for x in parameters)))
     result = _run(case, run_tflite, tmp_path)
     low, high = (np.asarray(each).item() for each in parameters[2:])
     assert result.shape == (40, 40)
@@ -165,7 +166,7 @@ def test_normal_numbers_within_limits(limits: Any, run_tflite: RunTFLite, tmp_pa
 def test_limits_of_each_row(run_tflite: RunTFLite, tmp_path: Path) -> None:
     low, high = np.array([-1, 2, 5], np.float32), np.array([0, 3, 6], np.float32)
     zeros, ones = np.zeros(3, np.float32), np.ones(3, np.float32)
-    case = Case("ParameterizedTruncatedNormal", ([3, 4, 50], zeros, ones, low, high))
+    case = Case(LIMITED, ([3, 4, 50], zeros, ones, low, high))
     result = _run(case, run_tflite, tmp_path).reshape(3, 200)
     assert (result.min(1) >= low).all()
     assert (result.max(1) <= high).all()

@@ -50,6 +50,8 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[Array]]] = {
     "trigamma": (lambda tf, x: tf.math.polygamma(tf.ones([], x.dtype), x), [_STARTS]),
 }
 
+OPS = {"BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "Digamma", "Lgamma", "Ndtri", "NextAfter", "Polygamma", "Zeta"}
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_function(name: str, tf: ModuleType, run_tflite: RunTFLite) -> None:

@@ -121,7 +121,7 @@ def test_an_input_that_only_floats_use_becomes_integers(filecheck: FileCheck) ->
       %1 = "tfl.cast"(%0) : ({X}) -> tensor<4xi32>
       func.return %1 : tensor<4xi32>
     }}
-    // CHECK: func.func @main(%x: tensor<4x!quant.uniform<i16:f32, 6.103702e-05>>) -> tensor<4xi32>
+    // CHECK: func.func @main(%x: tensor<4x!quant.uniform<i16:f32, 6.1035156e-05>>) -> tensor<4xi32>
     // CHECK-NEXT: [[F:%[0-9]+]] = "tfl.dequantize"(%x)
     // CHECK-NEXT: "tfl.mul"([[F]], [[F]])
     """,

@@ -12,9 +12,9 @@ After:
 
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32>
         attributes {tfl.ranges = array<f32: -1.0, 1.0>} {
-      %0 = "tfl.quantize"(%x) : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.007843138:-1>>
+      %0 = "tfl.quantize"(%x) : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.003921569:-128>>
       %1 = "tfl.relu"(%0) {tfl.ranges = array<f32: 0.0, 1.0>}
-          : (tensor<4x!quant.uniform<i8:f32, 0.007843138:-1>>) -> tensor<4x!quant.uniform<i8:f32, 0.003921569:-128>>
+          : (tensor<4x!quant.uniform<i8:f32, 0.003921569:-128>>) -> tensor<4x!quant.uniform<i8:f32, 0.003921569:-128>>
       %2 = "tfl.dequantize"(%1) : (tensor<4x!quant.uniform<i8:f32, 0.003921569:-128>>) -> tensor<4xf32>
       func.return %2 : tensor<4xf32>
     }
