@@ -219,7 +219,7 @@ def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if task.directory:
             os.chdir(task.directory)
-            task = task._replace(directory=os.getcwd())
+            task = task._replace(directory=os.fspath(Path.cwd()))
         _redirect(task.log)
         if task.is_served:
             warnings.formatwarning = lambda message, kind, *place: f"{kind.__name__}: {message}\n"

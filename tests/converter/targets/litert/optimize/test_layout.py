@@ -150,7 +150,7 @@ def test_transposes_cancel_through_every_operator_of_one_operand(name: str, run_
     # Of negative numbers, some have no result.
     before = ["exp"] if name in ("log", "rsqrt", "sqrt") else []
     value = graph.op(before[0], graph.inputs[0]) if before else graph.inputs[0]
-    options = {"alpha": 0.25} if name == "leaky_relu" else {}
+    options: dict[str, Any] = {"alpha": 0.25} if name == "leaky_relu" else {}
     value = graph.op(name, graph.op("transpose", value, [0, 3, 1, 2], shape=(1, 3, 4, 5)), **options)
     graph.returns(graph.op("transpose", value, [0, 2, 3, 1], shape=(1, 4, 5, 3)))
     check(graph, [*before, name], run_tflite)

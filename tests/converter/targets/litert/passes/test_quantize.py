@@ -357,10 +357,10 @@ def test_integers_are_moved_as_integers(filecheck: FileCheck) -> None:
     filecheck(
         INT8,
         _main(body, "%2")
-        + f"""
+        + """
     // CHECK: "tfl.quantize"
-    // CHECK: "tfl.transpose"{{{{.*}}}} -> [[RECTIFIED:tensor<1x4x!quant.uniform<i8:f32, 0.003921569:-128>>]]
-    // CHECK-NEXT: "tfl.reverse_v2"{{{{.*}}}} -> [[RECTIFIED]]
+    // CHECK: "tfl.transpose"{{.*}} -> [[RECTIFIED:tensor<1x4x!quant.uniform<i8:f32, 0.003921569:-128>>]]
+    // CHECK-NEXT: "tfl.reverse_v2"{{.*}} -> [[RECTIFIED]]
     // CHECK-NEXT: "tfl.relu"
     """,
     )
