@@ -168,11 +168,18 @@ def tensorflow_ops() -> Mapping[str, str]:
     return {name: row[5] for name, row in _rows().items() if row[5] != "-"}
 
 
-@cache
 def having(trait: str) -> Mapping[str, str]:
     """Returns the operators that have a trait, with its value: empty if it needs none."""
-    found = ((name, _traits(row[4])) for name, row in _rows().items())
-    return {name: traits[trait] for name, traits in found if trait in traits}
+    return _operators_by_trait().get(trait, {})
+
+
+@cache
+def _operators_by_trait() -> Mapping[str, Mapping[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for name, row in _rows().items():
+        for trait, value in _traits(row[4]).items():
+            found.setdefault(trait, {})[name] = value
+    return found
 
 
 def _traits(text: str) -> Mapping[str, str]:
