@@ -183,6 +183,11 @@ def test_the_page_of_a_report_is_made_when_it_is_requested(
     pool.make_page(done)
 
 
+def test_the_data_directory_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Folders(Path("data")).results == tmp_path / "data" / "results"
+
+
 def test_jobs_get_no_secrets_of_the_server(
     store: JobStore, folders: Folders, config: ServiceConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

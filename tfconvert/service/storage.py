@@ -80,6 +80,8 @@ class Folders:
     """
 
     def __init__(self, data: Path) -> None:
+        # Jobs run in directories of their own.
+        data = data.absolute()
         self.data = data
         self.database = data / "service.db"
         self.incoming = data / "incoming"
