@@ -28,20 +28,24 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> Seeds:
     return find_seeds(tmp_path_factory.mktemp("seeds"), _MODELS)
 
 
-def test_mutants_are_converted_or_refused(seeds: Seeds, root: Path, tmp_path: Path) -> None:
-    """The command, in a process that hasn't loaded TensorFlow, so that its own may be forked fast."""
-    command = [sys.executable, "-m", "tests.mutate", "--count", "250", "--open-every", "5"]
+def _counts(seeds: Seeds, root: Path, folder: Path, *arguments: str, **variables: str) -> dict[str, int]:
+    """Runs the command, which must find nothing, and returns its counts."""
     done = subprocess.run(
-        [*command, "--seeds", seeds.folder, "--keep", tmp_path],
+        [sys.executable, "-m", "tests.mutate", *arguments, "--seeds", seeds.folder, "--keep", folder],
         cwd=root,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **variables},
         capture_output=True,
         text=True,
         check=False,
     )
-    told = [path.read_text("utf-8") for path in sorted(tmp_path.rglob("failure.txt"))]
+    told = [path.read_text("utf-8") for path in sorted(folder.rglob("failure.txt"))]
     assert not done.returncode, "\n".join([done.stdout, done.stderr, *told])
-    counts = {what: int(count) for count, what in re.findall(r"^ *(\d+) (.*)$", done.stdout, re.MULTILINE)}
+    return {what: int(count) for count, what in re.findall(r"^ *(\d+) (.*)$", done.stdout, re.MULTILINE)}
+
+
+def test_mutants_are_converted_or_refused(seeds: Seeds, root: Path, tmp_path: Path) -> None:
+    """The command, in a process that hasn't loaded TensorFlow, so that its own may be forked fast."""
+    counts = _counts(seeds, root, tmp_path, "--count", "250", "--open-every", "5")
     assert counts[RESULT] > 50
     assert counts[REFUSED] > 50
     assert counts["opened in LiteRT"] > 10
@@ -49,18 +53,8 @@ def test_mutants_are_converted_or_refused(seeds: Seeds, root: Path, tmp_path: Pa
 
 def test_mutants_of_keras_files_are_converted_or_refused(seeds: Seeds, root: Path, tmp_path: Path) -> None:
     """Also in another process, which loads TensorFlow once for all."""
-    command = [sys.executable, "-m", "tests.mutate", "--count", "30", *(f"--kind={kind}" for kind in FRAMEWORK_KINDS)]
-    done = subprocess.run(
-        [*command, "--seeds", seeds.folder, "--keep", tmp_path],
-        cwd=root,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    told = [path.read_text("utf-8") for path in sorted(tmp_path.rglob("failure.txt"))]
-    assert not done.returncode, "\n".join([done.stdout, done.stderr, *told])
-    counts = {what: int(count) for count, what in re.findall(r"^ *(\d+) (.*)$", done.stdout, re.MULTILINE)}
+    kinds = [f"--kind={kind}" for kind in FRAMEWORK_KINDS]
+    counts = _counts(seeds, root, tmp_path, "--count", "30", *kinds, CUDA_VISIBLE_DEVICES="-1")
     assert counts[RESULT] > 3
     assert counts[REFUSED] > 3
 

@@ -61,8 +61,6 @@ _FOLDED: Mapping[str, Callable[..., Any]] = {
 _POWERS: Mapping[float, str] = {2.0: "square", 0.5: "sqrt", -0.5: "rsqrt", 1.0: ""}
 
 _BOUNDED = frozenset(f"tfl.{name}" for name, limits in operators.ranges().items() if all(map(math.isfinite, limits)))
-# Ops that only forward elements of an operand, which is this one.
-_MOVES = {f"tfl.{name}": int(index) for name, index in operators.having("moves").items()}
 _MAX_MOVES = 3
 
 _NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}
@@ -185,9 +183,9 @@ def _match_zero(op: Operation) -> Value | Failure:
 def _is_bounded(value: Value) -> bool:
     """Returns whether a value's elements are certainly not infinite; NaN is only possible if an operand has NaN."""
     for _ in range(_MAX_MOVES):
-        if not isinstance(value, OpResult) or value.op.name not in _MOVES:
+        if not isinstance(value, OpResult) or value.op.name not in matching.MOVES:
             break
-        value = value.op.operands[_MOVES[value.op.name]]
+        value = value.op.operands[matching.MOVES[value.op.name]]
     return isinstance(value, OpResult) and value.op.name in _BOUNDED
 
 

@@ -18,6 +18,7 @@ from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.tflite import operators
 
 ACTIVATION = "fused_activation_function"
 _FLOAT = struct.Struct("<f")
@@ -28,6 +29,10 @@ SAME = attributes.string("SAME")
 
 PLAIN: Mapping[str, Any] = {ACTIVATION: "NONE"}
 """The options that a pattern requires of an op that applies no activation to its result."""
+
+
+MOVES = {f"tfl.{name}": int(index) for name, index in operators.having("moves").items()}
+"""Ops that only forward elements of an operand, which is this one."""
 
 
 def producer(value: Value, names: frozenset[str] | str) -> Operation | None:

@@ -23,13 +23,10 @@ from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
-from tfconvert.schema.tflite import operators
 
 # Element types that the kernel writes.
 _TARGETS = ("f32", "i32", "i64", "ui8", "i8", "i1")
 
-# Ops that only forward elements of an operand, which is this one.
-_MOVES = {f"tfl.{name}": int(index) for name, index in operators.having("moves").items()}
 
 _SMALL_TYPES = {"i1": (0, 1), "ui8": (0, 255), "i8": (-128, 127), "ui16": (0, 65535), "i16": (-32768, 32767)}
 _INT32 = (-(1 << 31), (1 << 31) - 1)
@@ -52,8 +49,8 @@ def _limits(value: Value, depth: int = _LONGEST) -> _Limits:
 
 
 def _limits_of(op: Operation, value: Value, depth: int, small: _Limits) -> _Limits:
-    if op.name in _MOVES:
-        return _limits(op.operands[_MOVES[op.name]], depth - 1)
+    if op.name in matching.MOVES:
+        return _limits(op.operands[matching.MOVES[op.name]], depth - 1)
     if op.name == "tfl.cast":
         row = types.from_mlir(op.operands[0].element)
         before = _limits(op.operands[0], depth - 1) if row is not None and row.dtype.kind in "biu" else _ANY
