@@ -98,10 +98,12 @@ class Server:
 
 
 def _children(process: int) -> list[int]:
+    """Returns the children of a process; none once it has ended, which it may do at any moment."""
     found: list[int] = []
-    for path in Path(f"/proc/{process}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += map(int, path.read_text().split())
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            with contextlib.suppress(OSError):
+                found += map(int, (thread / "children").read_text().split())
     return found
 
 

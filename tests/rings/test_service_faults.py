@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -212,34 +213,26 @@ def wave(running: Running, clients: Clients, numbers: range, kills: int) -> None
     is_over = threading.Event()
     killed: list[int] = []
     pages: list[str] = []
-    killer = threading.Thread(target=kill_any, args=(running.servers, rng, is_over, killed))
-    reader = threading.Thread(target=request_pages, args=(clients, random.Random(8), is_over, pages))
-    killer.start()
-    reader.start()
-    try:
-
-        def send(part: int) -> None:
-            for number in numbers[part::SENDERS]:
-                clients.submit(number)
-
-        senders = [threading.Thread(target=send, args=(part,)) for part in range(SENDERS)]
-        for sender in senders:
-            sender.start()
-        for _ in range(kills):
-            time.sleep(rng.uniform(0.2, 1.5))
-            server = rng.choice(running.servers)
-            server.kill()
-            server.start()
-        if running.database is not None:
-            running.database.stop()
-            time.sleep(2)
-            running.database.start()
-        for sender in senders:
-            sender.join()
-    finally:
-        is_over.set()
-        killer.join()
-        reader.join()
+    with ThreadPoolExecutor(SENDERS + 2) as threads:
+        killer = threads.submit(kill_any, running.servers, rng, is_over, killed)
+        reader = threads.submit(request_pages, clients, random.Random(8), is_over, pages)
+        try:
+            senders = [threads.submit(clients.submit, number) for number in numbers]
+            for _ in range(kills):
+                time.sleep(rng.uniform(0.2, 1.5))
+                server = rng.choice(running.servers)
+                server.kill()
+                server.start()
+            if running.database is not None:
+                running.database.stop()
+                time.sleep(2)
+                running.database.start()
+            wait(senders)
+            wait_for(lambda: killed or killer.done())  # Most jobs still wait for their turn.
+        finally:
+            is_over.set()
+        for work in (killer, reader, *senders):
+            work.result()
     assert len(clients.accepted) == numbers.stop
     assert killed
     wait_for(lambda: all(map(is_final, clients.jobs().values())), 600)
