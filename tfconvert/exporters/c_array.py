@@ -16,28 +16,9 @@ from tfconvert.exporters.output_file import C_SOURCES, Write, write_whole
 from tfconvert.schema.diagnostics import error, printable
 from tfconvert.schema.tflite.arena import Schedule, Step, bytes_of, schedule_of
 from tfconvert.schema.tflite.compiled_model import Table
-from tfconvert.schema.tflite.operators import filters
+from tfconvert.schema.tflite.operators import filters, having
 from tfconvert.schema.tflite.reader import View, read_model
 
-# The operators that `tflite::MicroMutableOpResolver` has a method for.
-_NAMES = """
-ABS ADD ADD_N ARG_MAX ARG_MIN ASSIGN_VARIABLE AVERAGE_POOL_2D BATCH_MATMUL BATCH_TO_SPACE_ND BROADCAST_ARGS
-BROADCAST_TO CALL_ONCE CAST CEIL CONCATENATION CONV_2D COS CUMSUM DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE DIV
-DYNAMIC_UPDATE_SLICE ELU EMBEDDING_LOOKUP EQUAL EXP EXPAND_DIMS FILL FLOOR FLOOR_DIV FLOOR_MOD FULLY_CONNECTED
-GATHER GATHER_ND GREATER GREATER_EQUAL HARD_SWISH IF L2_NORMALIZATION L2_POOL_2D LEAKY_RELU LESS LESS_EQUAL LOG
-LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LOG_SOFTMAX MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD MUL NEG
-NOT_EQUAL PACK PAD PADV2 PRELU QUANTIZE READ_VARIABLE REDUCE_ALL REDUCE_MAX REDUCE_MIN RELU RELU6 RESHAPE
-RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2 ROUND RSQRT SELECT_V2 SHAPE SIN SLICE SOFTMAX SPACE_TO_BATCH_ND
-SPACE_TO_DEPTH SPLIT SPLIT_V SQRT SQUARE SQUARED_DIFFERENCE SQUEEZE STRIDED_SLICE SUB SUM SVDF TANH TRANSPOSE
-TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM UNPACK VAR_HANDLE WHILE ZEROS_LIKE
-"""
-_OPERATORS = frozenset(_NAMES.split())
-_METHODS = {
-    "BATCH_MATMUL": "BatchMatMul",
-    "CUMSUM": "CumSum",
-    "PADV2": "PadV2",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTM",
-}
 _CUSTOM_METHODS = {
     "CIRCULAR_BUFFER": "CircularBuffer",
     "TFLite_Detection_PostProcess": "DetectionPostprocess",
@@ -87,7 +68,7 @@ class MicroProgram(NamedTuple):
     @property
     def operator_count(self) -> int:
         """How many operators the resolver must have room for."""
-        return sum(each in _OPERATORS for each in self.operators) + len(self.custom)
+        return sum(each.lower() in having("micro") for each in self.operators) + len(self.custom)
 
     def lines(self, name: str) -> Iterator[str]:
         """Yields the lines of C++.
@@ -124,8 +105,9 @@ class MicroProgram(NamedTuple):
 
     def _calls(self) -> Iterator[str]:
         for each in self.operators:
-            method = _METHODS.get(each) or "".join(part.title() for part in each.split("_"))
-            yield f"resolver.Add{method}();" if each in _OPERATORS else f"// {each}: tflite-micro does not have it."
+            method = having("micro").get(each.lower())
+            name = method or "".join(part.title() for part in each.split("_"))
+            yield f"// {each}: tflite-micro does not have it." if method is None else f"resolver.Add{name}();"
         for each in self.custom:
             known = _CUSTOM_METHODS.get(each)
             yield f"resolver.Add{known}();" if known else f'// resolver.AddCustom("{each}", ...): a custom operator.'

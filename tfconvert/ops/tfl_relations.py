@@ -26,12 +26,6 @@ from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.tfl import TFLOp
 from tfconvert.schema.tflite import operators
 
-# Operators whose operands and results all have one shape, beside elementwise ones of one operand.
-_ONE_SHAPE = """
-atan2 bucketize cast complex_abs dequantize imag local_response_normalization log_softmax quantize real softmax
-zeros_like
-"""
-
 # The kernel of `atan2` doesn't broadcast.
 _BROADCAST = (operators.elementwise(2, 3) | {"prelu"}) - {"atan2"}
 
@@ -56,7 +50,7 @@ def _transpose_conv_shape(operands: Operands) -> Shapes:
 
 
 _SHAPES: Mapping[str, ShapeFunction] = {
-    **dict.fromkeys(operators.elementwise(1) | {*_ONE_SHAPE.split()}, all_equal),
+    **dict.fromkeys(operators.elementwise(1) | operators.having("one_shape").keys(), all_equal),
     **dict.fromkeys(_BROADCAST, broadcasting),
     "concatenation": _concatenation_shape,
     "gather": _gather_shape,

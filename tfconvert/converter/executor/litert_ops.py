@@ -31,9 +31,13 @@ Attributes = dict[str, object]
 
 
 def convolution(call: Call) -> Call:
-    """Transposes a filter [outputs, height, width, inputs] to [height, width, inputs, outputs]."""
-    x, weights = call.inputs
-    return call._replace(inputs=(x, weights.transpose(1, 2, 3, 0)), attributes=_strided(call))
+    """Transposes a filter to the axes that TensorFlow's op has: in a transposed convolution, outputs before inputs."""
+    row = operators.filters()[call.op]
+    window = "".join(axis for axis in row.axes if axis in "DHW")
+    order = window + ("OI" if row.data else "IO")
+    inputs = list(call.inputs)
+    inputs[row.operand] = inputs[row.operand].transpose([row.axes.index(axis) for axis in order])
+    return call._replace(inputs=tuple(inputs), attributes=_strided(call))
 
 
 def depthwise(call: Call) -> Call:
@@ -41,19 +45,6 @@ def depthwise(call: Call) -> Call:
     x, weights = call.inputs
     _, height, width, _ = weights.shape
     return call._replace(inputs=(x, weights.reshape(height, width, x.shape[-1], -1)), attributes=_strided(call))
-
-
-def transposed_convolution(call: Call) -> Call:
-    """Transposes a filter [outputs, height, width, inputs] to [height, width, outputs, inputs]."""
-    shape, weights, x = call.inputs
-    return call._replace(inputs=(shape, weights.transpose(1, 2, 0, 3), x), attributes=_strided(call))
-
-
-def convolution_3d(call: Call) -> Call:
-    """Converts strides and dilations."""
-    strides = (call.integer(f"stride_{letter}", 1) for letter in "dhw")
-    dilations = (call.integer(f"dilation_{letter}_factor", 1) for letter in "dhw")
-    return _with(call, strides=(1, *strides, 1), dilations=(1, *dilations, 1))
 
 
 def pool(call: Call) -> Call:
@@ -93,46 +84,18 @@ def strided_slice(call: Call) -> Call:
     return call._replace(inputs=(x, begin, begin + end, strides)) if call.flag("offset") else call
 
 
-def split(call: Call) -> Call:
-    """The number of parts has another name."""
-    return _with(call, num_split=call.integer("num_splits"))
-
-
-def cast(call: Call) -> Call:
-    """The dtype is that of the result."""
-    return _with(call, DstT=call.attributes["result"])
-
-
-def indices(call: Call) -> Call:
-    """The dtype of indices and of shapes is that of the result."""
-    dtype = call.attributes["result"]
-    return _with(call, output_type=dtype, out_type=dtype)
-
-
 def unique(call: Call) -> Call:
     """The dtype of the indices is an option."""
-    return _with(call, out_idx=np.int64 if call.text("idx_out_type") == "INT64" else np.int32)
-
-
-def bitcast(call: Call) -> Call:
-    """The dtype is that of the result."""
-    return _with(call, type=call.attributes["result"])
-
-
-def local_response(call: Call) -> Call:
-    """The radius has another name."""
-    return _with(call, depth_radius=call.integer("radius"))
-
-
-def _with(call: Call, **attributes: object) -> Call:
-    return call._replace(attributes={**call.attributes, **attributes})
+    dtype = np.int64 if call.text("idx_out_type") == "INT64" else np.int32
+    return call._replace(attributes={**call.attributes, "out_idx": dtype})
 
 
 def _strided(call: Call) -> Attributes:
-    """Returns the attributes of an operator over images, with strides and dilations as lists."""
-    height, width = call.integer("stride_h", 1), call.integer("stride_w", 1)
-    down, across = call.integer("dilation_h_factor", 1), call.integer("dilation_w_factor", 1)
-    return {**call.attributes, "strides": (1, height, width, 1), "dilations": (1, down, across, 1)}
+    """Returns the attributes of an operator over images or volumes, with strides and dilations as lists."""
+    axes = "dhw" if "stride_d" in call.attributes else "hw"
+    strides = (call.integer(f"stride_{axis}", 1) for axis in axes)
+    dilations = (call.integer(f"dilation_{axis}_factor", 1) for axis in axes)
+    return {**call.attributes, "strides": (1, *strides, 1), "dilations": (1, *dilations, 1)}
 
 
 def _integers(values: int | tuple[int, ...]) -> Array:
@@ -182,28 +145,25 @@ _OWN_KERNELS: Mapping[str, Kernel] = {
 _ACTIVATION = "fused_activation_function"
 
 
-# Operator -> how its operands and attributes become those of the op that computes it, where they differ.
+# Options, and the attributes of TensorFlow's ops for the dtype of the result, that have other names there.
+_RENAMED = {"num_splits": "num_split", "radius": "depth_radius"}
+_DTYPES = ("DstT", "out_type", "output_type", "type")
+
+# Operator -> how its operands and attributes become those of the op that computes it, where more than names differ.
 _LAYOUTS: Mapping[str, Callable[[Call], Call]] = {
-    "arg_max": indices,
-    "arg_min": indices,
     "average_pool_2d": pool,
-    "bitcast": bitcast,
-    "cast": cast,
     "concatenation": axis_last,
     "conv_2d": convolution,
-    "conv_3d": convolution_3d,
-    "conv_3d_transpose": convolution_3d,
+    "conv_3d": convolution,
+    "conv_3d_transpose": convolution,
     "depthwise_conv_2d": depthwise,
     "fully_connected": fully_connected,
     "gather": axis_last,
-    "local_response_normalization": local_response,
     "max_pool_2d": pool,
     "reshape": reshape,
-    "shape": indices,
     "softmax": softmax,
-    "split": split,
     "strided_slice": strided_slice,
-    "transpose_conv": transposed_convolution,
+    "transpose_conv": convolution,
     "unique": unique,
 }
 
@@ -212,7 +172,9 @@ def _evaluate(name: str, op: str, call: Call) -> Results:
     """Computes an operator by an op of TensorFlow: the op, the bias, the activation."""
     row, layout = operators.filters().get(name), _LAYOUTS.get(name)
     operands = call.inputs[: row.bias] if row else call.inputs
-    inner = call._replace(inputs=operands)
+    attributes = {_RENAMED.get(option, option): value for option, value in call.attributes.items()}
+    attributes.update(dict.fromkeys(_DTYPES, call.attributes["result"]))
+    inner = call._replace(inputs=operands, attributes=attributes)
     first, *others = registry.evaluate((layout(inner) if layout else inner)._replace(op=op))
     for bias in call.inputs[len(operands) :]:
         if bias.dtype.kind != "O":  # Else it is absent.

@@ -26,7 +26,7 @@ from tfconvert.schema.tflite.versions import ABSENT, Operand
 
 _QUANTIZE = "quantize"
 _QUANTIZED, _SPARSE = tfl.PREFIX + tfl.PSEUDO_QCONST, tfl.PREFIX + tfl.PSEUDO_SPARSE_CONST
-_BESIDE = frozenset([tfl.PREFIX + name for name in tfl.BESIDE])
+_BESIDE = tfl.full_names(tfl.BESIDE)
 _EXTERNAL = tfl.PREFIX + tfl.EXTERNAL_CONST
 _CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d")
 _ACTIVATION = "fused_activation_function"

@@ -14,7 +14,7 @@ absent, and `tfl.custom` calls an operator that the user registers with the runt
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,13 @@ CONSTANTS = HELD | {EXTERNAL_CONST}
 BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_VALUE)
 """Ops that are not operators of the runtime."""
 
-_CONSTANTS = frozenset([PREFIX + name for name in CONSTANTS])
+
+def full_names(names: Iterable[str]) -> frozenset[str]:
+    """Returns the full names of ops, `tfl.conv_2d`."""
+    return frozenset([PREFIX + name for name in names])
+
+
+_CONSTANTS = full_names(CONSTANTS)
 
 # Attributes by which the official converter marks changes that it may undo; not options of an operator.
 _MARKS = frozenset({"volatile"})
@@ -69,20 +75,7 @@ CUSTOM_OPTION = "custom_option"
 
 NONE_TYPE = NONE
 
-SUBGRAPHS: Mapping[str, Mapping[str, str]] = {
-    "call": {"callee": "subgraph"},
-    "call_once": {"session_init_function": "init_subgraph_index"},
-    "if": {"then_branch": "then_subgraph_index", "else_branch": "else_subgraph_index"},
-    "while": {"cond": "cond_subgraph_index", "body": "body_subgraph_index"},
-    "stablehlo_case": {"branches": "branch_subgraph_indices"},
-    "stablehlo_custom_call": {"called_computations": "called_computations"},
-    "stablehlo_composite": {"decomposition": "decomposition_subgraph_index"},
-    "stablehlo_reduce": {"body": "body_subgraph_index"},
-    "stablehlo_reduce_window": {"body": "body_subgraph_index"},
-    "stablehlo_scatter": {"update_computation": "update_computation_subgraph_index"},
-    "stablehlo_sort": {"comparator": "comparator_subgraph_index"},
-    "stablehlo_while": {"cond": "cond_subgraph_index", "body": "body_subgraph_index"},
-}
+SUBGRAPHS = operators.calls()
 """Properties that name functions by symbol, and the option that holds the function's index in the file."""
 
 _WIDE = frozenset(("long", "ulong"))

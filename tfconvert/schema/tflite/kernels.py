@@ -72,14 +72,12 @@ def _one_scale(fixed: tuple[float, int] | None) -> tuple[tuple[float, ...], tupl
     return None if fixed is None else ((fixed[0],), (fixed[1],))
 
 
-# The names of the operand, of the weights and of the bias of the operators that have these.
-_PRODUCT = (("input",), ("filter", "weights"), ("bias",))
-
-
 def _has_other_bias(operator: str, call: Call) -> bool:
     """Returns whether a bias is not in units of the product of the operand's scale and the weights'."""
-    named = _named(operator, call)
-    x, weights, bias = (next((named[name] for name in names if name in named), ABSENT_OPERAND) for names in _PRODUCT)
+    row = operators.filters().get(operator.lower())
+    if row is None:
+        return False
+    x, weights, bias = map(call.operand, (row.data, row.operand, row.bias))
     if not (x.scales and weights.scales and bias.scales):
         return False
     expected = [x.scales[0] * scale for scale in weights.scales]

@@ -15,7 +15,6 @@ from tfconvert.schema.tflite import FOLDER
 from tfconvert.schema.tflite.tables import TFLITE
 
 TABLE = FOLDER / "operators.tsv"
-FUSED_ACTIVATIONS = FOLDER / "fused_activations.tsv"
 
 OPTIONS = "builtin_options"
 OPTIONS_2 = "builtin_options2"
@@ -205,6 +204,13 @@ def filters() -> Mapping[str, Filter]:
 
 
 @cache
+def calls() -> Mapping[str, Mapping[str, str]]:
+    """Returns the operators that call functions: the properties with their symbols, and the options with indices."""
+    pairs = {name: [each.partition(":") for each in text.split(",")] for name, text in having("calls").items()}
+    return {name: {key: option or key for key, _, option in each} for name, each in pairs.items()}
+
+
+@cache
 def lookup(name: str) -> Operator | None:
     """Returns the operator of a name in lower case, or `None`."""
     row = _rows().get(name)
@@ -221,14 +227,10 @@ def lookup(name: str) -> Operator | None:
 
 def computed_activations(name: str) -> frozenset[str] | None:
     """Returns the fused activations that LiteRT computes for an operator, or `None` if it may be any."""
-    return _activations().get(name)
+    kinds = having("fuses").get(name)
+    return None if kinds is None else frozenset(kinds.split(","))
 
 
 def fusing(activation: str) -> tuple[str, ...]:
     """Returns the operators for which LiteRT computes a fused activation."""
-    return tuple(name for name, kinds in _activations().items() if activation in kinds)
-
-
-@cache
-def _activations() -> Mapping[str, frozenset[str]]:
-    return {name: frozenset(kinds.split(" ")) for name, kinds in rows_of(FUSED_ACTIVATIONS)}
+    return tuple(name for name, kinds in having("fuses").items() if activation in kinds.split(","))

@@ -27,7 +27,7 @@ _JOINED = ("concatenation",)
 _PARTED = ("split", "split_v")
 _BITCAST = "bitcast"
 
-IN_CONTEXT = frozenset([tfl.PREFIX + name for name in (_BITCAST, *_PARTED)])
+IN_CONTEXT = tfl.full_names({_BITCAST, *_PARTED})
 """Operators on whose results a verdict may depend on more than their types."""
 
 

@@ -13,23 +13,13 @@ from tfconvert.schema.tflite.kernels import REFUSED, Outcome, is_plain
 HIGHEST_RANK = 8
 """The maximum measured rank, and the maximum rank that can be reshaped."""
 
-NOTED = frozenset(
-    (
-        "tfl.average_pool_2d",
-        "tfl.floor_div",
-        "tfl.max_pool_2d",
-        "tfl.pow",
-        "tfl.pseudo_const",
-        "tfl.select_v2",
-        "tfl.where",
-    )
-)
+NOTED = tfl.full_names({tfl.PSEUDO_CONST, *operators.having("differs")})
 """Ops of which `kernel_notes.py` has something to say; here, since few models need that to be loaded."""
 
 # The safe rank of an op that must be checked each time.
 _NEVER = -1
 
-OTHERS = frozenset([tfl.PREFIX + name for name in (*tfl.BESIDE, tfl.CUSTOM)])
+OTHERS = tfl.full_names({*tfl.BESIDE, tfl.CUSTOM})
 """Ops that no kernel of the runtime computes."""
 
 

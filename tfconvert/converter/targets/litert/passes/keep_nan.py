@@ -28,34 +28,18 @@ from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.diagnostics import INEXACT, NOTE, Diagnostic
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.tflite import operators
 
 _PAIRS = ("tfl.maximum", "tfl.minimum")
-_IS_LOST = "NaN may be lost, where JAX's result is NaN"
-_NO_PLACE = "the place of NaN is never returned, where JAX returns that of the first one"
 
-# Operators of floats -> what becomes of NaN.
+# What becomes of NaN -> its description.
 _LOST: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            *_PAIRS,
-            "tfl.average_pool_2d",
-            "tfl.exp",
-            "tfl.max_pool_2d",
-            "tfl.reduce_max",
-            "tfl.reduce_min",
-            "tfl.resize_bilinear",
-            "tfl.stablehlo_maximum",
-            "tfl.stablehlo_minimum",
-            "tfl.unsorted_segment_max",
-            "tfl.unsorted_segment_min",
-        ),
-        _IS_LOST,
-    ),
-    **dict.fromkeys(("tfl.arg_max", "tfl.arg_min"), _NO_PLACE),
-    "tfl.topk_v2": "NaN is not ordered, where JAX puts it after all numbers",
+    "lost": "NaN may be lost, where JAX's result is NaN",
+    "unplaced": "the place of NaN is never returned, where JAX returns that of the first one",
+    "unordered": "NaN is not ordered, where JAX puts it after all numbers",
 }
 
 
@@ -70,15 +54,15 @@ class KeepNaN:
         swapped = 0
         lost: dict[str, Counter[str]] = {}
         for op in module.walk():
-            what = _LOST.get(op.name)
+            what = operators.having("nan").get(op.name.removeprefix(tfl.PREFIX))
             if what is None or op.operands[0].element is not types.F32:
                 continue
             if op.name in _PAIRS and any(tensor_data.constant_of(operand) is not None for operand in op.operands):
                 swapped += _put_constant_first(op)
             else:
-                lost.setdefault(what, Counter())[op.name.removeprefix("tfl.").upper()] += 1
+                lost.setdefault(what, Counter())[op.name.removeprefix(tfl.PREFIX).upper()] += 1
         notes = [
-            Diagnostic(INEXACT, f"{', '.join(sorted(names))}: {what} ({names.total()} of them)", severity=NOTE)
+            Diagnostic(INEXACT, f"{', '.join(sorted(names))}: {_LOST[what]} ({names.total()} of them)", severity=NOTE)
             for what, names in lost.items()
         ]
         return PassResult.of({"operands": swapped}, notes)

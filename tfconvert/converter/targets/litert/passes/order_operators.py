@@ -49,7 +49,7 @@ from tfconvert.schema.ir.operation import Operation
 
 _ORDERED = "functions"
 
-_BESIDE = frozenset([tfl.PREFIX + name for name in tfl.BESIDE])
+_BESIDE = tfl.full_names(tfl.BESIDE)
 
 _HANDLES = types.ResourceType | types.VariantType
 
