@@ -97,3 +97,23 @@ def test_what_may_show_is_noted(case: Case, text: str, tmp_path: Path) -> None:
     (note,) = converted(case, tmp_path).report.notes
     assert note.message.startswith(text)
     assert note.severity == "warning"
+
+
+@pytest.mark.parametrize(("first", "notes"), [("Sigmoid", 0), ("Sqrt", 1)])
+def test_limits_of_numbers_are_followed_through_ops_that_move_them(first: str, notes: int, tmp_path: Path) -> None:
+    path = tmp_path / "moved.mlir"
+    path.write_text(
+        f"""
+        func.func @main(%x: tensor<2x3xf32>) -> tensor<6x1xi8> {{
+          %axes = "tf.Const"() <{{value = dense<[6, 1]> : tensor<2xi32>}}> : () -> tensor<2xi32>
+          %order = "tf.Const"() <{{value = dense<0> : tensor<1xi32>}}> : () -> tensor<1xi32>
+          %0 = "tf.{first}"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+          %1 = "tf.ReverseV2"(%0, %order) : (tensor<2x3xf32>, tensor<1xi32>) -> tensor<2x3xf32>
+          %2 = "tf.Reshape"(%1, %axes) : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<6x1xf32>
+          %3 = "tf.Cast"(%2) <{{Truncate = false}}> : (tensor<6x1xf32>) -> tensor<6x1xi8>
+          func.return %3 : tensor<6x1xi8>
+        }}
+        """
+    )
+    found = [note for note in tfconvert.convert(path).report.notes if "out of the integer type's range" in note.message]
+    assert len(found) == notes

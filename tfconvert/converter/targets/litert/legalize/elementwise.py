@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Failure
@@ -14,9 +16,10 @@ from tfconvert.converter.targets.litert.legalize.entry import (
     tflite_name,
 )
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.dialects import tensor_data, tf, tf_traits, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 _NONE = {"fused_activation_function": "NONE"}
 _FLOAT = "f32"
@@ -58,41 +61,22 @@ def _cast_constraint(op: Operation) -> Failure | None:
 
 _NARROW = frozenset(("i8", "ui8", "i16", "ui16", "ui32"))
 _FLOATS = frozenset(("f32", "f64", "f16", "bf16"))
-_LIMITED = frozenset(
-    (
-        "tf.ClipByValue",
-        "tf.Minimum",
-        "tf.Relu6",
-        "tf.Sigmoid",
-        "tf.Softmax",
-        "tf.Tanh",
-        "tfl.logistic",
-        "tfl.minimum",
-        "tfl.relu6",
-        "tfl.softmax",
-        "tfl.tanh",
-    )
+
+
+def _full_names(names: Iterable[str], others: Iterable[str]) -> frozenset[str]:
+    """Returns the names of operators, and of the ops of TensorFlow that compute the same, and those of others."""
+    computing = operators.tensorflow_ops()
+    ops = {computing[name] for name in names if name in computing}
+    return tfl.full_names(names) | tf_traits.full_names(ops.union(others))
+
+
+_LIMITED = _full_names(
+    {"minimum", *(name for name, limits in operators.ranges().items() if all(map(math.isfinite, limits)))},
+    {"ClipByValue"},
 )
+_MOVING = {name for name, operand in operators.having("moves").items() if operand == "0"}
 # Ops after which numbers are as limited as before.
-_KEEPING = frozenset(
-    (
-        "tf.Ceil",
-        "tf.Floor",
-        "tf.Maximum",
-        "tf.Relu",
-        "tf.Reshape",
-        "tf.Rint",
-        "tf.Round",
-        "tf.Transpose",
-        "tfl.ceil",
-        "tfl.floor",
-        "tfl.maximum",
-        "tfl.relu",
-        "tfl.reshape",
-        "tfl.round",
-        "tfl.transpose",
-    )
-)
+_KEEPING = _full_names(_MOVING | {"ceil", "floor", "maximum", "relu", "round"}, {"Rint"})
 
 
 def _may_be_out_of_range(op: Operation) -> Failure | None:
