@@ -17,8 +17,8 @@ from tfconvert.schema.tflite.accelerators.acceptance import (
     OK,
     REFUSED,
     WRONG,
-    Row,
-    Table,
+    AcceptanceRow,
+    AcceptanceTable,
     table,
 )
 from tfconvert.schema.tflite.accelerators.forms import ANY, told
@@ -105,19 +105,19 @@ def page() -> str:
     return _HEAD + _TABLE + "".join((*_releases(tables), "\n", *_overview(tables), *_details(tables)))
 
 
-def _releases(tables: dict[str, Table]) -> Iterator[str]:
+def _releases(tables: dict[str, AcceptanceTable]) -> Iterator[str]:
     for name, each in tables.items():
         yield f"- `{name}`: {each.release}\n"
 
 
-def _overview(tables: dict[str, Table]) -> Iterator[str]:
+def _overview(tables: dict[str, AcceptanceTable]) -> Iterator[str]:
     yield f"| operator | {' | '.join(f'`{name}`' for name in tables)} |\n|---{'|---' * len(tables)}|\n"
     for operator in sorted({operator for each in tables.values() for operator in each.operators}):
         cells = [_cell(each.rows(operator)) for each in tables.values()]
         yield f"| {operator} | {' | '.join(cells)} |\n"
 
 
-def _cell(rows: Sequence[Row]) -> str:
+def _cell(rows: Sequence[AcceptanceRow]) -> str:
     if not rows:
         return "?"
     taken = {signature for row in rows if row.outcome == OK for signature in row.signatures}
@@ -128,22 +128,22 @@ def _cell(rows: Sequence[Row]) -> str:
     return f"{'most ' if partly else ''}{kinds or 'yes'}"
 
 
-def _never(rows: Sequence[Row]) -> str:
+def _never(rows: Sequence[AcceptanceRow]) -> str:
     outcomes = {row.outcome for row in rows}
     return "no" if outcomes & {REFUSED, LOAD_FAILS} else _VERBS[outcomes.pop()]
 
 
-def _is_about(row: Row, taken: set[str]) -> bool:
+def _is_about(row: AcceptanceRow, taken: set[str]) -> bool:
     return ANY in row.signatures or bool(row.signatures & taken)
 
 
-def _details(tables: dict[str, Table]) -> Iterator[str]:
+def _details(tables: dict[str, AcceptanceTable]) -> Iterator[str]:
     for name, each in tables.items():
         yield f"\n## {TITLES[name][0].upper()}{TITLES[name][1:]}: forms that are not taken, or wrong\n\n"
         yield from _exceptions(each)
 
 
-def _exceptions(accepted: Table) -> Iterator[str]:
+def _exceptions(accepted: AcceptanceTable) -> Iterator[str]:
     """Yields a line for each condition, with the operators that it counts for."""
     found: dict[tuple[str, str], list[str]] = {}
     for operator in accepted.operators:
@@ -159,7 +159,7 @@ def _exceptions(accepted: Table) -> Iterator[str]:
         yield "\n"
 
 
-def _scope(row: Row, taken: set[str]) -> str:
+def _scope(row: AcceptanceRow, taken: set[str]) -> str:
     """Returns the types that a row is about, if these are not all that are taken."""
     if ANY in row.signatures or taken <= row.signatures:
         return ""

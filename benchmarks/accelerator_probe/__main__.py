@@ -24,7 +24,7 @@ from benchmarks.accelerator_probe.judge import Found, probe
 from benchmarks.accelerator_probe.learn import table_of
 from benchmarks.accelerator_probe.trial import Trial
 from tfconvert.schema.tflite import FOLDER
-from tfconvert.schema.tflite.accelerators.acceptance import OUTCOMES, Table
+from tfconvert.schema.tflite.accelerators.acceptance import OUTCOMES, AcceptanceTable
 from tfconvert.schema.tflite.accelerators.forms import conditions
 
 _TABLES = {"gpu": "gpu", "intel": "intel", "micro": "micro", "ethos-u": "ethos_u"}
@@ -56,7 +56,7 @@ def worst(found: Sequence[Found]) -> list[Found]:
     return list(forms.values())
 
 
-def differing(table: Table, found: Sequence[Found]) -> list[str]:
+def differing(table: AcceptanceTable, found: Sequence[Found]) -> list[str]:
     """Returns the forms of which a table has another outcome."""
     return [
         f"{each.operator} {each.form.signature} {[operand.shape for operand in each.call.inputs]}: "
@@ -99,9 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         *(f"{count:6d} {outcome}" for outcome, count in Counter(each.outcome for each in found).most_common()), sep="\n"
     )
     if not options.sample and not options.check:
-        kept = Table(path.read_text("utf-8")) if options.only else None
+        kept = AcceptanceTable(path.read_text("utf-8")) if options.only else None
         path.write_text(table_of(found, _release(kind, options.python), kind, kept), "utf-8")
-    differences = differing(Table(path.read_text("utf-8")), found)
+    differences = differing(AcceptanceTable(path.read_text("utf-8")), found)
     print(*differences, sep="\n")
     return 1 if differences else 0
 

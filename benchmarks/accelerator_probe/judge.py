@@ -15,7 +15,7 @@ from benchmarks.accelerator_probe.trial import Trial
 from benchmarks.kernel_probe import child as cpu
 from benchmarks.kernel_probe.tensors import Array
 from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, LOAD_FAILS, OK, REFUSED, WRONG
-from tfconvert.schema.tflite.accelerators.forms import Form
+from tfconvert.schema.tflite.accelerators.forms import CallForm
 from tfconvert.schema.tflite.versions import Call, Operand
 
 # By which part of the largest number floats may be off; integers that stand for real numbers by so many steps.
@@ -49,9 +49,9 @@ class Found:
     said: str = ""
 
     @property
-    def form(self) -> Form:
+    def form(self) -> CallForm:
         """The form of the call."""
-        return Form(self.operator, self.call)
+        return CallForm(self.operator, self.call)
 
 
 def probe(kind: str, trials: Sequence[Trial], python: str) -> Iterator[Found]:
@@ -151,7 +151,7 @@ def _outcome(kind: str, trial: Trial, call: Call, job: Job, answer: Answer) -> s
         return ""
     if answer.problem:
         return REFUSED if kind == "micro" else LOAD_FAILS
-    if (trial.operator, Form(trial.operator, call).signature) in _CPU_IS_WRONG:
+    if (trial.operator, CallForm(trial.operator, call).signature) in _CPU_IS_WRONG:
         return OK
     is_hybrid = any(each is not None and each.is_constant and bool(each.scales) for each in trial.operands)
     is_coarse = is_hybrid or kind == "intel" or "FLOAT16" in {each.type for each in (*call.inputs, *call.outputs)}

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from benchmarks.accelerator_probe.judge import Found
-from tfconvert.schema.tflite.accelerators.acceptance import OK, OUTCOMES, Row, Table, decisive
+from tfconvert.schema.tflite.accelerators.acceptance import OK, OUTCOMES, AcceptanceRow, AcceptanceTable, decisive
 from tfconvert.schema.tflite.accelerators.forms import ANY, CONDITIONS, conditions
 
 # The maximum number of conditions of a row.
@@ -42,7 +42,7 @@ def _weight(outcome: str) -> int:
     return OUTCOMES.index(outcome)
 
 
-def rows_of(samples: Sequence[Sample]) -> list[Row]:
+def rows_of(samples: Sequence[Sample]) -> list[AcceptanceRow]:
     """Returns the rows of one operator."""
     signatures = sorted({sample.signature for sample in samples})
     best = {
@@ -72,21 +72,21 @@ def rows_of(samples: Sequence[Sample]) -> list[Row]:
     return rows
 
 
-def _row(words: Sequence[str], signatures: frozenset[str], outcome: str, samples: Sequence[Sample]) -> Row:
+def _row(words: Sequence[str], signatures: frozenset[str], outcome: str, samples: Sequence[Sample]) -> AcceptanceRow:
     said = Counter(each.said for each in samples if each.outcome == outcome and each.said)
-    return Row(tuple(words), outcome, signatures, said.most_common(1)[0][0] if said else "")
+    return AcceptanceRow(tuple(words), outcome, signatures, said.most_common(1)[0][0] if said else "")
 
 
-def _fits(row: Row, sample: Sample) -> bool:
+def _fits(row: AcceptanceRow, sample: Sample) -> bool:
     return (ANY in row.signatures or sample.signature in row.signatures) and sample.words.issuperset(row.words)
 
 
-def _decided(rows: Sequence[Row], sample: Sample) -> str:
+def _decided(rows: Sequence[AcceptanceRow], sample: Sample) -> str:
     found = decisive(row for row in rows if _fits(row, sample))
     return "" if found is None else found.outcome
 
 
-def _best(samples: Sequence[Sample], rest: Sequence[Sample], signatures: Sequence[str]) -> Row | None:
+def _best(samples: Sequence[Sample], rest: Sequence[Sample], signatures: Sequence[str]) -> AcceptanceRow | None:
     """Returns the row that explains most of the rest, with the fewest conditions, for all signatures if possible."""
     for size in range(1, _MAX_WORDS + 1):
         for scope in (frozenset((ANY,)), None):
@@ -101,7 +101,7 @@ Score = tuple[int, tuple[int, ...]]
 
 def _candidates(
     samples: Sequence[Sample], rest: Sequence[Sample], size: int, scope: frozenset[str] | None
-) -> Iterator[tuple[Score, Row]]:
+) -> Iterator[tuple[Score, AcceptanceRow]]:
     known = sorted({word for each in rest for word in each.words}, key=_ORDER.__getitem__)
     for words in combinations(known, size):
         wanted = frozenset(words)
@@ -120,9 +120,9 @@ def _candidates(
                 yield (len(covered), tuple(-_ORDER[word] for word in words)), row
 
 
-def merged(by_operator: dict[str, Sequence[Row]]) -> list[str]:
+def merged(by_operator: dict[str, Sequence[AcceptanceRow]]) -> list[str]:
     """Returns the lines of a table: operators that share a row stand in one line."""
-    operators: dict[Row, list[str]] = defaultdict(list)
+    operators: dict[AcceptanceRow, list[str]] = defaultdict(list)
     for operator, rows in sorted(by_operator.items()):
         for row in rows:
             operators[row].append(operator)
@@ -140,7 +140,7 @@ def merged(by_operator: dict[str, Sequence[Row]]) -> list[str]:
     )
 
 
-def table_of(found: Iterable[Found], release: str, kind: str, kept: Table | None = None) -> str:
+def table_of(found: Iterable[Found], release: str, kind: str, kept: AcceptanceTable | None = None) -> str:
     """Returns the text of a table.
 
     Args:

@@ -11,7 +11,7 @@ from benchmarks.kernel_probe.case import Case
 from benchmarks.kernel_probe.judge import Found
 from benchmarks.kernel_probe.rank_rows import Pair, Words, words_of, worst
 from tfconvert.schema.tflite import kernels
-from tfconvert.schema.tflite.kernels import Outcome, Table, rank_of
+from tfconvert.schema.tflite.kernels import KernelTable, Outcome, rank_of
 
 HEADER = (
     "# What LiteRT {version} makes of calls; written by `python -m benchmarks.kernel_probe`.\n"
@@ -120,7 +120,7 @@ def rows(quantized: Sequence[Found], plain: Sequence[Found]) -> Rows:
     return signatures
 
 
-def rows_in(table: Table, without: Collection[str]) -> Rows:
+def rows_in(table: KernelTable, without: Collection[str]) -> Rows:
     """Returns the rows of a table on plain numbers or not, but not those of some operators."""
     signatures: Rows = defaultdict(list)
     for operator in table.operators:

@@ -103,8 +103,8 @@ def test_rows_of_ranks(seen: rank_rows.Seen, expected: list[str]) -> None:
 def test_rows_of_other_operators_stay() -> None:
     text = kernels.TABLE.read_text("utf-8")
     version = text.split()[3]
-    assert table.write(table.rows_in(kernels.Table(text), ()), version) == text
-    assert not any(operator == "ABS" for operator, _ in table.rows_in(kernels.Table(text), ("ABS",)))
+    assert table.write(table.rows_in(kernels.KernelTable(text), ()), version) == text
+    assert not any(operator == "ABS" for operator, _ in table.rows_in(kernels.KernelTable(text), ("ABS",)))
 
 
 def test_every_call_is_in_the_table(cases: list[Case]) -> None:

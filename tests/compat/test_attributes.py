@@ -14,7 +14,7 @@ import pytest
 import tfconvert
 from tfconvert.compat import attributes, table, v1
 from tfconvert.compat.attributes import ROWS, TARGET_ROWS, V1_ROWS
-from tfconvert.compat.row import Row
+from tfconvert.compat.row import OfficialAttribute
 from tfconvert.compat.table import NAMES
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.quantization import Quantize
@@ -41,7 +41,7 @@ def _samples() -> list[Any]:
     return [[np.zeros((1, 8), np.float32)]]
 
 
-def _mapped(rows: Sequence[Row] = ROWS, **values: Any) -> tuple[dict[str, Any], list[str]]:
+def _mapped(rows: Sequence[OfficialAttribute] = ROWS, **values: Any) -> tuple[dict[str, Any], list[str]]:
     """Returns the arguments that some values map to, and the codes of the notes."""
     every = attributes.targeted(rows)
     names = {row.name.removeprefix(attributes.TARGET): row.name for row in every}
@@ -50,7 +50,7 @@ def _mapped(rows: Sequence[Row] = ROWS, **values: Any) -> tuple[dict[str, Any], 
     return {key: value for key, value in result.arguments.items() if value}, [note.code for note in result.notes]
 
 
-def _refused(rows: Sequence[Row] = ROWS, **values: Any) -> str:
+def _refused(rows: Sequence[OfficialAttribute] = ROWS, **values: Any) -> str:
     with pytest.raises(ConversionError) as caught:
         _mapped(rows, **values)
     assert {problem.code for problem in caught.value.diagnostics} == {"wrong-option"}
@@ -59,7 +59,7 @@ def _refused(rows: Sequence[Row] = ROWS, **values: Any) -> str:
 
 
 @pytest.mark.parametrize("rows", [ROWS, V1_ROWS])
-def test_defaults_say_nothing(rows: Sequence[Row]) -> None:
+def test_defaults_say_nothing(rows: Sequence[OfficialAttribute]) -> None:
     assert _mapped(rows) == ({}, [])
 
 
@@ -78,13 +78,13 @@ def _other(default: Any) -> Any:
 
 
 @pytest.mark.parametrize(("rows", "row"), _others("no effect"))
-def test_attributes_without_effect_give_a_note(rows: Sequence[Row], row: Row) -> None:
+def test_attributes_without_effect_give_a_note(rows: Sequence[OfficialAttribute], row: OfficialAttribute) -> None:
     name = row.name.removeprefix(attributes.TARGET)
     assert _mapped(rows, **{name: _other(row.default)}) == ({}, ["no-effect"])
 
 
 @pytest.mark.parametrize(("rows", "row"), _others("refused"))
-def test_refused_attributes_say_why(rows: Sequence[Row], row: Row) -> None:
+def test_refused_attributes_say_why(rows: Sequence[OfficialAttribute], row: OfficialAttribute) -> None:
     assert not row.default
     message = _refused(rows, **{row.name: _other(row.default)})
     assert row.name in message
@@ -309,7 +309,7 @@ def _same(ours: Any, theirs: Any) -> bool:
     return bool(names[0] == names[1])
 
 
-def _check(rows: Sequence[Row], official: object) -> None:
+def _check(rows: Sequence[OfficialAttribute], official: object) -> None:
     defaults = {row.name: row.default for row in rows if row.name not in OLD}
     defaults = {name: value for name, value in defaults.items() if name not in NEW - set(vars(official))}
     theirs = {

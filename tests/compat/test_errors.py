@@ -13,7 +13,7 @@ import pytest
 import tfconvert
 from tfconvert.compat import attributes, v1
 from tfconvert.compat.attributes import ROWS, V1_ROWS, origin
-from tfconvert.compat.row import Row
+from tfconvert.compat.row import OfficialAttribute
 from tfconvert.schema.diagnostics import ConversionError
 
 DEFAULT = [tfconvert.Optimize.DEFAULT]
@@ -183,7 +183,7 @@ def _rows() -> list[Any]:
 
 
 @pytest.mark.parametrize(("rows", "name"), _rows())
-def test_odd_values_are_refused_or_taken(rows: Sequence[Row], name: str) -> None:
+def test_odd_values_are_refused_or_taken(rows: Sequence[OfficialAttribute], name: str) -> None:
     every = attributes.targeted(rows)
     defaults = {row.name: row.default for row in every}
     samples = {"optimizations": DEFAULT, "representative_dataset": lambda: [[1.0]]}

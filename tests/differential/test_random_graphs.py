@@ -13,7 +13,7 @@ from tests.differential.random_graphs.compare import DIFFERS, RECIPES, SAME, dif
 from tests.differential.random_graphs.known import known_difference
 from tests.differential.random_graphs.program import Builder, Program
 from tests.differential.random_graphs.shrink import ops_of, shrink
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 
 
 def test_graphs_compute_what_tensorflow_computes(tf: ModuleType) -> None:
@@ -45,7 +45,7 @@ def _tanh_of_a_sum(tf: ModuleType) -> Program:
 def test_a_wrong_number_is_found_and_made_small(tf: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if LiteRT computed another sigmoid."""
 
-    class Wrong(Runtime):
+    class Wrong(LiteRTProcess):
         def run_file(self, *arguments: object, **named: object) -> list[np.ndarray]:
             results = super().run_file(*arguments, **named)  # type: ignore[arg-type]
             return [result + 1 if index == len(results) - 1 else result for index, result in enumerate(results)]
@@ -92,7 +92,7 @@ def _verdict(tf: ModuleType, op: str, x: np.ndarray, constant: float) -> tuple[s
     build = Builder(tf, Random(0))
     build.op(op, x=build.leaf(x, constant))
     program = build.program()
-    with Runtime() as runtime:
+    with LiteRTProcess() as runtime:
         verdict = judge(tf, program, runtime)
         ordinary = tamed(tf, program)
         still = ordinary is None or judge(tf, ordinary, runtime).kind == DIFFERS

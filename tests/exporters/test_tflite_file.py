@@ -17,13 +17,13 @@ from ai_edge_litert import schema_py_generated as official
 from tensorflow.lite.python.conversion_metadata_schema_py_generated import ConversionMetadataT
 
 from tfconvert.converter.targets.litert.quantize.weights import quantize_symmetric
-from tfconvert.exporters.tflite.file import Buffer, Buffers, TFLiteFile
+from tfconvert.exporters.tflite.file import BufferWriter, FileBuffer, TFLiteFile
 from tfconvert.exporters.tflite.model import Origin, export
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import Uniform
-from tfconvert.schema.dialects.sources import FileSlice, Source
+from tfconvert.schema.dialects.sources import DataSource, FileSlice
 from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.locations import FusedLoc, NameLoc
@@ -239,7 +239,7 @@ def test_bytes_are_compared_whatever_the_blocks(monkeypatch: pytest.MonkeyPatch)
     other[-1, -1] = 0
     flipped = tensor_data.of_array(value.T.copy())
     transposed = tensor_data.defer("transpose", (flipped,), value.shape, (1, 0))
-    shared = Buffers()
+    shared = BufferWriter()
     constants = [*map(tensor_data.of_array, (value, other, value.reshape(3, -1), value[:-1])), transposed, flipped]
     assert [shared.add(constant, "FLOAT32") for constant in constants] == [1, 2, 1, 3, 1, 4]
     assert b"".join(shared.entries[0].blocks()) == value.tobytes()
@@ -250,7 +250,7 @@ def test_a_table_and_its_transposed_copy_are_stored_once() -> None:
     other = table.copy()
     other[-1] = 0
     copied = tensor_data.defer("transpose", (tensor_data.of_array(table.T.copy()),), table.shape, (1, 0))
-    shared = Buffers()
+    shared = BufferWriter()
     constants = [*map(tensor_data.of_array, (table, other)), copied]
     assert [shared.add(constant, "FLOAT32") for constant in constants] == [1, 2, 1]
 
@@ -260,7 +260,7 @@ def test_equal_integers_are_stored_once_whatever_they_were_made_from() -> None:
     tiny = [tensor_data.of_array(random.normal(0, 1e-9, (60, 50)).astype(np.float32)) for _ in range(2)]
     other = tensor_data.of_array(np.where(np.arange(3000) == 2999, 1, 0).astype(np.float32).reshape(60, 50))
     mappings = [Uniform(I8, (scale,), (0,)) for scale in (0.5, 0.25, 0.5)]
-    shared = Buffers()
+    shared = BufferWriter()
     constants = [quantize_symmetric(each, own).stored for each, own in zip((*tiny, other), mappings, strict=True)]
     assert [shared.add(constant, "INT8") for constant in constants] == [1, 1, 2]
     assert [b"".join(buffer.blocks()).count(b"\0") for buffer in shared.entries] == [3000, 2999]
@@ -275,10 +275,10 @@ def test_narrow_integers_are_packed_block_by_block(
     whole = np.random.default_rng(0).integers(-limit, limit, size)
     constant = tensor_data.of_array(whole.astype(dtype))
     reverse = tensor_data.defer("reverse", (tensor_data.of_array(whole[::-1].astype(dtype)),), (size,))
-    shared = Buffers()
+    shared = BufferWriter()
     assert [shared.add(each, kind) for each in (constant, reverse, reverse, constant)] == [1, 2, 2, 1]
-    blocks = Source.blocks
-    monkeypatch.setattr(Source, "blocks", lambda self, dtype, shape, size=7: blocks(self, dtype, shape, 7))
+    blocks = DataSource.blocks
+    monkeypatch.setattr(DataSource, "blocks", lambda self, dtype, shape, size=7: blocks(self, dtype, shape, 7))
     expected = bytearray(-(-size * bits // 8))
     for at, value in enumerate(whole.tolist()):
         expected[at * bits // 8] |= (value % 2**bits) << (at * bits % 8)
@@ -290,7 +290,7 @@ def test_narrow_integers_are_packed_block_by_block(
 
 def test_integers_of_different_width_are_different_buffers() -> None:
     values = np.ones(3000, np.int8)
-    shared = Buffers()
+    shared = BufferWriter()
     assert shared.add(tensor_data.of_array(values), "INT8") == 1
     assert shared.add(tensor_data.of_array(values.astype(ml_dtypes.int4)), "INT4") == 2
     assert [buffer.size for buffer in shared.entries] == [3000, 1500]
@@ -299,7 +299,7 @@ def test_integers_of_different_width_are_different_buffers() -> None:
 def test_a_buffer_that_is_not_as_long_as_it_said(tmp_path: Path) -> None:
     target = tmp_path / "model.tflite"
     for blocks in ([b"12", b"34"], [b"12", b"3456"]):
-        file = TFLiteFile({"version": 3}, [Buffer(5, blocks.copy)])
+        file = TFLiteFile({"version": 3}, [FileBuffer(5, blocks.copy)])
         with pytest.raises(ValueError, match=f"5 bytes came as {sum(map(len, blocks))}"):
             file.save(target)
         assert list(tmp_path.iterdir()) == []

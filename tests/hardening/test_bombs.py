@@ -21,7 +21,7 @@ from tests.hardening.bounded import run_bounded
 from tests.hardening.graphs import BOOL, FLOAT, INT, INT64, STRING, add, call, const, function, graph, splat
 from tests.support.run_text import parse
 from tfconvert.cli.options import LIMIT
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 from tfconvert.converter.validation import pass_check
 from tfconvert.schema.limits import Limits, limited
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -371,7 +371,7 @@ def test_litert_is_stopped_after_the_time_that_a_conversion_has(tmp_path: Path) 
     path = tmp_path / "endless.mlir"
     path.write_text(_ENDLESS)
     content = bytes(tfconvert.convert(str(path)))
-    with limited(Limits(run_seconds=2)), Runtime() as runtime, pytest.raises(tfconvert.ConversionError) as caught:
+    with limited(Limits(run_seconds=2)), LiteRTProcess() as runtime, pytest.raises(tfconvert.ConversionError) as caught:
         runtime.run_file(content, "", {"0": np.array(1, np.float32)}, [])
     assert caught.value.code == "litert-timeout"
 

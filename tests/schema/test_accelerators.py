@@ -18,7 +18,7 @@ from tfconvert.schema.tflite.accelerators.acceptance import (
     table,
     verdict,
 )
-from tfconvert.schema.tflite.accelerators.forms import CONDITIONS, Form
+from tfconvert.schema.tflite.accelerators.forms import CONDITIONS, CallForm
 from tfconvert.schema.tflite.kernels import type_form
 from tfconvert.schema.tflite.tables import TFLITE
 from tfconvert.schema.tflite.versions import Call, Operand
@@ -181,7 +181,7 @@ def test_forms_of_types() -> None:
     assert type_form(Operand("INT8", (2,), (0.1, 0.2), axis=0)) == "i8c"
     assert type_form(Operand("INT8", (2,))) == "int8"
     assert type_form(Operand("FLOAT32", (2,), origin="f16")) == "f32<f16"
-    assert Form("CONV_2D", FORMS[21][1]).signature == "f32,f32>f32"
+    assert CallForm("CONV_2D", FORMS[21][1]).signature == "f32,f32>f32"
 
 
 def test_accelerators_have_tables() -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import boxes, expressions, types
 from tfconvert.schema.dialects.expressions import EXPRESSIONS, Deferred
-from tfconvert.schema.dialects.sources import BufferSource, FileSlice, Source
+from tfconvert.schema.dialects.sources import BufferSource, DataSource, FileSlice
 from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.types import TensorType
@@ -35,7 +35,7 @@ DTYPES = [np.dtype(name) for name in ("float32", "float64", "int8", "int32", "fl
 SHAPES = st.lists(st.integers(0, 5), max_size=4).map(tuple)
 
 
-def handle(value: Array, source: Source | None = None) -> TensorData:
+def handle(value: Array, source: DataSource | None = None) -> TensorData:
     tensor_type = types.tensor(types.from_dtype(value.dtype).mlir, value.shape)
     assert isinstance(tensor_type, TensorType)
     return TensorData.get(tensor_type, source or BufferSource(value))

@@ -151,7 +151,7 @@ TABLE = (
 def test_the_row_with_the_most_conditions_decides(
     operator: str, operand: Operand, result: Operand, expected: tuple[str, str] | None
 ) -> None:
-    found = kernels.find(kernels.Table(TABLE), operator, Call((operand, INDICES), (result,)))
+    found = kernels.find(kernels.KernelTable(TABLE), operator, Call((operand, INDICES), (result,)))
     assert (found and (found.builtin, found.xnnpack)) == expected
     assert found is None or found.is_ok is (expected == (OK, OK))
 
@@ -270,13 +270,13 @@ MEAN SUM	-	refused	refused	bool,int32>bool
 )
 def test_a_row_may_be_for_some_ranks(rank: int, axes: Operand, expected: str) -> None:
     operand = plain("FLOAT32", *([2] * rank))
-    found = kernels.find(kernels.Table(RANKS), "MEAN", Call((operand, axes), (plain("FLOAT32", 2),)))
+    found = kernels.find(kernels.KernelTable(RANKS), "MEAN", Call((operand, axes), (plain("FLOAT32", 2),)))
     assert found is not None
     assert found.xnnpack == expected
 
 
 def test_for_an_unknown_rank_only_rows_for_all_ranks_apply() -> None:
-    table, unknown = kernels.Table(RANKS), Operand("FLOAT32")
+    table, unknown = kernels.KernelTable(RANKS), Operand("FLOAT32")
     assert kernels.find(table, "MEAN", Call((unknown, AXES), (unknown,))) is None
     of_booleans = kernels.find(table, "SUM", Call((Operand("BOOL"), AXES), (Operand("BOOL"),)))
     assert of_booleans == Outcome(REFUSED, REFUSED)

@@ -20,7 +20,7 @@ from tfconvert.settings.selection import Selection
 from tfconvert.settings.targets import LiteRT
 
 if TYPE_CHECKING:
-    from tfconvert.cli.opt_job import OptCommand, Outcome
+    from tfconvert.cli.opt_job import OptCommand, OptOutcome
 
 _TERMINAL_ELISION = 16
 
@@ -151,7 +151,7 @@ def _exiting() -> Iterator[None]:
         sys.exit(status_of(problem.code))
 
 
-def _finish(outcome: Outcome, job: OptCommand) -> None:
+def _finish(outcome: OptOutcome, job: OptCommand) -> None:
     show(outcome.diagnostics)
     if job.timing is not None:
         click.echo(job.timing.table(), err=True)

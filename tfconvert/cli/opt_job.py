@@ -99,7 +99,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class Outcome:
+class OptOutcome:
     """The outcome of a run.
 
     Attributes:
@@ -145,13 +145,13 @@ class OptCommand:
         if not request.is_text and (request.split_input_file or request.verify_diagnostics):
             raise error("wrong-option", "--split-input-file and --verify-diagnostics are for MLIR text")
 
-    def run(self) -> Outcome:
+    def run(self) -> OptOutcome:
         """Reads and rewrites; the error of one part doesn't keep the next from running."""
         with limited(self.request.options.limits):
             return self._run()
 
-    def _run(self) -> Outcome:
-        outcome = Outcome()
+    def _run(self) -> OptOutcome:
+        outcome = OptOutcome()
         if not self.request.is_text:
             self._source = self.request.source.importable()
             module = _opened(self._source, outcome)
@@ -162,12 +162,12 @@ class OptCommand:
                 self._run_part(part, outcome)
         return outcome
 
-    def write(self, outcome: Outcome, stream: TextIO) -> None:
+    def write(self, outcome: OptOutcome, stream: TextIO) -> None:
         """Prints the modules."""
         write_modules(outcome.modules, stream, elide=self.request.elide, locations=self.request.locations)
         stream.flush()
 
-    def save(self, outcome: Outcome, path: str | os.PathLike[str]) -> None:
+    def save(self, outcome: OptOutcome, path: str | os.PathLike[str]) -> None:
         """Writes the modules to a file, unless something failed."""
         if not outcome.failed:
             save_mlir(outcome.modules, path, elide=self.request.elide, locations=self.request.locations)
@@ -202,7 +202,7 @@ class OptCommand:
             start = mark.end()
         yield Part(text[start:], line)
 
-    def _run_part(self, part: Part, outcome: Outcome) -> None:
+    def _run_part(self, part: Part, outcome: OptOutcome) -> None:
         found: list[Diagnostic] = []
         try:
             root = self.request.source.asset_root
@@ -250,7 +250,7 @@ def _as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _opened(source: Source, outcome: Outcome) -> ModuleOp:
+def _opened(source: Source, outcome: OptOutcome) -> ModuleOp:
     """Returns the module to show: a GraphDef that can't be imported for a conversion has all its nodes as they are."""
     try:
         return source.open()

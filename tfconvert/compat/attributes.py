@@ -10,7 +10,7 @@ from typing import Any
 
 from tfconvert.compat.enumerators import OpsSet
 from tfconvert.compat.quantization import FLEX, SAMPLES, names, quantize, supported_ops
-from tfconvert.compat.row import Mapped, Row, Values, refusal
+from tfconvert.compat.row import Mapped, OfficialAttribute, Values, refusal
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
 
 TARGET = "target_spec."
@@ -68,16 +68,16 @@ def _output_format(values: Values) -> Mapped:
     raise refusal("output_format", f"{values['output_format']!r} is not known", "leave it out")
 
 
-def _maps(name: str, default: Any, text: str) -> Row:
-    return Row(name, default, "maps", text, maps=quantize)
+def _maps(name: str, default: Any, text: str) -> OfficialAttribute:
+    return OfficialAttribute(name, default, "maps", text, maps=quantize)
 
 
-def _ignored(name: str, default: Any, text: str) -> Row:
-    return Row(name, default, "no effect", text)
+def _ignored(name: str, default: Any, text: str) -> OfficialAttribute:
+    return OfficialAttribute(name, default, "no effect", text)
 
 
-def _refused(name: str, default: Any, text: str, hint: str) -> Row:
-    return Row(name, default, "refused", text, hint)
+def _refused(name: str, default: Any, text: str, hint: str) -> OfficialAttribute:
+    return OfficialAttribute(name, default, "refused", text, hint)
 
 
 _SAMPLES = "optimizations, representative_dataset and the types of inputs and outputs say how to quantize"
@@ -86,7 +86,7 @@ _ONE = "there is one converter"
 _PRINT = "`tfconvert opt` prints the model before and after any pass"
 _METADATA = "the report tells what operators were made from; the file's metadata tells how it was made, and no more"
 
-TARGET_ROWS: Sequence[Row] = (
+TARGET_ROWS: Sequence[OfficialAttribute] = (
     _maps(
         "supported_ops",
         {OpsSet.TFLITE_BUILTINS},
@@ -97,14 +97,14 @@ TARGET_ROWS: Sequence[Row] = (
     _maps(
         "supported_types", set(), '`float16`: `Quantize(mode="float16")`; `int8` alone: as `TFLITE_BUILTINS_INT8` alone'
     ),
-    Row(
+    OfficialAttribute(
         "experimental_select_user_tf_ops",
         set(),
         "maps",
         "`flex_ops`, if `supported_ops` has `SELECT_TF_OPS`",
         maps=_flex,
     ),
-    Row(
+    OfficialAttribute(
         "experimental_supported_backends",
         None,
         "maps",
@@ -118,7 +118,7 @@ TARGET_ROWS: Sequence[Row] = (
 )
 """The attributes of `TargetSpec`."""
 
-SHARED_ROWS: Sequence[Row] = (
+SHARED_ROWS: Sequence[OfficialAttribute] = (
     _maps(
         "optimizations",
         set(),
@@ -127,7 +127,7 @@ SHARED_ROWS: Sequence[Row] = (
         "the forms that LiteRT has kernels for",
     ),
     _maps(SAMPLES, None, '`Quantize(mode="int8", samples=..., slow_integers=True)`, or mode `"int16"`'),
-    Row("allow_custom_ops", False, "maps", "`allow_custom_ops`", maps=_custom_ops),
+    OfficialAttribute("allow_custom_ops", False, "maps", "`allow_custom_ops`", maps=_custom_ops),
     _maps("_experimental_disable_per_channel", False, "`Quantize(per_channel=False)`"),
     _maps(
         "_experimental_disable_per_channel_quantization_for_dense_layers", False, '`Quantize(per_channel="not-dense")`'
@@ -138,7 +138,9 @@ SHARED_ROWS: Sequence[Row] = (
         '`Quantize(bias=...)`: the mode `"int8"` has `int32`, the mode `"int16"` has `int64`, or `int32` if '
         "this says so; others are refused",
     ),
-    Row(EXCLUDED, False, "maps", "the file gets no entry `CONVERSION_METADATA`; the one of the runtime stays"),
+    OfficialAttribute(
+        EXCLUDED, False, "maps", "the file gets no entry `CONVERSION_METADATA`; the one of the runtime stays"
+    ),
     _ignored("serialize_debug_metadata", False, _METADATA),
     _ignored("model_origin_framework", "UNSET", _METADATA),
     _ignored("saved_model_dir", None, "`from_saved_model` takes the directory"),
@@ -171,7 +173,7 @@ SHARED_ROWS: Sequence[Row] = (
     ),
     _ignored("experimental_new_dynamic_range_quantizer", True, _ONE),
     _ignored("experimental_enable_resource_variables", True, "variables that the model changes are always kept"),
-    Row(
+    OfficialAttribute(
         "_experimental_allow_all_select_tf_ops",
         False,
         "maps",
@@ -233,7 +235,7 @@ SHARED_ROWS: Sequence[Row] = (
 )
 """The attributes that both generations of the class have."""
 
-ROWS: Sequence[Row] = (
+ROWS: Sequence[OfficialAttribute] = (
     *SHARED_ROWS,
     _ignored("experimental_lower_to_saved_model", True, _ONE),
     _maps("inference_input_type", "float32", "the first of the pair `Quantize(io=(..., ...))`"),
@@ -241,15 +243,15 @@ ROWS: Sequence[Row] = (
 )
 """The attributes of `TFLiteConverter`, beside `target_spec`."""
 
-V1_ROWS: Sequence[Row] = (
+V1_ROWS: Sequence[OfficialAttribute] = (
     *SHARED_ROWS,
     _maps("inference_type", "float32", 'an integer type: `Quantize(mode="int8", io=...)`'),
     _maps("inference_input_type", None, "`Quantize(io=...)`, by default as `inference_type`"),
     _maps("inference_output_type", None, "`Quantize(io=...)`, by default as `inference_type`"),
-    Row("post_training_quantize", False, "maps", "`optimizations`: none, or `[Optimize.DEFAULT]`"),
-    Row("target_ops", {OpsSet.TFLITE_BUILTINS}, "maps", "`target_spec.supported_ops`"),
-    Row("output_format", 2, "maps", "`.tflite` files are written, whatever it is", maps=_output_format),
-    Row(
+    OfficialAttribute("post_training_quantize", False, "maps", "`optimizations`: none, or `[Optimize.DEFAULT]`"),
+    OfficialAttribute("target_ops", {OpsSet.TFLITE_BUILTINS}, "maps", "`target_spec.supported_ops`"),
+    OfficialAttribute("output_format", 2, "maps", "`.tflite` files are written, whatever it is", maps=_output_format),
+    OfficialAttribute(
         "quantized_input_stats",
         {},
         "maps",
@@ -288,12 +290,12 @@ def origin(values: Values, made: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return {**made, "force_select_tf_ops": supported_ops(values) == {FLEX}}
 
 
-def targeted(rows: Iterable[Row]) -> list[Row]:
+def targeted(rows: Iterable[OfficialAttribute]) -> list[OfficialAttribute]:
     """Returns the attributes of a converter and those of its target, which have the prefix."""
     return [*rows, *(row._replace(name=f"{TARGET}{row.name}") for row in TARGET_ROWS)]
 
 
-def mapped(rows: Sequence[Row], values: Values) -> Mapped:
+def mapped(rows: Sequence[OfficialAttribute], values: Values) -> Mapped:
     """Returns what attributes mean for `convert`.
 
     Raises:
@@ -322,7 +324,7 @@ def mapped(rows: Sequence[Row], values: Values) -> Mapped:
     return Mapped(arguments, tuple(notes))
 
 
-def _check_truth(rows: Sequence[Row], values: Values) -> None:
+def _check_truth(rows: Sequence[OfficialAttribute], values: Values) -> None:
     """Checks that values are true or false, as an array isn't; samples may be one."""
     for row in rows:
         value = values[row.name]

@@ -12,7 +12,7 @@ from tfconvert.compat.analysis import gpu_warnings
 from tfconvert.compat.attributes import TARGET_ROWS, origin
 from tfconvert.compat.errors import as_of_the_class, in_its_words
 from tfconvert.compat.quantization import by_name, names
-from tfconvert.compat.row import Row, Settable, Values, set_plainly
+from tfconvert.compat.row import OfficialAttribute, Settable, Values, set_plainly
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
 from tfconvert.schema.diagnostics import Diagnostic
@@ -79,15 +79,15 @@ class Converter(Settable):
 
     _model: Any
     _arguments: Mapping[str, Any]
-    _known: Sequence[Row]
+    _known: Sequence[OfficialAttribute]
     _order: tuple[str, ...]
     _made: Mapping[str, Any]
     _name: str
     target_spec: Any
     report: Report | None
 
-    def __init__(self, rows: Sequence[Row], model: Any, arguments: Mapping[str, Any]) -> None:
-        target = Row("target_spec", None, "maps", "what the result is to run on")
+    def __init__(self, rows: Sequence[OfficialAttribute], model: Any, arguments: Mapping[str, Any]) -> None:
+        target = OfficialAttribute("target_spec", None, "maps", "what the result is to run on")
         super().__init__([*rows, target])
         set_plainly(self, "_known", rows)
         set_plainly(self, "_model", model)
@@ -153,7 +153,7 @@ class Converter(Settable):
         target = self.target_spec
         return super().strangers() + (target.strangers() if isinstance(target, Settable) else [])
 
-    def _values(self, rows: Sequence[Row]) -> Values:
+    def _values(self, rows: Sequence[OfficialAttribute]) -> Values:
         # The target may be TensorFlow's own, of any version.
         prefix = attributes.TARGET
         return {

@@ -54,7 +54,7 @@ class LayerPair(NamedTuple):
     zero_point: int
 
 
-class Runner:
+class DebugRunner:
     """A file, whose every tensor can be read after a run.
 
     Attributes:
@@ -110,7 +110,7 @@ class Runner:
         return [to_floats(self.value(each["index"]), *each["quantization"]) for each in details]
 
 
-def pairs(floats: Runner, quantized: Runner) -> Iterator[LayerPair]:
+def pairs(floats: DebugRunner, quantized: DebugRunner) -> Iterator[LayerPair]:
     """Yields the layers that both have, in order."""
     for layer, other in paired(floats.layers, quantized.layers):
         for float_index, index in zip(layer.results, other.results, strict=True):
@@ -247,7 +247,7 @@ class QuantizationDebugger:
         else:
             self._float_content = _content("float_model", float_model_path, float_model_content)
             self._quantized_content = _content("quant_debug_model", quant_debug_model_path, quant_debug_model_content)
-        self._floats = Runner(self._float_content)
+        self._floats = DebugRunner(self._float_content)
         self.options = debug_options or QuantizationDebugOptions()
 
     @property
@@ -261,7 +261,7 @@ class QuantizationDebugger:
         self.layer_statistics = self.model_statistics = None
         if self.converter is not None:
             self._quantized_content = self._quantized(self.converter)
-        self._runner = Runner(self._quantized_content)
+        self._runner = DebugRunner(self._quantized_content)
         self._pairs = list(pairs(self._floats, self._runner))
 
     def get_nondebug_quantized_model(self) -> bytes:
@@ -368,7 +368,7 @@ class QuantizationDebugger:
         converter.variant(lambda wanted: replace(_checked(wanted), io="float32", strict=False))
         quantization = converter.report.quantization if converter.report is not None else None
         layers = quantization.layers if quantization is not None else ()
-        floats = Runner(self._float_content)
+        floats = DebugRunner(self._float_content)
         names = [layer.operator for layer in floats.layers]
         found: dict[str, str] = {}
         matcher = SequenceMatcher(None, names, [layer.op for layer in layers], autojunk=False)

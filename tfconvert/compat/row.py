@@ -29,7 +29,7 @@ class Mapped(NamedTuple):
     notes: tuple[Diagnostic, ...] = ()
 
 
-class Row(NamedTuple):
+class OfficialAttribute(NamedTuple):
     """An attribute of the official converter.
 
     Attributes:
@@ -61,10 +61,10 @@ class Settable:
         rows: The attributes that are known; each starts with its default value.
     """
 
-    _rows: Mapping[str, Row]
+    _rows: Mapping[str, OfficialAttribute]
     _strangers: dict[str, Diagnostic]
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[OfficialAttribute]) -> None:
         set_plainly(self, "_rows", {row.name: row for row in rows})
         set_plainly(self, "_strangers", {})
         for name, row in self._rows.items():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tfconvert.compat.attributes import ROWS, TARGET, TARGET_ROWS, V1_ROWS
 from tfconvert.compat.flags import FLAGS
-from tfconvert.compat.row import Effect, Row
+from tfconvert.compat.row import Effect, OfficialAttribute
 
 
 class NameRow(NamedTuple):
@@ -119,7 +119,7 @@ def _flags() -> Iterator[str]:
         yield f"| `--{name}` | {text} |"
 
 
-def _part(effect: Effect, rows: Sequence[Row]) -> Iterator[str]:
+def _part(effect: Effect, rows: Sequence[OfficialAttribute]) -> Iterator[str]:
     yield f"### {_TITLES[effect]}\n"
     yield f"| attribute | default | {_WAYS[effect]} |"
     yield "| --- | --- | --- |"

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from tfconvert.exporters.output_file import C_SOURCES, Write, write_whole
 from tfconvert.schema.diagnostics import error, printable
-from tfconvert.schema.tflite.arena import Schedule, Step, bytes_of, schedule_of
+from tfconvert.schema.tflite.arena import ArenaStep, Schedule, bytes_of, schedule_of
 from tfconvert.schema.tflite.compiled_model import Table
 from tfconvert.schema.tflite.operators import filters, having
 from tfconvert.schema.tflite.reader import View, read_model
@@ -180,14 +180,14 @@ def _length(data: Sequence[int] | None) -> int:
 def _with_scratch(schedule: Schedule, subgraph: View, names: Sequence[str]) -> Schedule:
     """Returns a schedule as tflite-micro has it: inputs end with their last use, and kernels have scratch memory."""
     sizes = list(schedule.sizes)
-    steps = [Step((), schedule.inputs)]
+    steps = [ArenaStep((), schedule.inputs)]
     for call, step in zip(subgraph["operators"] or (), schedule.steps, strict=True):
         own = [*step.results]
         result = _tensor(subgraph, call["outputs"][0]) if names[call["opcode_index"]] in _SUMS else None
         if result is not None and result.name("type") in ("INT8", "INT16"):
             own.append(len(sizes))
             sizes.append(_bytes(result, "INT32"))
-        steps.append(Step(step.operands, own))
+        steps.append(ArenaStep(step.operands, own))
     return Schedule(sizes, steps, (), schedule.outputs)
 
 

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tfconvert.converter.ir.interface import Interface
-from tfconvert.converter.ir.interface import Tensor as Port
+from tfconvert.converter.ir.interface import Interface, Tensor
 from tfconvert.converter.targets.litert.quantize.figures import stored_range
 from tfconvert.converter.validation import result_check
 from tfconvert.converter.validation.result_check import Quantized, Verification
 from tfconvert.converter.validation.wires import Wires
 from tfconvert.importers.source import Source
-from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
+from tfconvert.importers.tflite.outline import Outline, OutlineSignature, OutlineTensor, outline, read_file
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.fidelity import Limits
 from tfconvert.settings.verify_options import Verify
@@ -33,7 +32,7 @@ class Matching:
     def __init__(self, outline: Outline) -> None:
         self._signatures = outline.signatures
 
-    def signature(self, interface: Interface) -> Signature:
+    def signature(self, interface: Interface) -> OutlineSignature:
         """Returns the file's signature for a function of the model.
 
         Raises:
@@ -68,7 +67,7 @@ class Matching:
         )
 
 
-def _check_sizes(wanted: Port, found: Tensor) -> None:
+def _check_sizes(wanted: Tensor, found: OutlineTensor) -> None:
     """Checks that an input of a file may have the sizes of the model's, except for the batch, which LiteRT resizes."""
     if wanted.shape is None or not found.shape:
         return
@@ -82,7 +81,7 @@ def _check_sizes(wanted: Port, found: Tensor) -> None:
     )
 
 
-def _places(names: Sequence[str], tensors: Sequence[Tensor], what: str) -> list[int]:
+def _places(names: Sequence[str], tensors: Sequence[OutlineTensor], what: str) -> list[int]:
     """Returns the index in the file of each of the model's inputs or outputs."""
     if len(names) != len(tensors):
         raise _unlike(names, tensors, what)
@@ -99,7 +98,7 @@ def _short(name: str) -> str:
     return (head if tail.isdigit() else name).removeprefix("serving_default_")
 
 
-def _unlike(names: Sequence[str], tensors: Sequence[Tensor], what: str) -> ConversionError:
+def _unlike(names: Sequence[str], tensors: Sequence[OutlineTensor], what: str) -> ConversionError:
     file = ", ".join(map(str, tensors)) or "none"
     return error(
         "unlike-interface",
@@ -186,7 +185,7 @@ def ranges_of(file: Outline, wiring: Matching, interface: Interface) -> dict[int
     return found
 
 
-def _range(tensor: Tensor) -> tuple[float, float] | None:
+def _range(tensor: OutlineTensor) -> tuple[float, float] | None:
     """Returns the range of a tensor's numbers, or `None` if they are not stored as integers with a valid range."""
     if tensor.type not in _STORED:
         return None

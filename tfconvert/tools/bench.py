@@ -23,7 +23,7 @@ from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.converter.validation.inputs import sizes_of
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.importers.tflite.model import import_tflite
-from tfconvert.importers.tflite.outline import Tensor, outline, read_file
+from tfconvert.importers.tflite.outline import OutlineTensor, outline, read_file
 from tfconvert.schema.diagnostics import printable
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.boxes import Array
@@ -170,7 +170,7 @@ def measure(
     return Measurement(len(content), threads, runs, latency, loading, whole.memory, shown, operators, file)
 
 
-def _value(tensor: Tensor, shapes: Mapping[str, Sequence[int]]) -> Array:
+def _value(tensor: OutlineTensor, shapes: Mapping[str, Sequence[int]]) -> Array:
     """Returns a value for an input; integers are 0, which is a valid index for every table."""
     batch = (1 if dim < 0 else dim for dim in tensor.shape[:1])
     shape = tuple(shapes.get(tensor.name, sizes_of((*batch, *tensor.shape[1:]))))

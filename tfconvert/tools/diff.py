@@ -12,12 +12,12 @@ import numpy as np
 
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Input
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 from tfconvert.converter.validation.comparison import compare
 from tfconvert.converter.validation.inputs import sizes_of
 from tfconvert.converter.validation.result_check import samples_of
 from tfconvert.importers.tflite.model import import_tflite
-from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
+from tfconvert.importers.tflite.outline import Outline, OutlineSignature, OutlineTensor, outline, read_file
 from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
@@ -422,7 +422,7 @@ def _outputs(
     distinct = list({each.subgraph: each for each in reversed(outlines[0].signatures)}.values())[::-1]
     alone = len(distinct) == len({each.subgraph for each in outlines[1].signatures}) == 1
     entries = [_entry(one, outlines[0].signatures) for one in distinct]
-    with Runtime() as litert:
+    with LiteRTProcess() as litert:
         for number, one in enumerate(distinct):
             label = one.key or "main"
             keys = [key for key in (entries[number].key, *entries[number].aliases) if key in others]
@@ -443,7 +443,7 @@ def _outputs(
     return found, notes
 
 
-def _kind(tensor: Tensor) -> tuple[str, int]:
+def _kind(tensor: OutlineTensor) -> tuple[str, int]:
     return tensor.type, len(tensor.shape)
 
 
@@ -456,7 +456,11 @@ class _Pair:
     """
 
     def __init__(
-        self, litert: Runtime, contents: Sequence[bytes], signatures: tuple[Signature, Signature], label: str
+        self,
+        litert: LiteRTProcess,
+        contents: Sequence[bytes],
+        signatures: tuple[OutlineSignature, OutlineSignature],
+        label: str,
     ) -> None:
         self._litert, self._contents, self._signatures, self._label = litert, contents, signatures, label
         self.found: dict[str, OutputChange] = {}
@@ -482,7 +486,7 @@ class _Pair:
             )
         return True
 
-    def _run(self, content: bytes, signature: Signature, values: Sequence[Array]) -> list[Array]:
+    def _run(self, content: bytes, signature: OutlineSignature, values: Sequence[Array]) -> list[Array]:
         """Runs one file; outputs of the same names are in the first file's order."""
         fed = {tensor.name: value for tensor, value in zip(signature.inputs, values, strict=True)}
         wanted, own = ([tensor.name for tensor in each.outputs] for each in (self._signatures[0], signature))
@@ -491,20 +495,20 @@ class _Pair:
         return results if signature.key else [results[own.index(name)] for name in names]
 
 
-def _entry(signature: Signature, signatures: Sequence[Signature]) -> Entry:
+def _entry(signature: OutlineSignature, signatures: Sequence[OutlineSignature]) -> Entry:
     """Returns the inputs of a signature, with the other keys of the same subgraph."""
     aliases = tuple(each.key for each in signatures if each.subgraph == signature.subgraph and each != signature)
     inputs = tuple(Input(each.name, _dtype(each.type), each.shape) for each in signature.inputs)
     return Entry(signature.key, inputs, aliases)
 
 
-def drawn(tensors: Sequence[Tensor]) -> Iterator[list[Array]]:
+def drawn(tensors: Sequence[OutlineTensor]) -> Iterator[list[Array]]:
     """Yields random inputs: first with zeros for integers, which every table accepts, then with small integers."""
     for most in (1, 8):
         yield [_value(tensor, most) for tensor in tensors]
 
 
-def _value(tensor: Tensor, most: int) -> Array:
+def _value(tensor: OutlineTensor, most: int) -> Array:
     shape = sizes_of(tensor.shape)
     random = np.random.default_rng([zlib.crc32(tensor.name.encode()), most])
     dtype = _dtype(tensor.type)

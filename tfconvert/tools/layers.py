@@ -22,12 +22,12 @@ from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert.quantize.figures import Figures, Step, layers, stored_range
 from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.converter.targets.litert.stored_values import to_floats
-from tfconvert.converter.validation.comparison import Difference, compare
+from tfconvert.converter.validation.comparison import OutputDifference, compare
 from tfconvert.converter.validation.inputs import Refused
 from tfconvert.converter.validation.result_check import Ranges, exported, reference_runs
 from tfconvert.converter.validation.wires import Wires, Wiring, own_wiring
 from tfconvert.importers.source import Source
-from tfconvert.importers.tflite.outline import Operator, Outline, Tensor, outline
+from tfconvert.importers.tflite.outline import Outline, OutlineOperator, OutlineTensor, outline
 from tfconvert.ops.call import Array, Results
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects.func import FuncOp
@@ -50,9 +50,9 @@ class Layer(NamedTuple):
         difference: How it differs.
     """
 
-    operator: Operator
-    tensor: Tensor
-    difference: Difference
+    operator: OutlineOperator
+    tensor: OutlineTensor
+    difference: OutputDifference
 
 
 def first_difference(source: Source, content: bytes, data: Any = None, wiring: Wiring = own_wiring) -> list[Diagnostic]:
@@ -138,7 +138,7 @@ class LayerRuns:
             found.setdefault(output.name, []).append(result)
         return found
 
-    def candidates(self, tensor: Tensor, expected: Mapping[str, Sequence[Array]]) -> list[tuple[str, Array]]:
+    def candidates(self, tensor: OutlineTensor, expected: Mapping[str, Sequence[Array]]) -> list[tuple[str, Array]]:
         """Returns the possible values of a tensor, with their nodes, from those that `expected` returns."""
         names = nodes_of(tensor.name)
         found = [(name, each) for name in names for each in expected.get(name, ())]
@@ -224,7 +224,7 @@ def _base(name: str) -> str:
     return base if base and number.isdigit() else name
 
 
-def _closest(candidates: Sequence[Array], got: Array) -> Difference | None:
+def _closest(candidates: Sequence[Array], got: Array) -> OutputDifference | None:
     """Returns the difference of a tensor from the closest value, or `None` if no value has its type."""
     found = [
         compare(np.reshape(each, got.shape), got, float(np.finfo(np.float32).eps))

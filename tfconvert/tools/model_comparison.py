@@ -13,7 +13,7 @@ from tfconvert.converter.targets.litert.quantize.samples import Sample, read
 from tfconvert.converter.validation import result_check
 from tfconvert.converter.validation.result_check import Quantized
 from tfconvert.importers.source import Source
-from tfconvert.importers.tflite.outline import Outline, Signature, outline, read_file
+from tfconvert.importers.tflite.outline import Outline, OutlineSignature, outline, read_file
 from tfconvert.report.summary import Table, summary
 from tfconvert.schema.diagnostics import Diagnostic, error, printable
 from tfconvert.schema.dialects.boxes import Array
@@ -233,16 +233,16 @@ def _with_file(path: str, reference: str, data: Any, layers: bool, names: tuple[
     return Comparison(*names, found._replace(outputs=named, is_random=data is None), tuple(notes))
 
 
-def _signature(file: Outline, interface: Interface) -> Signature:
+def _signature(file: Outline, interface: Interface) -> OutlineSignature:
     key = interface.keys[0] if interface.keys else ""
     return next(each for each in file.signatures if each.key == key)
 
 
-def _tensors(file: Outline, signature: Signature) -> list[Any]:
+def _tensors(file: Outline, signature: OutlineSignature) -> list[Any]:
     return [file.tensors[signature.subgraph][each.number] for each in signature.outputs]
 
 
-def _random(signature: Signature, ranges: dict[int, tuple[float, float]]) -> Iterator[Sample]:
+def _random(signature: OutlineSignature, ranges: dict[int, tuple[float, float]]) -> Iterator[Sample]:
     for draw, values in enumerate(drawn(signature.inputs)):
         fitting = list[Array](values)
         for place, (low, high) in ranges.items():

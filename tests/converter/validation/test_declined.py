@@ -11,7 +11,7 @@ import pytest
 
 import tfconvert
 from tests.converter.validation.test_valid_inputs import save
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 from tfconvert.schema.diagnostics import ConversionError
 
 
@@ -87,12 +87,12 @@ def _best(tf: Any) -> Any:
 
 
 def _shifted(by: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_file = Runtime.run_file
+    run_file = LiteRTProcess.run_file
 
-    def wrong(self: Runtime, *arguments: Any) -> Any:
+    def wrong(self: LiteRTProcess, *arguments: Any) -> Any:
         return [(value + by) % 8 for value in run_file(self, *arguments)]
 
-    monkeypatch.setattr(Runtime, "run_file", wrong)
+    monkeypatch.setattr(LiteRTProcess, "run_file", wrong)
 
 
 def test_ties_decided_by_rounding_are_reported(tf: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, pairwise
 from typing import Any
 
-from tfconvert.converter.validation.quantization_check import Search, Trial
+from tfconvert.converter.validation.quantization_check import ExclusionTrial, Search
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.fidelity import Fidelity, LayerFidelity, OutputFidelity
 
@@ -14,15 +14,15 @@ NODES = [f"n{number}" for number in range(20)]
 CHAIN = {node: [after] for node, after in pairwise(NODES)}
 
 
-def _trial(snr: float, excluded: Sequence[str] = (), order: Sequence[str] = NODES) -> Trial:
+def _trial(snr: float, excluded: Sequence[str] = (), order: Sequence[str] = NODES) -> ExclusionTrial:
     layers = tuple(LayerFidelity(node, "ADD", snr, snr, 0, 1, 1, 0) for node in order)
-    return Trial(Fidelity(1, (OutputFidelity("y", snr),)), frozenset(NODES) - set(excluded), lambda: layers)
+    return ExclusionTrial(Fidelity(1, (OutputFidelity("y", snr),)), frozenset(NODES) - set(excluded), lambda: layers)
 
 
-def _needing(needed: set[str], tried: list[set[str]]) -> Callable[[Sequence[str]], Trial]:
+def _needing(needed: set[str], tried: list[set[str]]) -> Callable[[Sequence[str]], ExclusionTrial]:
     """Returns a model that is near enough if some nodes are excluded, all of them."""
 
-    def measure(excluded: Sequence[str]) -> Trial:
+    def measure(excluded: Sequence[str]) -> ExclusionTrial:
         tried.append(set(excluded))
         return _trial(40.0 if needed <= set(excluded) else 0.0, excluded)
 
@@ -56,7 +56,7 @@ def test_where_nothing_is_enough_nothing_is_proposed() -> None:
 
 
 def test_layers_that_cannot_be_quantized_are_skipped() -> None:
-    def measure(excluded: Sequence[str]) -> Trial:
+    def measure(excluded: Sequence[str]) -> ExclusionTrial:
         if "n0" in excluded:
             raise error("quantized-kernel", "there is no such kernel")
         return _trial(40.0 if "n5" in excluded else 0.0, excluded)
@@ -84,7 +84,7 @@ def test_the_time_limit_ends_the_reduction() -> None:
 
 
 def test_names_are_no_patterns() -> None:
-    def measure(excluded: Sequence[str]) -> Trial:
+    def measure(excluded: Sequence[str]) -> ExclusionTrial:
         return _trial(40.0)
 
     first = _trial(0.0, order=["a[0]*"])._replace(nodes=frozenset({"a[0]*"}))

@@ -15,7 +15,7 @@ import pytest
 
 import tfconvert
 from tests.converter.validation.test_valid_inputs import save
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 from tfconvert.schema.diagnostics import ConversionError
 
 Function = Callable[..., Any]
@@ -70,12 +70,12 @@ def test_wrong_choices_are_found(size: int, tf: Any, tmp_path: Path, monkeypatch
     specs = [tf.TensorSpec([size, 4], name="boxes"), tf.TensorSpec([size], name="scores")]
     model = save(tf, lambda tf: (_plain(tf), specs), tmp_path / "model")
     assert not _codes(tfconvert.convert(model, verify=True).report)
-    run_file = Runtime.run_file
+    run_file = LiteRTProcess.run_file
 
-    def wrong(self: Runtime, *arguments: Any) -> Any:
+    def wrong(self: LiteRTProcess, *arguments: Any) -> Any:
         return [(value + 1) % size for value in run_file(self, *arguments)]
 
-    monkeypatch.setattr(Runtime, "run_file", wrong)
+    monkeypatch.setattr(LiteRTProcess, "run_file", wrong)
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(model, verify=True)
     assert caught.value.code == "verification-failed"

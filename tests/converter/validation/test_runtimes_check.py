@@ -10,7 +10,7 @@ from tests.importers.tflite.written_files import Tree, build_file
 from tfconvert.converter.process.child_process import ChildError
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.validation import runtimes_check
-from tfconvert.converter.validation.runtimes_check import Outcome, notes_of, outcomes, refusals, swiftshader
+from tfconvert.converter.validation.runtimes_check import RuntimeOutcome, notes_of, outcomes, refusals, swiftshader
 from tfconvert.schema.diagnostics import ERROR, NOTE
 
 LOG = """INFO: Created LiteRT GpuEnvironment.
@@ -32,20 +32,28 @@ def test_refusals_are_read_from_the_log() -> None:
 @pytest.mark.parametrize(
     ("outcome", "code", "said"),
     [
-        (Outcome("gpu", is_whole=True), "runs-there", "runs the file, all of it on the GPU: largest difference"),
+        (RuntimeOutcome("gpu", is_whole=True), "runs-there", "runs the file, all of it on the GPU: largest difference"),
         (
-            Outcome("gpu", is_whole=False, refused=("ABS: Operation is not supported.",)),
+            RuntimeOutcome("gpu", is_whole=False, refused=("ABS: Operation is not supported.",)),
             "runs-there",
             "a part of it on the CPU (ABS: Operation is not supported.)",
         ),
-        (Outcome("micro"), "runs-there", "tflite-micro runs the file: largest difference"),
-        (Outcome("gpu", error=0.5), "runtime-differs", "has other results than the CPU: 5.0e-01 of the largest value"),
-        (Outcome("micro", "no kernel"), "runtime-refuses", "tflite-micro does not run the file: no kernel"),
-        (Outcome("micro", "no package", is_missing=True), "runtime-missing", "can't run in tflite-micro: no package"),
+        (RuntimeOutcome("micro"), "runs-there", "tflite-micro runs the file: largest difference"),
+        (
+            RuntimeOutcome("gpu", error=0.5),
+            "runtime-differs",
+            "has other results than the CPU: 5.0e-01 of the largest value",
+        ),
+        (RuntimeOutcome("micro", "no kernel"), "runtime-refuses", "tflite-micro does not run the file: no kernel"),
+        (
+            RuntimeOutcome("micro", "no package", is_missing=True),
+            "runtime-missing",
+            "can't run in tflite-micro: no package",
+        ),
     ],
     ids=["whole", "part", "micro", "differs", "refuses", "missing"],
 )
-def test_notes(outcome: Outcome, code: str, said: str) -> None:
+def test_notes(outcome: RuntimeOutcome, code: str, said: str) -> None:
     (note,) = notes_of([outcome])
     assert (note.code, note.severity) == (code, NOTE if code == "runs-there" else ERROR)
     assert said in note.message
@@ -54,15 +62,15 @@ def test_notes(outcome: Outcome, code: str, said: str) -> None:
 
 
 def test_a_missing_runtime_says_how_to_get_it() -> None:
-    (gpu,) = notes_of([Outcome("gpu", "there is no GPU", is_missing=True)])
+    (gpu,) = notes_of([RuntimeOutcome("gpu", "there is no GPU", is_missing=True)])
     assert "tfconvert[gpu]" in gpu.hint
     assert "chromium" in gpu.hint
-    (micro,) = notes_of([Outcome("micro", "there is no package", is_missing=True)])
+    (micro,) = notes_of([RuntimeOutcome("micro", "there is no package", is_missing=True)])
     assert "tfconvert[micro]" in micro.hint
 
 
 def test_what_python_can_not_feed_is_no_limit_of_the_file() -> None:
-    assert not list(notes_of([Outcome("compiled", "Unsupported dtype: int64")], silent=True))
+    assert not list(notes_of([RuntimeOutcome("compiled", "Unsupported dtype: int64")], silent=True))
 
 
 def test_swiftshader_of_playwright_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -79,21 +87,21 @@ def test_swiftshader_of_playwright_is_found(monkeypatch: pytest.MonkeyPatch, tmp
 def test_a_package_that_is_not_installed_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtimes_check, "_PACKAGES", {"micro": "no_such_package.at_all"})
     assert list(outcomes(b"", ["micro"])) == [
-        Outcome("micro", "the package no-such-package is not installed", is_missing=True)
+        RuntimeOutcome("micro", "the package no-such-package is not installed", is_missing=True)
     ]
 
 
 @pytest.mark.parametrize(
     ("failure", "expected"),
     [
-        (ChildError("No adapters found"), Outcome("gpu", "", is_missing=True)),
-        (ChildError("Failed to load\nthe model"), Outcome("gpu", "Failed to load the model")),
-        (ChildError("", -11), Outcome("gpu", "it ended the process (status -11)")),
-        (ChildError("", -9, 300), Outcome("gpu", "no answer within 300 s")),
+        (ChildError("No adapters found"), RuntimeOutcome("gpu", "", is_missing=True)),
+        (ChildError("Failed to load\nthe model"), RuntimeOutcome("gpu", "Failed to load the model")),
+        (ChildError("", -11), RuntimeOutcome("gpu", "it ended the process (status -11)")),
+        (ChildError("", -9, 300), RuntimeOutcome("gpu", "no answer within 300 s")),
     ],
     ids=["driver", "refused", "crashed", "hung"],
 )
-def test_failures_are_outcomes(monkeypatch: pytest.MonkeyPatch, failure: ChildError, expected: Outcome) -> None:
+def test_failures_are_outcomes(monkeypatch: pytest.MonkeyPatch, failure: ChildError, expected: RuntimeOutcome) -> None:
     class Failing:
         def __init__(self, seconds: float) -> None:
             self.seconds = seconds

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tfconvert
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 from tfconvert.schema.diagnostics import ConversionError
 
 Build = Callable[[Any], tuple[Callable[..., Any], list[Any]]]
@@ -197,13 +197,13 @@ def test_random_inputs_suit_the_model(name: str, tf: ModuleType, tmp_path: Path)
 def test_invalid_inputs_are_found(name: str, tf: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not all inputs are zeros: a file that takes every index for the first gives other results."""
     model = save(tf, MODELS[name], tmp_path / "model")
-    run_file = Runtime.run_file
+    run_file = LiteRTProcess.run_file
 
-    def wrong(self: Runtime, content: bytes, key: str, inputs: Any, outputs: Any) -> Any:
+    def wrong(self: LiteRTProcess, content: bytes, key: str, inputs: Any, outputs: Any) -> Any:
         fed = {name: value * 0 if value.dtype.kind == "i" else value for name, value in inputs.items()}
         return run_file(self, content, key, fed, outputs)
 
-    monkeypatch.setattr(Runtime, "run_file", wrong)
+    monkeypatch.setattr(LiteRTProcess, "run_file", wrong)
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(model, verify=True)
     assert caught.value.code == "verification-failed"

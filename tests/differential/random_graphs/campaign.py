@@ -13,7 +13,7 @@ from tests.differential.random_graphs.compare import DIFFERS, REFUSED, Verdict, 
 from tests.differential.random_graphs.known import known_difference
 from tests.differential.random_graphs.program import Program
 from tests.differential.random_graphs.shrink import ops_of, shrink
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ def compare_graphs(tf: ModuleType, seeds: Iterable[int], steps: int, *, progress
         progress: Seconds between lines that say how far it has come; 0 for none.
     """
     summary, told = Summary(), time.monotonic()
-    with Runtime() as runtime:
+    with LiteRTProcess() as runtime:
         for seed in seeds:
             random = Random(seed)
             program = random_program(tf, random, random.randint(1, steps))
@@ -60,7 +60,9 @@ def compare_graphs(tf: ModuleType, seeds: Iterable[int], steps: int, *, progress
     return summary
 
 
-def _explain(tf: ModuleType, summary: Summary, name: str, program: Program, verdict: Verdict, runtime: Runtime) -> None:
+def _explain(
+    tf: ModuleType, summary: Summary, name: str, program: Program, verdict: Verdict, runtime: LiteRTProcess
+) -> None:
     """Makes a difference small, and records it if it is not LiteRT's own."""
 
     def differs(smaller: Program) -> bool:

@@ -18,7 +18,7 @@ from tests.differential.random_graphs.shape_recipes import SHAPES
 from tests.differential.random_graphs.values import FLOATS, Array
 from tests.mutate.worker import where
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -94,7 +94,7 @@ def difference(want: Array, got: Array) -> str:
     return "values"
 
 
-def judge(tf: ModuleType, program: Program, runtime: Runtime) -> Verdict:
+def judge(tf: ModuleType, program: Program, runtime: LiteRTProcess) -> Verdict:
     """Returns whether a program, converted, computes the same in LiteRT."""
     try:
         graph = program.graph(tf)

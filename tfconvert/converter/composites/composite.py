@@ -11,7 +11,7 @@ import numpy as np
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.dims import compatible_types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import Place, place_of
+from tfconvert.schema.dialects.locations import LocationParts, place_of
 from tfconvert.schema.dialects.tf_traits import ZERO_PRESERVING, full_names
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import SymbolRefAttr
@@ -65,7 +65,7 @@ class Composite:
         return self.function.sym_name
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LocationParts:
         """Where the function is called first, or else where it is defined."""
         return place_of(self.calls[0].location if self.calls else self.function.location)
 

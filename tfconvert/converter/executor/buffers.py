@@ -83,7 +83,7 @@ LIBRARY: Mapping[str, Callable[..., Any]] = {
 _UNWRITTEN = 0xA5
 
 
-class Buffer:
+class MemoryBuffer:
     """A buffer.
 
     Attributes:
@@ -100,13 +100,13 @@ class Buffer:
         self.is_freed = False
 
 
-Item = Buffer | Array | int
+Item = MemoryBuffer | Array | int
 """A value: a buffer, a tensor inside a kernel, or a number of the host."""
 
 Values = dict[Value, Item]
 
 
-class Run(NamedTuple):
+class BufferRun(NamedTuple):
     """The outcome of a run.
 
     Attributes:
@@ -120,7 +120,7 @@ class Run(NamedTuple):
     allocations: int
 
 
-def run(module: ModuleOp, function_name: str, inputs: Sequence[Array]) -> Run:
+def run(module: ModuleOp, function_name: str, inputs: Sequence[Array]) -> BufferRun:
     """Runs a function of a module on buffers.
 
     Args:
@@ -137,26 +137,26 @@ class _Machine:
     def __init__(self, module: ModuleOp) -> None:
         self._functions = functions_of(module)
         self._globals = {text(op, "sym_name"): op for op in module.ops if op.name == "memref.global"}
-        self._memory: dict[str, Buffer] = {}
+        self._memory: dict[str, MemoryBuffer] = {}
         self._executor = Executor(module)
         self._deadline = Deadline()
-        self._live: set[Buffer] = set()
+        self._live: set[MemoryBuffer] = set()
         self._bytes = self._peak = self._allocations = 0
 
-    def run(self, name: str, inputs: Sequence[Array]) -> Run:
+    def run(self, name: str, inputs: Sequence[Array]) -> BufferRun:
         function = self._functions.get(name)
         if function is None or function.is_declaration:
             raise error("unknown-function", f"there is no function {name!r} in the module")
         if len(inputs) != len(function.args):
             raise error("bad-operand", f"function {name!r} has {len(function.args)} arguments, not {len(inputs)}")
-        results = self._call(function, [Buffer(np.asarray(each)) for each in inputs])
-        buffers = [each for each in results if isinstance(each, Buffer)]
+        results = self._call(function, [MemoryBuffer(np.asarray(each)) for each in inputs])
+        buffers = [each for each in results if isinstance(each, MemoryBuffer)]
         left = self._live.difference(buffers)
         if left:
             raise error(
                 "memory-leak", f"{len(left)} buffers of {sum(b.array.nbytes for b in left)} bytes are not freed"
             )
-        return Run([each.array for each in buffers], self._peak, self._allocations)
+        return BufferRun([each.array for each in buffers], self._peak, self._allocations)
 
     def _call(self, function: FuncOp, inputs: Sequence[Item]) -> Sequence[Item]:
         return self._block(function.body.block, dict(zip(function.args, inputs, strict=True)))
@@ -167,7 +167,7 @@ class _Machine:
             self._deadline.check_time()
             operands = [values[operand] for operand in op.operands]
             for each in operands:
-                if isinstance(each, Buffer) and each.is_freed:
+                if isinstance(each, MemoryBuffer) and each.is_freed:
                     is_again = op.name == "memref.dealloc"
                     raise bad(
                         op, f"the buffer was freed before {op.name}", "double-free" if is_again else "use-after-free"
@@ -207,7 +207,7 @@ class _Machine:
             raise bad(op, f"there is no memory for the sizes {shape}") from problem
         if array.dtype.kind != "b":
             array.reshape(-1).view(np.uint8)[...] = _UNWRITTEN
-        held = Buffer(array, is_allocated=True)
+        held = MemoryBuffer(array, is_allocated=True)
         self._live.add(held)
         self._bytes += array.nbytes
         self._peak = max(self._peak, self._bytes)
@@ -216,7 +216,7 @@ class _Machine:
 
     def dealloc(self, op: Operation, operands: Sequence[Item], values: Values) -> Sequence[Item]:
         (held,) = operands
-        if not isinstance(held, Buffer) or held not in self._live:
+        if not isinstance(held, MemoryBuffer) or held not in self._live:
             raise bad(op, "what is freed was not allocated", "double-free")
         self._live.remove(held)
         self._bytes -= held.array.nbytes
@@ -231,7 +231,7 @@ class _Machine:
             if not tensor_data.is_constant(value):
                 raise bad(op, f"the global {name!r} has no value", "missing-value")
             array = tensor_data.to_array(value)
-            self._memory[name] = Buffer(array if "constant" in declared.properties else array.copy())
+            self._memory[name] = MemoryBuffer(array if "constant" in declared.properties else array.copy())
         return (self._memory[name],)
 
     # Calls and control flow.
@@ -244,7 +244,7 @@ class _Machine:
         routine = LIBRARY.get(name)
         if routine is None:
             raise bad(op, f"there is no library routine {name!r}", "no-reference-kernel")
-        arrays = [each.array if isinstance(each, Buffer) else each for each in operands]
+        arrays = [each.array if isinstance(each, MemoryBuffer) else each for each in operands]
         try:
             routine(*arrays)
         except (ValueError, IndexError) as problem:
@@ -275,7 +275,7 @@ _TERMINATORS = frozenset({"func.return", "scf.condition", "scf.yield"})
 
 
 def _array(item: Item) -> Array:
-    assert isinstance(item, Buffer)
+    assert isinstance(item, MemoryBuffer)
     return item.array
 
 

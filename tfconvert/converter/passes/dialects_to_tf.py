@@ -145,7 +145,7 @@ def _with_regions(op: Operation) -> bool:
     for region in regions:
         for block in region.blocks:
             last = block.last_op
-            if last is not None and last.name == tfl_spelling.YieldOp.NAME:
+            if last is not None and last.name == tfl_spelling.TFLYieldOp.NAME:
                 yield_instead(last)
     new = tf.build(
         "WhileRegion" if is_loop else "IfRegion",

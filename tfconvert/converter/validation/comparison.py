@@ -16,7 +16,7 @@ _TOLERANCE_OF_OTHERS = 1e-3
 _TINY = float(np.finfo(np.float32).tiny)
 
 
-class Difference(NamedTuple):
+class OutputDifference(NamedTuple):
     """How one value differs from another.
 
     Attributes:
@@ -30,10 +30,10 @@ class Difference(NamedTuple):
     relative: float = 0.0
 
 
-SAME = Difference("")
+SAME = OutputDifference("")
 
 
-def compare(was: Array, now: Array, minimum: float = _TINY) -> Difference:
+def compare(was: Array, now: Array, minimum: float = _TINY) -> OutputDifference:
     """Returns how one value differs from another.
 
     Integers, booleans and strings have to be equal, floats within a tolerance relative to the largest of them. NaN
@@ -63,10 +63,10 @@ def compare(was: Array, now: Array, minimum: float = _TINY) -> Difference:
     if was.dtype.kind in "iub":
         count = int(np.count_nonzero(~same))
         what = f"differs in {count} of {was.size} numbers, by up to {largest:g}"
-        return Difference(what, largest, relative)
+        return OutputDifference(what, largest, relative)
     if largest <= tolerance(was.dtype) * scale or largest <= minimum:
-        return Difference("", largest, relative)
-    return Difference(f"differs by up to {largest:.3g}; the largest number is {scale:.3g}", largest, relative)
+        return OutputDifference("", largest, relative)
+    return OutputDifference(f"differs by up to {largest:.3g}; the largest number is {scale:.3g}", largest, relative)
 
 
 def tolerance(dtype: np.dtype[Any]) -> float:
@@ -84,8 +84,8 @@ def _is_same(was: object, now: object) -> bool:
     return was == now if isinstance(was, bytes | str) else type(was) is type(now)
 
 
-def _unlike(what: str) -> Difference:
-    return Difference(what, np.inf, np.inf)
+def _unlike(what: str) -> OutputDifference:
+    return OutputDifference(what, np.inf, np.inf)
 
 
 def _wide(array: Array) -> Array:

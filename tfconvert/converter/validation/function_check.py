@@ -13,8 +13,8 @@ from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.targets.litert.quantize.figures import OutputFigures
 from tfconvert.converter.validation import inputs
-from tfconvert.converter.validation.comparison import Difference, compare, tolerance
-from tfconvert.converter.validation.inputs import Answer, Refused, Run
+from tfconvert.converter.validation.comparison import OutputDifference, compare, tolerance
+from tfconvert.converter.validation.inputs import Answer, ReferenceRun, Refused
 from tfconvert.converter.validation.kernels import differing_kernel
 from tfconvert.converter.validation.stability import unexplained
 from tfconvert.converter.validation.witness import EXECUTOR, Witness
@@ -114,7 +114,7 @@ class FunctionCheck:
         self.done = 0
         self._first: Sequence[Array] | None = None
 
-    def run(self, runs: Iterator[Run | Refused], *, given: bool) -> None:
+    def run(self, runs: Iterator[ReferenceRun | Refused], *, given: bool) -> None:
         """Compares the witness's runs with LiteRT's.
 
         Args:
@@ -136,7 +136,7 @@ class FunctionCheck:
                 self.done += 1
         self._conclude(refused, failed, given=given)
 
-    def _in_time(self, runs: Iterator[Run | Refused]) -> Iterator[Run | Refused]:
+    def _in_time(self, runs: Iterator[ReferenceRun | Refused]) -> Iterator[ReferenceRun | Refused]:
         """Yields runs as long as there is time; a note says if there would be more."""
         limits = budget().limits
         seconds = min(limits.run_seconds, math.ceil(self._clock.left))
@@ -217,20 +217,20 @@ class FunctionCheck:
                     what = f"{difference.what} in call {turn + 1} of several in turn"
                     self.problems.setdefault(name, _failed(self._label, name, what, self.witness))
 
-    def _in_turn(self, calls: Sequence[Sequence[Array]]) -> Sequence[Run] | Refused:
+    def _in_turn(self, calls: Sequence[Sequence[Array]]) -> Sequence[ReferenceRun] | Refused:
         if self._answer is not None:
             return self._answer(calls)
         executor = Executor(self._module)
-        return [Run(values, executor.run(self._function.sym_name, values)) for values in calls]
+        return [ReferenceRun(values, executor.run(self._function.sym_name, values)) for values in calls]
 
-    def _is_random(self, run: Run) -> bool:
+    def _is_random(self, run: ReferenceRun) -> bool:
         """Returns whether the witness has other results if it runs again."""
         again = None if self._answer is None else self._answer([run.inputs])
         if again is None or isinstance(again, Refused):
             return False
         return any(compare(one, two).what for one, two in zip(run.outputs, again[0].outputs, strict=True))
 
-    def _compare(self, run: Run) -> ConversionError | None:
+    def _compare(self, run: ReferenceRun) -> ConversionError | None:
         """Compares one run; returns the error of LiteRT if it refuses the inputs."""
         try:
             got = self._engine(run.inputs)
@@ -241,13 +241,13 @@ class FunctionCheck:
         self._take(run, got)
         return None
 
-    def _difference(self, number: int, want: Array, have: Array) -> Difference:
+    def _difference(self, number: int, want: Array, have: Array) -> OutputDifference:
         scale = self.interface.outputs[number].scale or 0.0
         return compare(want, have, max(_ROUNDING, self._roughness * _largest(want), _STEPS * scale))
 
-    def _take(self, run: Run, got: Sequence[Array]) -> None:
+    def _take(self, run: ReferenceRun, got: Sequence[Array]) -> None:
         """Compares the results of one run."""
-        wrong: dict[int, Difference] = {}
+        wrong: dict[int, OutputDifference] = {}
         self._first = run.inputs if self._first is None else self._first
         for number, (want, have) in enumerate(zip(run.outputs, got, strict=True)):
             found = self._difference(number, want, have)
@@ -262,7 +262,7 @@ class FunctionCheck:
         """Returns the fidelity of a quantized file's outputs; empty for others."""
         return []
 
-    def _judge(self, run: Run, got: Sequence[Array], wrong: dict[int, Difference]) -> None:
+    def _judge(self, run: ReferenceRun, got: Sequence[Array], wrong: dict[int, OutputDifference]) -> None:
         """Separates differences that rounding, random numbers or a kernel explain from all others."""
         left = unexplained(self._module, self._function.sym_name, run, got, list(wrong))
         is_random = bool(left) and self._is_random(run)
@@ -287,7 +287,7 @@ class FunctionCheck:
                 self._record(number, difference)
                 self.problems.setdefault(name, _failed(self._label, name, difference.what, self.witness))
 
-    def _record(self, number: int, found: Difference) -> None:
+    def _record(self, number: int, found: OutputDifference) -> None:
         name = self.interface.outputs[number].name
         known = self.errors.get(name) or OutputError(self._label, name, 0.0, 0.0, self.witness)
         self.errors[name] = known._replace(
@@ -346,7 +346,7 @@ class FidelityCheck(FunctionCheck):
         super().__init__(module, function, engine, name, witness, clock)
         self._outputs = [OutputFigures() for _ in self.interface.outputs]
 
-    def _take(self, run: Run, got: Sequence[Array]) -> None:
+    def _take(self, run: ReferenceRun, got: Sequence[Array]) -> None:
         for output, figures, want, have in zip(self.interface.outputs, self._outputs, run.outputs, got, strict=True):
             if want.shape == have.shape:
                 figures.add(want, have)

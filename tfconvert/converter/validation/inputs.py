@@ -305,7 +305,7 @@ _MAX_SCALE = 1 << 14
 _MAX_ELEMENTS = 1 << 20
 
 
-class Run(NamedTuple):
+class ReferenceRun(NamedTuple):
     """Inputs, and the reference's outputs for them."""
 
     inputs: Sequence[Array]
@@ -318,7 +318,7 @@ class Refused(NamedTuple):
     problem: ConversionError
 
 
-Answer = Callable[[Sequence[Sequence[Array]]], Sequence[Run] | Refused]
+Answer = Callable[[Sequence[Sequence[Array]]], Sequence[ReferenceRun] | Refused]
 """Calls a function in turn, first in the model's initial state; returns the run of each call."""
 
 
@@ -354,13 +354,13 @@ class Drawing:
             for op in module.walk()
         )
 
-    def runs(self) -> Iterator[Run | Refused]:
+    def runs(self) -> Iterator[ReferenceRun | Refused]:
         """Yields runs, and inputs that were refused; none if an input is a handle."""
         scale, done = 1, False
         while True:
             for found in self._scaled(scale):
                 yield found
-                done = done or isinstance(found, Run)
+                done = done or isinstance(found, ReferenceRun)
             scale *= 2
             if (done if self._accepted is None else self._accepted()) or not self._can_grow(scale):
                 return
@@ -368,7 +368,7 @@ class Drawing:
     def values(self) -> Iterator[Sequence[Array]]:
         """Yields inputs; computes results only where these decide which inputs suit."""
         if self._watched or self._answer is not None or self._can_grow(2):
-            yield from (found.inputs for found in self.runs() if isinstance(found, Run))
+            yield from (found.inputs for found in self.runs() if isinstance(found, ReferenceRun))
         else:
             yield from self._draws(1)
 
@@ -386,12 +386,12 @@ class Drawing:
                 for number, (each, name) in enumerate(zip(known, self._names, strict=True))
             ]
 
-    def _scaled(self, scale: int) -> Iterator[Run | Refused]:
+    def _scaled(self, scale: int) -> Iterator[ReferenceRun | Refused]:
         for draw, values in enumerate(self._draws(scale)):
-            found: Run | Refused = Run(values, ())
+            found: ReferenceRun | Refused = ReferenceRun(values, ())
             if self._watched or self._answer is None:
                 found = _run(self._module, self._function, values, self._names, self._watched, draw)
-            if self._answer is not None and isinstance(found, Run):
+            if self._answer is not None and isinstance(found, ReferenceRun):
                 answers = self._answer([found.inputs])
                 found = answers if isinstance(answers, Refused) else answers[0]
             yield found
@@ -407,10 +407,10 @@ def _spread(value: Array, name: str) -> Array:
 
 def runs_in_ranges(
     drawing: Drawing,
-    run: Callable[[Sequence[Array]], Run | Refused],
+    run: Callable[[Sequence[Array]], ReferenceRun | Refused],
     names: Sequence[str],
     ranges: Mapping[int, tuple[float, float]],
-) -> Iterator[Run | Refused]:
+) -> Iterator[ReferenceRun | Refused]:
     """Yields runs on random inputs that suit a function, with floats within ranges.
 
     Args:
@@ -429,14 +429,14 @@ def runs_in_ranges(
         yield run(fitting)
 
 
-def run(module: ModuleOp, function: FuncOp, values: Sequence[Array]) -> Run | Refused:
+def run(module: ModuleOp, function: FuncOp, values: Sequence[Array]) -> ReferenceRun | Refused:
     """Returns the reference's run on given inputs.
 
     Raises:
         ConversionError: The reference can't be run at all.
     """
     try:
-        return Run(values, Executor(module).run(function.sym_name, values))
+        return ReferenceRun(values, Executor(module).run(function.sym_name, values))
     except ConversionError as problem:
         if problem.code not in REFUSED_INPUT:
             raise
@@ -450,14 +450,14 @@ def _run(
     names: Sequence[str],
     watched: dict[Operation, dict[int, tuple[int, ...]]],
     draw: int,
-) -> Run | Refused:
+) -> ReferenceRun | Refused:
     """Returns a run on random inputs; draws them again within the domains of the ops that they reach."""
     first, known = values, dict[int, Domain]()
     for _ in range(_TRIES):
         probe = Probe(module, watched=watched)
-        found: Run | Refused
+        found: ReferenceRun | Refused
         try:
-            found = Run(values, probe.run(function.sym_name, values))
+            found = ReferenceRun(values, probe.run(function.sym_name, values))
         except ConversionError as problem:
             if problem.code not in REFUSED_INPUT:
                 raise

@@ -17,7 +17,7 @@ from tfconvert.converter.executor.litert_ops import OUTSIDE
 from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.targets.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.converter.targets.litert.passes.separate_state import SeparateState
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 from tfconvert.converter.validation.comparison import compare, is_equal
 from tfconvert.converter.validation.inputs import REFUSED_INPUT, draws
 from tfconvert.exporters.tflite.model import export
@@ -52,7 +52,7 @@ def check(before: ModuleOp, after: ModuleOp, pass_name: str, seed: int = 0) -> l
     """
     notes: list[Diagnostic] = []
     problems: list[Diagnostic] = []
-    with Runtime() as runtime:
+    with LiteRTProcess() as runtime:
         one, other = _Side(before, runtime), _Side(after, runtime)
         other.rename(list(one.functions))
         for name in one.functions:
@@ -83,7 +83,7 @@ class _Outcome:
 class _Side:
     """A module that can be run."""
 
-    def __init__(self, module: ModuleOp, runtime: Runtime) -> None:
+    def __init__(self, module: ModuleOp, runtime: LiteRTProcess) -> None:
         self.module = module
         self._runtime = runtime
         self.functions = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and _is_exported(op)}

@@ -24,7 +24,7 @@ from tfconvert.converter.targets.litert.quantize import comparison
 from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample, entries_of
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 from tfconvert.converter.targets.litert.stages import STAGES
 from tfconvert.converter.targets.litert.tflite_file import export_file
 from tfconvert.converter.validation import inputs, result_check
@@ -48,7 +48,7 @@ from tfconvert.settings.targets import LiteRT
 from tfconvert.settings.verify_options import Verify
 
 
-class Trial(NamedTuple):
+class ExclusionTrial(NamedTuple):
     """A quantized model with some layers excluded.
 
     Attributes:
@@ -78,7 +78,7 @@ class Search:
 
     def __init__(
         self,
-        measure: Callable[[Sequence[str]], Trial],
+        measure: Callable[[Sequence[str]], ExclusionTrial],
         readers: Mapping[str, Sequence[str]],
         seconds: float,
         clock: Callable[[], float] = time.monotonic,
@@ -87,7 +87,7 @@ class Search:
         self._end = clock() + seconds
         self._trials = 0
 
-    def run(self, first: Trial) -> Exclusions:
+    def run(self, first: ExclusionTrial) -> Exclusions:
         """Returns the layers to exclude.
 
         Args:
@@ -103,7 +103,7 @@ class Search:
         exclude = tuple(escape(node) for node in nodes)
         return Exclusions(exclude, trial.fidelity.snr, trial.fidelity.agreement, self._trials, ran_out)
 
-    def _grown(self, known: Trial) -> tuple[list[str], Trial] | None:
+    def _grown(self, known: ExclusionTrial) -> tuple[list[str], ExclusionTrial] | None:
         """Returns sufficient nodes, perhaps more than needed, and the trial; `None` if no nodes are sufficient."""
         excluded: list[str] = []
         failed: set[str] = set()
@@ -127,15 +127,15 @@ class Search:
             known = trial
             worst = self._worst_first(known)
 
-    def _worst_first(self, known: Trial) -> list[str]:
+    def _worst_first(self, known: ExclusionTrial) -> list[str]:
         listed = [layer.node for layer in known.layers() if layer.node]
         return list(dict.fromkeys([*listed, *sorted(known.nodes)]))
 
-    def _group(self, node: str, known: Trial) -> list[str]:
+    def _group(self, node: str, known: ExclusionTrial) -> list[str]:
         """Returns a node and the readers of its results, as far as they are integers."""
         return [each for each in (node, *self._readers.get(node, ())) if each in known.nodes]
 
-    def _pruned(self, nodes: list[str], trial: Trial) -> tuple[list[str], Trial, bool]:
+    def _pruned(self, nodes: list[str], trial: ExclusionTrial) -> tuple[list[str], ExclusionTrial, bool]:
         """Removes unnecessary nodes, several at once first; also returns whether time ran out."""
         size = max(1, len(nodes) // 2)
         try:
@@ -151,7 +151,7 @@ class Search:
         except _OutOfTimeError:
             return nodes, trial, True
 
-    def _trial(self, nodes: Sequence[str]) -> Trial | None:
+    def _trial(self, nodes: Sequence[str]) -> ExclusionTrial | None:
         """Returns the model with nodes excluded, or `None` if it can't be made.
 
         Raises:
@@ -300,7 +300,7 @@ def check(
     file: TFLiteFile,
     layers: Sequence[LayerReport],
     on_stage: Callable[[str], None] = lambda name: None,
-) -> Outcome:
+) -> QuantizationOutcome:
     """Compares a quantized file with the float model, which has to agree with its witness, and optionally their layers.
 
     Args:
@@ -316,10 +316,10 @@ def check(
     floats = forms.floats()
     data = quantize.samples if wanted.data is None else wanted.data
     runtime.require()
-    with Runtime(as_floats=True) as litert:
+    with LiteRTProcess(as_floats=True) as litert:
         declined = result_check.not_loaded(litert, file.to_bytes())
         if declined is not None:
-            return Outcome(None, (declined,))
+            return QuantizationOutcome(None, (declined,))
         agreement = _agreement(source, floats.file, data, wanted)
         module = opened(source)
         functions, entries = entries_of(module)
@@ -331,32 +331,32 @@ def check(
         elif wanted.compare_layers:
             samples = list(samples)
     if samples == []:
-        return Outcome(None, (*agreement.notes, _NO_INPUTS))
+        return QuantizationOutcome(None, (*agreement.notes, _NO_INPUTS))
     limits = Limits.of(wanted.min_snr, wanted.min_agreement)
 
     listed = floats.nodes if wanted.compare_layers else None
     found = comparison.compare(floats.file, file, samples, entries, listed)
     found = found._replace(limits=limits, is_random=not head, witness=_name_of(agreement))
     if not (wanted.compare_layers and wanted.search_seconds and found.is_low):
-        return Outcome(found, agreement.notes)
+        return QuantizationOutcome(found, agreement.notes)
     few = list(islice(samples, _FEW))
 
-    def trial(exclude: Sequence[str]) -> Trial:
+    def trial(exclude: Sequence[str]) -> ExclusionTrial:
         form = forms.quantized(exclude)
 
         def layers_of() -> Sequence[LayerFidelity]:
             return comparison.compare(floats.file, form.file, few, entries, floats.nodes).layers
 
         fidelity = comparison.compare(floats.file, form.file, samples, entries, inner=False)
-        return Trial(fidelity._replace(limits=limits), form.nodes, layers_of)
+        return ExclusionTrial(fidelity._replace(limits=limits), form.nodes, layers_of)
 
     on_stage("search-exclusions")
     search = Search(trial, floats.readers, wanted.search_seconds)
-    first = Trial(found, forms.nodes(layers), lambda: found.layers)
-    return Outcome(found._replace(exclusions=search.run(first)), agreement.notes)
+    first = ExclusionTrial(found, forms.nodes(layers), lambda: found.layers)
+    return QuantizationOutcome(found._replace(exclusions=search.run(first)), agreement.notes)
 
 
-class Outcome(NamedTuple):
+class QuantizationOutcome(NamedTuple):
     """The outcome of a check.
 
     Attributes:
@@ -402,7 +402,7 @@ def _given(entries: Sequence[Entry], given: Any) -> Iterator[Sample]:
             yield Sample(number, list(values))
 
 
-def _random(module: ModuleOp, functions: Sequence[FuncOp], litert: Runtime, content: bytes) -> Iterator[Sample]:
+def _random(module: ModuleOp, functions: Sequence[FuncOp], litert: LiteRTProcess, content: bytes) -> Iterator[Sample]:
     """Yields inputs that the float file accepts."""
     for number, function in enumerate(functions):
         interface = interface_of(function)

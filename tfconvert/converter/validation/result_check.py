@@ -21,7 +21,7 @@ from tfconvert.converter.pipeline.runner import opened, run_stages
 from tfconvert.converter.pipeline.stages import STANDARD, TO_FUNCTIONS, before
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.quantize.samples import Entry, entries_of, read
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 from tfconvert.converter.validation import inputs
 from tfconvert.converter.validation.function_check import (
     CUSTOM,
@@ -34,7 +34,7 @@ from tfconvert.converter.validation.function_check import (
     FidelityCheck,
     FunctionCheck,
 )
-from tfconvert.converter.validation.inputs import Answer, Refused, Run
+from tfconvert.converter.validation.inputs import Answer, ReferenceRun, Refused
 from tfconvert.converter.validation.wires import FileEngine, StatefulEngine, Wiring, own_wiring
 from tfconvert.converter.validation.witness import Witness, witness_of
 from tfconvert.importers.source import Source
@@ -169,13 +169,13 @@ def compared(
     how = wanted or Verify()
     with witness_of(source, how.witness) as witness:
         as_floats = quantized is not None or (witness is not None and witness.as_floats)
-        with Runtime(as_floats=as_floats) as litert:
+        with LiteRTProcess(as_floats=as_floats) as litert:
             if (declined := not_loaded(litert, content)) is not None:
                 return Verification(notes=(declined,))
             return compared_in(litert, source, content, data, wiring or own_wiring, quantized, witness, how.seconds)
 
 
-def not_loaded(litert: Runtime, content: bytes) -> Diagnostic | None:
+def not_loaded(litert: LiteRTProcess, content: bytes) -> Diagnostic | None:
     """Returns a note if LiteRT's Python package lacks operators of a file, which apps may have; else `None`.
 
     Raises:
@@ -331,7 +331,7 @@ def reference_runs(
     ranges: Ranges | None = None,
     notes: list[Diagnostic] | None = None,
     sources: Sequence[AnswerSource] = (),
-) -> Iterator[Iterator[Run | Refused]]:
+) -> Iterator[Iterator[ReferenceRun | Refused]]:
     """Yields each function's runs in its witness.
 
     Args:
@@ -361,10 +361,12 @@ def reference_runs(
         yield _given_runs(run, samples_of(data, entries, number, notes))
 
 
-def _answering(module: ModuleOp, function: FuncOp, answer: Answer | None) -> Callable[[Sequence[Array]], Run | Refused]:
+def _answering(
+    module: ModuleOp, function: FuncOp, answer: Answer | None
+) -> Callable[[Sequence[Array]], ReferenceRun | Refused]:
     """Returns what runs a function once in its initial state."""
 
-    def run(values: Sequence[Array]) -> Run | Refused:
+    def run(values: Sequence[Array]) -> ReferenceRun | Refused:
         if answer is None:
             return inputs.run(module, function, values)
         found = answer([values])
@@ -400,8 +402,8 @@ def samples_of(
 
 
 def _given_runs(
-    run: Callable[[Sequence[Array]], Run | Refused], samples: Iterable[Sequence[Array]]
-) -> Iterator[Run | Refused]:
+    run: Callable[[Sequence[Array]], ReferenceRun | Refused], samples: Iterable[Sequence[Array]]
+) -> Iterator[ReferenceRun | Refused]:
     """Yields the runs on the user's inputs.
 
     Raises:

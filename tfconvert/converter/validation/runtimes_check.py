@@ -83,7 +83,7 @@ _NOT_FED = "Unsupported dtype"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RuntimeOutcome:
     """The outcome of a file in a runtime.
 
     Attributes:
@@ -128,7 +128,7 @@ def is_available(kind: str) -> bool:
         return False
 
 
-def outcomes(content: bytes, kinds: Sequence[str], seconds: float = _TIMEOUT) -> Iterator[Outcome]:
+def outcomes(content: bytes, kinds: Sequence[str], seconds: float = _TIMEOUT) -> Iterator[RuntimeOutcome]:
     """Yields what runtimes make of a file.
 
     Args:
@@ -139,7 +139,7 @@ def outcomes(content: bytes, kinds: Sequence[str], seconds: float = _TIMEOUT) ->
     for kind in kinds:
         if not is_available(kind):
             package = _PACKAGES[kind].partition(".")[0].replace("_", "-")
-            yield Outcome(kind, f"the package {package} is not installed", is_missing=True)
+            yield RuntimeOutcome(kind, f"the package {package} is not installed", is_missing=True)
             continue
         with Child(seconds) as child:
             try:
@@ -147,29 +147,31 @@ def outcomes(content: bytes, kinds: Sequence[str], seconds: float = _TIMEOUT) ->
             except ChildError as problem:
                 yield _failed(kind, problem)
             else:
-                yield Outcome(kind, error=off) if log is None else _split(kind, off, log)
+                yield RuntimeOutcome(kind, error=off) if log is None else _split(kind, off, log)
 
 
-def _split(kind: str, error: float, log: str) -> Outcome:
+def _split(kind: str, error: float, log: str) -> RuntimeOutcome:
     """Returns the outcome of a file that ran, with how the log says that it was split."""
     refused = tuple(refusals(log))
     counts = [(0 if each[1] == "No" else int(each[1]), int(each[2])) for each in _COUNTS.finditer(log)]
     taken, left = sum(on for on, _ in counts), sum(off for _, off in counts)
     if kind == "micro":
         used = _USED.search(log)
-        return Outcome(kind, error=error, arena=int(used[1]) if used else None)
-    return Outcome(kind, "", error, not refused and not left, refused, taken, taken + left)
+        return RuntimeOutcome(kind, error=error, arena=int(used[1]) if used else None)
+    return RuntimeOutcome(kind, "", error, not refused and not left, refused, taken, taken + left)
 
 
-def _failed(kind: str, problem: ChildError) -> Outcome:
+def _failed(kind: str, problem: ChildError) -> RuntimeOutcome:
     if _NO_ADAPTER in problem.refusal:
-        return Outcome(kind, "there is no GPU, and no Vulkan driver that computes on the processor", is_missing=True)
+        return RuntimeOutcome(
+            kind, "there is no GPU, and no Vulkan driver that computes on the processor", is_missing=True
+        )
     if problem.refusal:
-        return Outcome(kind, " ".join(problem.refusal.split()))
-    return Outcome(kind, f"it ended the process ({problem})" if not problem.seconds else str(problem))
+        return RuntimeOutcome(kind, " ".join(problem.refusal.split()))
+    return RuntimeOutcome(kind, f"it ended the process ({problem})" if not problem.seconds else str(problem))
 
 
-def notes_of(found: Sequence[Outcome], *, silent: bool = False) -> Iterator[Diagnostic]:
+def notes_of(found: Sequence[RuntimeOutcome], *, silent: bool = False) -> Iterator[Diagnostic]:
     """Yields the diagnostics about outcomes.
 
     Args:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.validation.comparison import tolerance
-from tfconvert.converter.validation.inputs import Run
+from tfconvert.converter.validation.inputs import ReferenceRun
 from tfconvert.ops.call import Array, Results
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -36,7 +36,7 @@ _MARGIN = 10.0
 
 
 def unexplained(
-    module: ModuleOp, function: str, run: Run, got: Sequence[Array], suspects: Sequence[int]
+    module: ModuleOp, function: str, run: ReferenceRun, got: Sequence[Array], suspects: Sequence[int]
 ) -> frozenset[int]:
     """Returns the outputs whose differences rounding does not explain.
 

@@ -16,8 +16,8 @@ from typing import Protocol
 
 from tfconvert.converter.ir.interface import Interface
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.runtime_process import Runtime
-from tfconvert.converter.validation.inputs import Answer, Refused, Run
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
+from tfconvert.converter.validation.inputs import Answer, ReferenceRun, Refused
 from tfconvert.converter.validation.tensorflow_process import TensorFlow
 from tfconvert.converter.validation.wires import Wires, own_wiring
 from tfconvert.importers.source import Source
@@ -73,7 +73,7 @@ def witness_of(source: Source, wanted: str | None = None) -> Iterator[Witness | 
         if source.inputs is not None or source.outputs is not None or not runtime.is_installed():
             yield None
             return
-        with Runtime(as_floats=True) as litert:
+        with LiteRTProcess(as_floats=True) as litert:
             yield _InLiteRT(litert, Path(source.model).read_bytes(), source)
     else:
         yield None
@@ -92,12 +92,12 @@ def _models_names(interface: Interface, source: Source) -> Interface:
 def _answer(compute: OwnRun) -> Answer:
     """Returns what calls a function in turn; inputs that it refuses are an outcome."""
 
-    def run(calls: Sequence[Sequence[Array]]) -> Sequence[Run] | Refused:
+    def run(calls: Sequence[Sequence[Array]]) -> Sequence[ReferenceRun] | Refused:
         try:
             with warnings.catch_warnings(), explained("runtime-error", "the model itself can't be run", ""):
                 warnings.simplefilter("ignore")  # They are about the model, which the user has run before.
                 found = compute(calls)
-                return [Run(*each) for each in zip(calls, found, strict=True)]
+                return [ReferenceRun(*each) for each in zip(calls, found, strict=True)]
         except ConversionError as problem:
             if problem.code not in ("runtime-error", "empty-tensor", "out-of-memory"):
                 raise
@@ -106,7 +106,7 @@ def _answer(compute: OwnRun) -> Answer:
     return run
 
 
-def in_litert(wires: Wires, litert: Runtime, content: bytes) -> Answer:
+def in_litert(wires: Wires, litert: LiteRTProcess, content: bytes) -> Answer:
     """Returns what calls a function of a file in turn in LiteRT."""
     return _answer(partial(wires.run_in_turn, litert, content))
 
@@ -136,7 +136,7 @@ class _InLiteRT:
     name = INPUT_FILE
     as_floats = True
 
-    def __init__(self, litert: Runtime, content: bytes, source: Source) -> None:
+    def __init__(self, litert: LiteRTProcess, content: bytes, source: Source) -> None:
         self._litert, self._content, self._source = litert, content, source
 
     def of(self, interface: Interface) -> Answer | None:

@@ -31,7 +31,7 @@ PACKED = {"INT4": 2, "UINT4": 2, "INT2": 4}
 _REUSED = 16
 
 
-class Buffer:
+class FileBuffer:
     """The bytes of one buffer.
 
     Attributes:
@@ -46,9 +46,9 @@ class Buffer:
         self.blocks = blocks
 
     @staticmethod
-    def of_bytes(data: bytes) -> Buffer:
+    def of_bytes(data: bytes) -> FileBuffer:
         """Returns the buffer of bytes in memory."""
-        return Buffer(len(data), lambda: (data,))
+        return FileBuffer(len(data), lambda: (data,))
 
 
 def string_bytes(values: Array) -> bytes:
@@ -61,7 +61,7 @@ def string_bytes(values: Array) -> bytes:
     return struct.pack(f"<{len(ends) + 1}i", len(texts), *ends.tolist()) + b"".join(texts)
 
 
-def _repeated_text(text: bytes, count: int) -> Buffer:
+def _repeated_text(text: bytes, count: int) -> FileBuffer:
     """Returns the buffer of a tensor that repeats one string, encoded as by `string_bytes`.
 
     Raises:
@@ -80,7 +80,7 @@ def _repeated_text(text: bytes, count: int) -> Buffer:
         for start in range(0, count, number):
             yield text * min(number, count - start)
 
-    return Buffer(size, blocks)
+    return FileBuffer(size, blocks)
 
 
 def packed_bytes(values: Array, per_byte: int) -> bytes:
@@ -122,7 +122,7 @@ def _size_of(handle: Handle) -> int:
     return math.prod(handle.shape) * handle.dtype.itemsize
 
 
-class Buffers:
+class BufferWriter:
     """All buffers of a model; computed tensors have the empty buffer 0.
 
     Attributes:
@@ -130,7 +130,7 @@ class Buffers:
     """
 
     def __init__(self) -> None:
-        self.entries: list[Buffer] = []
+        self.entries: list[FileBuffer] = []
         self._small: dict[bytes, int] = {}
         self._large: dict[tuple[int, Hashable], list[tuple[TensorData, int]]] = {}
         self._texts: dict[tuple[bytes, int], int] = {}
@@ -141,7 +141,7 @@ class Buffers:
         """Adds bytes, unless they are there; returns the buffer's index."""
         index = self._small.get(data)
         if index is None:
-            index = self._small[data] = self._append(Buffer.of_bytes(data))
+            index = self._small[data] = self._append(FileBuffer.of_bytes(data))
         return index
 
     def add(self, constant: Constant, type_name: str) -> int:
@@ -177,7 +177,7 @@ class Buffers:
                 return index
         size = -(-handle.nbytes // per_byte)
         self._pay(handle, size)
-        index = self._append(Buffer(size, lambda: _blocks(handle, per_byte)))
+        index = self._append(FileBuffer(size, lambda: _blocks(handle, per_byte)))
         candidates.append((handle, index))
         return index
 
@@ -197,7 +197,7 @@ class Buffers:
         self._free -= size - paid
         budget().take_bytes(paid, f"a constant of the shape {list(handle.shape)}")
 
-    def _append(self, buffer: Buffer) -> int:
+    def _append(self, buffer: FileBuffer) -> int:
         self.entries.append(buffer)
         return len(self.entries)
 
@@ -246,7 +246,7 @@ class TFLiteFile:
     """
 
     def __init__(
-        self, model: Mapping[str, Any], buffers: list[Buffer], large: int = LARGE, archive: bytes = b""
+        self, model: Mapping[str, Any], buffers: list[FileBuffer], large: int = LARGE, archive: bytes = b""
     ) -> None:
         self.signatures: tuple[str, ...] = tuple(item["signature_key"] for item in model.get("signature_defs", ()))
         self.operators: Counter[str] = Counter()
@@ -259,7 +259,7 @@ class TFLiteFile:
         tables = _encode(model, Vectors("data", range(len(buffers)), [{}]))
         places, end = _arrange(len(tables.data), buffers, 4)
         self._external = end >= large
-        self._streamed: list[tuple[int, Buffer]]
+        self._streamed: list[tuple[int, FileBuffer]]
         if self._external:
             model, buffers = _marked(model, buffers)
             tables, places, end = _encode_large(model, buffers)
@@ -320,7 +320,7 @@ def _encode(model: Mapping[str, Any], buffers: Sequence[Mapping[str, Any]] | Vec
     return encode(TFLITE, {**model, "buffers": buffers}, TFLITE_IDENTIFIER)
 
 
-def _arrange(start: int, buffers: list[Buffer], head: int) -> tuple[list[int], int]:
+def _arrange(start: int, buffers: list[FileBuffer], head: int) -> tuple[list[int], int]:
     """Returns the positions of the buffers' bytes, one after the other and aligned, and where they end."""
     places = []
     for buffer in buffers:
@@ -331,15 +331,15 @@ def _arrange(start: int, buffers: list[Buffer], head: int) -> tuple[list[int], i
     return places, start
 
 
-def _marked(model: Mapping[str, Any], buffers: list[Buffer]) -> tuple[Mapping[str, Any], list[Buffer]]:
+def _marked(model: Mapping[str, Any], buffers: list[FileBuffer]) -> tuple[Mapping[str, Any], list[FileBuffer]]:
     """Adds the metadata entry that marks a large file for tools."""
     text = b"outside flatbuffers"
     entry = {"name": "buffer_location", "buffer": len(buffers) + 1}
-    marker = Buffer.of_bytes(text)
+    marker = FileBuffer.of_bytes(text)
     return {**model, "metadata": [*model.get("metadata", ()), entry]}, [*buffers, marker]
 
 
-def _encode_large(model: Mapping[str, Any], buffers: list[Buffer]) -> tuple[Encoded, list[int], int]:
+def _encode_large(model: Mapping[str, Any], buffers: list[FileBuffer]) -> tuple[Encoded, list[int], int]:
     """Returns the tables of a large file, the position of each buffer (0: it is in the tables), and the file's size."""
     outside = [buffer for buffer in buffers if buffer.size > INLINE]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tfconvert.exporters.tflite.file import LARGE, TFLiteFile
 from tfconvert.exporters.tflite.operators import OperatorCodes
-from tfconvert.exporters.tflite.subgraph import USERS, Names, Naming, Shared, Subgraph, symbol_name
+from tfconvert.exporters.tflite.subgraph import USERS, ExportState, Names, Naming, SubgraphWriter, symbol_name
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tfl_file
 from tfconvert.schema.dialects.func import FuncOp, functions_of
@@ -118,14 +118,14 @@ class Ports(NamedTuple):
     outputs: Sequence[Port]
 
 
-class Description(NamedTuple):
+class ModelDescription(NamedTuple):
     """The description of inputs and outputs: its metadata entry, and the archive of files that it names."""
 
     entry: bytes = b""
     archive: bytes = b""
 
 
-Describe = Callable[[Sequence[Ports], Description], Description]
+Describe = Callable[[Sequence[Ports], ModelDescription], ModelDescription]
 """Returns the description of subgraphs, given the one of the file that the module represents."""
 
 
@@ -150,8 +150,8 @@ class _Exporter:
         self.functions = functions_of(module)
         self.exact = tfl_file.is_image(module)
         versions = tfl_file.numbers(module.attributes.get(tfl_file.OPERATOR_VERSIONS))
-        self.shared = Shared(versions, are_minimums=restate, target=target, naming=naming)
-        self.subgraphs: list[Subgraph] = []
+        self.shared = ExportState(versions, are_minimums=restate, target=target, naming=naming)
+        self.subgraphs: list[SubgraphWriter] = []
         self._indices: dict[str, int] = {}
         self._names = Names()
         self._built = 0
@@ -175,7 +175,7 @@ class _Exporter:
             raise error("invalid-module", "the module has no function to export")
         return [MAIN if MAIN in self.functions else next(iter(self.functions))]
 
-    def index(self, name: str, alone: bool = False, caller: Subgraph | None = None) -> int:
+    def index(self, name: str, alone: bool = False, caller: SubgraphWriter | None = None) -> int:
         """Returns the index of a function's subgraph, which is built later if it is not there yet.
 
         Args:
@@ -195,7 +195,7 @@ class _Exporter:
             _check_depth(function, caller)
             index = len(self.subgraphs)
             self._indices.setdefault(name, index)
-            self.subgraphs.append(Subgraph(self.shared, function, self._names.unique(name), caller, self.exact))
+            self.subgraphs.append(SubgraphWriter(self.shared, function, self._names.unique(name), caller, self.exact))
         return index
 
     def build(self) -> None:
@@ -227,7 +227,7 @@ class _Exporter:
                 subgraph.name = name.data
 
 
-def _check_depth(function: FuncOp, caller: Subgraph | None) -> None:
+def _check_depth(function: FuncOp, caller: SubgraphWriter | None) -> None:
     """Checks that no function is recursive."""
     while caller is not None:
         if caller.function is function:
@@ -243,7 +243,7 @@ def _strings(value: Attribute | None) -> list[str]:
     return [item.data for item in value.data if isinstance(item, StringAttr)] if isinstance(value, ArrayAttr) else []
 
 
-def _maps(subgraph: Subgraph, tensors: Sequence[int], attributes: Attribute | None) -> list[dict[str, Any]]:
+def _maps(subgraph: SubgraphWriter, tensors: Sequence[int], attributes: Attribute | None) -> list[dict[str, Any]]:
     return [
         {"name": index_path(attributes, position) or subgraph.signature_name(tensor), "tensor_index": tensor}
         for position, tensor in enumerate(tensors)
@@ -357,7 +357,7 @@ def export(
     entries_of_metadata = {**_metadata(module, shared.codes, origin, restate), **(metadata or {})}
     archive = tfl_file.content_of(module.attributes[tfl_file.ARCHIVE]) if tfl_file.ARCHIVE in module.attributes else b""
     if describe is not None:
-        own = Description(entries_of_metadata.get(MODEL_METADATA, b""), archive)
+        own = ModelDescription(entries_of_metadata.get(MODEL_METADATA, b""), archive)
         entries_of_metadata[MODEL_METADATA], archive = describe([_ports(exporter, name) for name in entries], own)
     model = {
         **tfl_file.from_dictionary("Model", module.attributes.get(tfl_file.EXTERNAL_BUFFERS)),
@@ -385,7 +385,7 @@ def _is_constant(tensor: Table) -> bool:
     return bool(tensor.get("buffer") or tensor.get("external_buffer"))
 
 
-def _measured(file: TFLiteFile, shared: Shared) -> TFLiteFile:
+def _measured(file: TFLiteFile, shared: ExportState) -> TFLiteFile:
     """Notes in a file which operators it has."""
     file.operators.update(shared.codes.calls)
     file.bytes_by_operator.update(shared.bytes_by_operator)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfconvert.exporters.tflite import operators
-from tfconvert.exporters.tflite.file import Buffers
+from tfconvert.exporters.tflite.file import BufferWriter
 from tfconvert.exporters.tflite.operators import OperatorCodes, SubgraphIndex
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects import quant, tensor_data, tfl, tfl_file, types
@@ -141,7 +141,7 @@ _ABSENT = (-1, ABSENT)
 _MAX_DIMENSION = 2**31 - 1
 
 
-class Shared:
+class ExportState:
     """The state that all subgraphs of a model share.
 
     Attributes:
@@ -162,7 +162,7 @@ class Shared:
     def __init__(
         self, versions: Mapping[str, int], *, are_minimums: bool = False, target: str = "", naming: Naming = USERS
     ) -> None:
-        self.buffers = Buffers()
+        self.buffers = BufferWriter()
         self.codes = OperatorCodes(versions, are_minimums=are_minimums, target=target)
         self.bytes_by_operator: Counter[str] = Counter()
         self.naming = naming
@@ -206,7 +206,7 @@ def _quantization(uniform: quant.Uniform) -> dict[str, Any]:
     return {**fields, "quantized_dimension": uniform.axis} if uniform.axis else fields
 
 
-class Subgraph:
+class SubgraphWriter:
     """The tensors and operators of one function.
 
     Attributes:
@@ -226,7 +226,12 @@ class Subgraph:
     """
 
     def __init__(
-        self, shared: Shared, function: FuncOp, name: str, caller: Subgraph | None = None, exact: bool = False
+        self,
+        shared: ExportState,
+        function: FuncOp,
+        name: str,
+        caller: SubgraphWriter | None = None,
+        exact: bool = False,
     ) -> None:
         self.name = name
         self.function = function

@@ -25,7 +25,7 @@ from tfconvert.importers.containment import Folder
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import boxes, types
 from tfconvert.schema.dialects.boxes import Array, Box
-from tfconvert.schema.dialects.sources import BufferSource, FileSlice, Source, bytes_of
+from tfconvert.schema.dialects.sources import BufferSource, DataSource, FileSlice, bytes_of
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.files import InputFile, is_file
 from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import (
@@ -119,7 +119,7 @@ def _signed(value: int) -> bytes:
     return bytes(code)
 
 
-class PartitionedSource(Source):
+class PartitionedSource(DataSource):
     """A tensor whose slices are tensors of their own; it is assembled as it is read, and not cached.
 
     Attributes:
@@ -128,11 +128,11 @@ class PartitionedSource(Source):
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: tuple[tuple[tuple[slice, ...], Shape, Source], ...]) -> None:
+    def __init__(self, parts: tuple[tuple[tuple[slice, ...], Shape, DataSource], ...]) -> None:
         self.parts = parts
 
     @classmethod
-    def checked(cls, shape: Shape, slices: Sequence[tuple[Sequence[Extent], Shape, Source]]) -> PartitionedSource:
+    def checked(cls, shape: Shape, slices: Sequence[tuple[Sequence[Extent], Shape, DataSource]]) -> PartitionedSource:
         """Returns the source of a tensor after a check that its slices cover it exactly.
 
         Args:
@@ -167,7 +167,7 @@ class PartitionedSource(Source):
         return ("parts", *zip(places, (source.fingerprint() for _, _, source in self.parts), strict=True))
 
 
-class PartOfSource(Source):
+class PartOfSource(DataSource):
     """A slice of a tensor.
 
     Attributes:
@@ -178,13 +178,13 @@ class PartOfSource(Source):
 
     __slots__ = ("place", "shape", "whole")
 
-    def __init__(self, whole: Source, shape: Shape, place: tuple[slice, ...]) -> None:
+    def __init__(self, whole: DataSource, shape: Shape, place: tuple[slice, ...]) -> None:
         self.whole = whole
         self.shape = shape
         self.place = place
 
     @classmethod
-    def checked(cls, whole: Source, shape: Shape, extents: Sequence[Extent]) -> PartOfSource:
+    def checked(cls, whole: DataSource, shape: Shape, extents: Sequence[Extent]) -> PartOfSource:
         """Returns the source of a slice after a check that it lies within the tensor."""
         lengths = tuple(dim if length == WHOLE else length for dim, (_, length) in zip(shape, extents, strict=False))
         return cls(whole, shape, _place(shape, extents, lengths))
@@ -305,7 +305,7 @@ class Checkpoint:
         """Returns all tensors by their keys, sorted; a partitioned one is a single entry."""
         return MappingProxyType(self._entries)
 
-    def read(self, key: str) -> Source:
+    def read(self, key: str) -> DataSource:
         """Returns the source of a tensor's value, for a `TensorData` handle of the entry's type and shape.
 
         Only strings are read immediately; all other data stays in the shard.
@@ -327,7 +327,7 @@ class Checkpoint:
         except MalformedError as problem:
             raise error(problem.code, f"{self._index_path}: the slices of {key!r} are wrong: {problem}") from problem
 
-    def read_part(self, key: str, extents: Sequence[Extent]) -> tuple[Source, types.Shape]:
+    def read_part(self, key: str, extents: Sequence[Extent]) -> tuple[DataSource, types.Shape]:
         """Returns the source of the value of a slice of a tensor, and the slice's shape.
 
         Args:
@@ -414,7 +414,7 @@ class Checkpoint:
             raise MalformedError("they have more bytes than their shards")
         return parts
 
-    def _source(self, key: str, entry: Entry) -> Source:
+    def _source(self, key: str, entry: Entry) -> DataSource:
         """Returns the source of an entry that has data of its own."""
         dtype = self._numpy_dtype(key, entry)
         file = self._shards[entry.shard_id]

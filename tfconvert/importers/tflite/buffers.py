@@ -13,7 +13,7 @@ import numpy as np
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import boxes, tensor_data, types
 from tfconvert.schema.dialects.boxes import Array, Box
-from tfconvert.schema.dialects.sources import BufferSource, FileSlice, Source, bytes_of
+from tfconvert.schema.dialects.sources import BufferSource, DataSource, FileSlice, bytes_of
 from tfconvert.schema.dialects.tensor_data import SMALL, Constant, TensorData
 from tfconvert.schema.files import LARGEST, InputFile
 from tfconvert.schema.ir.attribute import Attribute
@@ -57,7 +57,7 @@ class Content(Protocol):
     def read(self, offset: int, length: int) -> bytes:
         """Returns a range of the file."""
 
-    def source(self, offset: int, length: int) -> Source:
+    def source(self, offset: int, length: int) -> DataSource:
         """Returns the source of a constant."""
 
 
@@ -78,7 +78,7 @@ class FileContent:
         """Returns a range of the file."""
         return bytes_of(self._file, offset, length).tobytes()
 
-    def source(self, offset: int, length: int) -> Source:
+    def source(self, offset: int, length: int) -> DataSource:
         """Returns a slice of the file."""
         return FileSlice(self._file, offset, length)
 
@@ -99,13 +99,13 @@ class BytesContent:
         """Returns a range of the bytes."""
         return self.view[offset : offset + length].tobytes()
 
-    def source(self, offset: int, length: int) -> Source:
+    def source(self, offset: int, length: int) -> DataSource:
         """Returns a view that shares the memory."""
         return BufferSource(np.frombuffer(self.view, np.uint8, length, offset))
 
 
 @dataclass(eq=False, slots=True)
-class PackedSource(Source):
+class PackedSource(DataSource):
     """Narrow integers, several in a byte.
 
     Attributes:
@@ -114,7 +114,7 @@ class PackedSource(Source):
         bits: Width of an element.
     """
 
-    packed: Source
+    packed: DataSource
     size: int
     bits: int
 
@@ -141,7 +141,7 @@ class PackedSource(Source):
 
 
 @dataclass(eq=False, slots=True)
-class StringSource(Source):
+class StringSource(DataSource):
     """Strings in the runtime's encoding: their number, the offset of each and of the end, then the bytes.
 
     Attributes:
@@ -216,7 +216,7 @@ def _not_tflite(path: str | os.PathLike[str]) -> ConversionError:
     return not_tflite(path)
 
 
-class Buffers:
+class BufferReader:
     """The buffers of a model.
 
     Attributes:
@@ -227,7 +227,7 @@ class Buffers:
         self.content = content
         self._views: list[View] = model["buffers"] or []
         self._places: dict[int, tuple[int, int]] = {}
-        self._sources: dict[tuple[int, Attribute], Source] = {}
+        self._sources: dict[tuple[int, Attribute], DataSource] = {}
 
     def place(self, index: int) -> tuple[int, int]:
         """Returns the position and the length of a buffer's bytes, length 0 if it has none.

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfconvert.importers.tflite import operators
-from tfconvert.importers.tflite.buffers import Buffers, Content, content_of
+from tfconvert.importers.tflite.buffers import BufferReader, Content, content_of
 from tfconvert.importers.tflite.operators import Code, Properties
-from tfconvert.importers.tflite.subgraph import Shared, Subgraph
+from tfconvert.importers.tflite.subgraph import ImportState, SubgraphImporter
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl_file
 from tfconvert.schema.dialects.func import FuncOp
@@ -71,15 +71,15 @@ class _Importer:
             raise malformed("the file has no subgraph")
         self._symbols = _symbols(self._views)
         self._codes = [operators.code(view) for view in model["operator_codes"] or ()]
-        self._buffers = Buffers(model, content)
+        self._buffers = BufferReader(model, content)
 
     def module(self) -> ModuleOp:
-        shared = Shared(self._buffers, self._codes, Properties(self._buffers, self._symbols), {})
+        shared = ImportState(self._buffers, self._codes, Properties(self._buffers, self._symbols), {})
         signatures = self._signatures()
         functions: list[FuncOp] = []
         calls: list[set[int]] = []
         for index, (view, symbol) in enumerate(zip(self._views, self._symbols, strict=True)):
-            subgraph = Subgraph(shared, view, symbol)
+            subgraph = SubgraphImporter(shared, view, symbol)
             function = subgraph.build(is_entry=index == 0 or index in signatures)
             _sign(function, subgraph, signatures.get(index, ()))
             functions.append(function)
@@ -172,7 +172,7 @@ def _check_calls(calls: Sequence[set[int]], symbols: Sequence[str]) -> None:
         raise malformed(f"subgraphs call each other in a cycle: {names}")
 
 
-def _sign(function: FuncOp, subgraph: Subgraph, signatures: Sequence[View]) -> None:
+def _sign(function: FuncOp, subgraph: SubgraphImporter, signatures: Sequence[View]) -> None:
     """Records the signatures of a function: as index paths if all agree on the names, else one by one."""
     maps = [tuple(_names(view, which, tensors) for which, tensors in _sides(subgraph)) for view in signatures]
     keys = [view["signature_key"] or "" for view in signatures]
@@ -199,7 +199,7 @@ def _sign(function: FuncOp, subgraph: Subgraph, signatures: Sequence[View]) -> N
     )
 
 
-def _sides(subgraph: Subgraph) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
+def _sides(subgraph: SubgraphImporter) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
     return ("inputs", subgraph.inputs), ("outputs", subgraph.outputs)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.importers.tflite.buffers import Buffers
+from tfconvert.importers.tflite.buffers import BufferReader
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.attribute import Attribute
@@ -112,7 +112,7 @@ class Properties:
         symbols: The symbols of the subgraphs.
     """
 
-    def __init__(self, buffers: Buffers, symbols: Sequence[str]) -> None:
+    def __init__(self, buffers: BufferReader, symbols: Sequence[str]) -> None:
         self._buffers = buffers
         self._symbols = symbols
 

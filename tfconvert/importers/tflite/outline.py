@@ -15,7 +15,7 @@ from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_mode
 from tfconvert.schema.tflite.tables import TFLITE
 
 
-class Tensor(NamedTuple):
+class OutlineTensor(NamedTuple):
     """A tensor, or an input or output under its name in a signature.
 
     Attributes:
@@ -38,7 +38,7 @@ class Tensor(NamedTuple):
         return f"{self.name} {self.type}[{','.join('?' if dim < 0 else str(dim) for dim in self.shape)}]"
 
 
-class Operator(NamedTuple):
+class OutlineOperator(NamedTuple):
     """An operator of a subgraph: its name, its version, its operands and results."""
 
     name: str
@@ -47,13 +47,13 @@ class Operator(NamedTuple):
     outputs: tuple[int, ...]
 
 
-class Signature(NamedTuple):
+class OutlineSignature(NamedTuple):
     """A signature; the key is empty for the first subgraph of a file without signatures."""
 
     key: str
     subgraph: int
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[OutlineTensor, ...]
+    outputs: tuple[OutlineTensor, ...]
 
 
 class Outline(NamedTuple):
@@ -72,10 +72,10 @@ class Outline(NamedTuple):
 
     size: int
     description: str
-    signatures: tuple[Signature, ...]
-    subgraphs: tuple[tuple[Operator, ...], ...]
-    tensors: tuple[tuple[Tensor, ...], ...]
-    main_inputs: tuple[Tensor, ...]
+    signatures: tuple[OutlineSignature, ...]
+    subgraphs: tuple[tuple[OutlineOperator, ...], ...]
+    tensors: tuple[tuple[OutlineTensor, ...], ...]
+    main_inputs: tuple[OutlineTensor, ...]
     metadata: dict[str, bytes]
     files: dict[str, str]
 
@@ -87,7 +87,7 @@ class Outline(NamedTuple):
         return has_scales or (halves and self.operators["DEQUANTIZE"] > 0)
 
     @property
-    def inputs(self) -> tuple[Tensor, ...]:
+    def inputs(self) -> tuple[OutlineTensor, ...]:
         """The inputs of the first subgraph in its order, under the names of its first signature if it has one."""
         own = next((each for each in self.signatures if each.subgraph == 0), None)
         names = {each.number: each.name for each in own.inputs} if own is not None else {}
@@ -148,9 +148,9 @@ def outline(content: bytes) -> Outline:
     )
 
 
-def _tensors(view: View) -> tuple[Tensor, ...]:
+def _tensors(view: View) -> tuple[OutlineTensor, ...]:
     return tuple(
-        Tensor(
+        OutlineTensor(
             each["name"] or "",
             (TFLITE.member("TensorType", each["type"]) or "unknown").lower(),
             _shape(each),
@@ -179,13 +179,15 @@ def _shape(view: View) -> tuple[int, ...]:
     return tuple(int(dim) for dim in known) if known is not None else ()
 
 
-def _at(tensors: Sequence[Tensor], index: int) -> Tensor:
+def _at(tensors: Sequence[OutlineTensor], index: int) -> OutlineTensor:
     if not 0 <= index < len(tensors):
         raise malformed(f"there is no tensor {index}")
     return tensors[index]
 
 
-def _signatures(model: View, views: Sequence[View], tensors: Sequence[Sequence[Tensor]]) -> list[Signature]:
+def _signatures(
+    model: View, views: Sequence[View], tensors: Sequence[Sequence[OutlineTensor]]
+) -> list[OutlineSignature]:
     found = []
     for view in model["signature_defs"] or ():
         subgraph = view["subgraph_index"]
@@ -195,19 +197,19 @@ def _signatures(model: View, views: Sequence[View], tensors: Sequence[Sequence[T
             tuple(_at(tensors[subgraph], each["tensor_index"])._replace(name=each["name"]) for each in view[side] or ())
             for side in ("inputs", "outputs")
         ]
-        found.append(Signature(view["signature_key"] or "", subgraph, *sides))
+        found.append(OutlineSignature(view["signature_key"] or "", subgraph, *sides))
     if found:
         return found
     sides = [tuple(_at(tensors[0], index) for index in _indices(views[0], side)) for side in ("inputs", "outputs")]
-    return [Signature("", 0, *sides)]
+    return [OutlineSignature("", 0, *sides)]
 
 
-def _operator(view: View, codes: Sequence[operators.Code]) -> Operator:
+def _operator(view: View, codes: Sequence[operators.Code]) -> OutlineOperator:
     if view["opcode_index"] >= len(codes):
         raise malformed(f"there is no operator code {view['opcode_index']}")
     code = codes[view["opcode_index"]]
     inputs, outputs = (_indices(view, side) for side in ("inputs", "outputs"))
-    return Operator(code.custom or code.name.upper(), code.version, inputs, outputs)
+    return OutlineOperator(code.custom or code.name.upper(), code.version, inputs, outputs)
 
 
 def _metadata(model: View) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from tfconvert.importers.tflite.buffers import Buffers, check_size, zeros
+from tfconvert.importers.tflite.buffers import BufferReader, check_size, zeros
 from tfconvert.importers.tflite.operators import Code, Properties, check_arity
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import quant, tensor_data, tfl, tfl_file, types
@@ -45,7 +45,7 @@ _BLOCKED: Mapping[str, type[BlockedType]] = {row.details: row for row in (Blockw
 
 
 @dataclass(slots=True)
-class Tensor:
+class ImportedTensor:
     """A tensor as the IR sees it.
 
     Attributes:
@@ -62,7 +62,7 @@ class Tensor:
     buffer: int
     is_variable: bool
     fields: dict[str, Any] = field(default_factory=dict)
-    parts: dict[str, Tensor] = field(default_factory=dict)
+    parts: dict[str, ImportedTensor] = field(default_factory=dict)
 
     @property
     def operand(self) -> Operand:
@@ -92,21 +92,21 @@ class Tensor:
 class Tensors:
     """The tensors of one subgraph, each decoded at its first use."""
 
-    def __init__(self, views: list[View], buffers: Buffers) -> None:
+    def __init__(self, views: list[View], buffers: BufferReader) -> None:
         self._views = views
         self._buffers = buffers
-        self._known: dict[int, Tensor] = {}
+        self._known: dict[int, ImportedTensor] = {}
 
     def __len__(self) -> int:
         return len(self._views)
 
-    def __getitem__(self, index: int) -> Tensor:
+    def __getitem__(self, index: int) -> ImportedTensor:
         known = self._known.get(index)
         if known is None:
             known = self._known[index] = self._build(index)
         return known
 
-    def _build(self, index: int) -> Tensor:
+    def _build(self, index: int) -> ImportedTensor:
         tensor = self._plain(index)
         kind, details = tensor.fields.get("quantization", {}).get("details", ("", {}))
         if kind in _BLOCKED:
@@ -115,12 +115,12 @@ class Tensors:
             self._set_blocks(tensor, _BLOCKED[kind], details)
         return tensor
 
-    def _plain(self, index: int) -> Tensor:
+    def _plain(self, index: int) -> ImportedTensor:
         if not 0 <= index < len(self._views):
             raise malformed(f"there is no tensor {index}")
         return _tensor(self._views[index])
 
-    def _set_blocks(self, tensor: Tensor, kind: type[BlockedType], details: Mapping[str, Any]) -> None:
+    def _set_blocks(self, tensor: ImportedTensor, kind: type[BlockedType], details: Mapping[str, Any]) -> None:
         """Replaces a tensor's element type by one that has its scales and zero points."""
         storage = types.element_of(tensor.type)
         if not _can_be_stored(storage):
@@ -147,7 +147,7 @@ class Tensors:
         blocks = Blocks(storage, size, numbers, **constants)
         tensor.type = types.tensor(kind.get(blocks), types.shape_of(tensor.type))
 
-    def _constant(self, tensor: Tensor) -> Constant:
+    def _constant(self, tensor: ImportedTensor) -> Constant:
         stored = tensor.stored_type(True)
         if stored is None or "sparsity" in tensor.fields or not self._buffers.place(tensor.buffer)[1]:
             raise malformed(f"tensor {tensor.name!r} holds scales or zero points, but is not a constant")
@@ -169,7 +169,7 @@ def _check_blocks(name: str, storage: IntegerType, constants: Mapping[str, Const
         _check_zero_points(name, storage, (int(stored.min()), int(stored.max())) if stored.size else ())
 
 
-def _tensor(view: View) -> Tensor:
+def _tensor(view: View) -> ImportedTensor:
     name: str = view["name"] or ""
     kind = view.name("type")
     if kind is None or kind not in _ROWS:
@@ -185,7 +185,7 @@ def _tensor(view: View) -> Tensor:
     if fields.get("external_buffer", 0) > MAX_INDEX:
         raise malformed(f"tensor {name!r} has no external buffer {fields['external_buffer']}")
     fields = {key: value for key, value in fields.items() if value or key == "shape"}
-    return Tensor(types.tensor(element, shape), name, view["buffer"], view["is_variable"], fields)
+    return ImportedTensor(types.tensor(element, shape), name, view["buffer"], view["is_variable"], fields)
 
 
 def _shape(view: View, name: str) -> tuple[tuple[int, ...] | None, dict[str, Any]]:
@@ -282,7 +282,7 @@ _NOTHING = DictionaryAttr.get({})
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class ImportState:
     """The state that the subgraphs of a model share.
 
     Attributes:
@@ -292,12 +292,14 @@ class Shared:
         versions: The version of each operator that its calls require, by the format's name; filled during the import.
     """
 
-    buffers: Buffers
+    buffers: BufferReader
     codes: Sequence[Code]
     properties: Properties
     versions: dict[str, int]
 
-    def note_call(self, op: tfl.TFLOp, operands: Sequence[Tensor | None], results: Sequence[Tensor | None]) -> None:
+    def note_call(
+        self, op: tfl.TFLOp, operands: Sequence[ImportedTensor | None], results: Sequence[ImportedTensor | None]
+    ) -> None:
         """Records the version that a call requires."""
         name = op.op_name.upper()
         needed = 1
@@ -316,7 +318,7 @@ def indices(view: View, name: str) -> list[int]:
     return [] if value is None else value.tolist()
 
 
-class Subgraph:
+class SubgraphImporter:
     """A function under construction.
 
     Attributes:
@@ -325,7 +327,7 @@ class Subgraph:
         calls: Indices of the subgraphs that it calls.
     """
 
-    def __init__(self, shared: Shared, view: View, symbol: str) -> None:
+    def __init__(self, shared: ImportState, view: View, symbol: str) -> None:
         self.inputs = indices(view, "inputs")
         self.outputs = indices(view, "outputs")
         self.calls: set[int] = set()
@@ -444,7 +446,7 @@ class Subgraph:
         value = self._values[index] = op.results[0]
         return value
 
-    def _constant(self, tensor: Tensor, user: str) -> tfl.TFLOp:
+    def _constant(self, tensor: ImportedTensor, user: str) -> tfl.TFLOp:
         """Returns the op of a tensor that no operator computes."""
         location = _location(tensor.name)
         if "external_buffer" in tensor.fields:
@@ -476,7 +478,7 @@ def _location(name: str) -> Location:
     return NameLoc.get(name) if name else _UNKNOWN
 
 
-def _carry(op: tfl.TFLOp, results: Sequence[Tensor | None]) -> None:
+def _carry(op: tfl.TFLOp, results: Sequence[ImportedTensor | None]) -> None:
     """Records as attributes of an op the fields of its tensors that its location and result types don't express."""
     held = op.op_name in tfl.BESIDE
     base = node_of(op.location) or ("constant" if held else op.op_name)
@@ -488,7 +490,7 @@ def _carry(op: tfl.TFLOp, results: Sequence[Tensor | None]) -> None:
         op.attributes[tfl_file.TENSORS] = ArrayAttr.get(items)
 
 
-def _carried(tensor: Tensor, implied_name: str | None, *, with_state: bool) -> DictionaryAttr:
+def _carried(tensor: ImportedTensor, implied_name: str | None, *, with_state: bool) -> DictionaryAttr:
     fields: dict[str, Any] = dict(tensor.fields)
     if tensor.name != implied_name:
         fields["name"] = tensor.name

@@ -17,7 +17,7 @@ import numpy as np
 
 from tfconvert.schema.dialects import boxes, types
 from tfconvert.schema.dialects.boxes import Array, Box
-from tfconvert.schema.dialects.sources import BLOCK, BufferSource, Source
+from tfconvert.schema.dialects.sources import BLOCK, BufferSource, DataSource
 from tfconvert.schema.ir.types import TensorType
 
 MAX_DEPTH = 16
@@ -58,7 +58,7 @@ class Handle(Protocol):
         """Numpy's dtype of the elements."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> DataSource:
         """Where the bytes come from."""
 
     def array(self) -> Array:
@@ -68,7 +68,7 @@ class Handle(Protocol):
         """Returns a box of the value."""
 
 
-class Deferred(Source):
+class Deferred(DataSource):
     """A value computed from other handles each time it is read; nothing is cached.
 
     Attributes:
@@ -141,7 +141,7 @@ class Deferred(Source):
         return (self.function, arguments, self.parameter)
 
 
-class Expression(NamedTuple):
+class TensorFunction(NamedTuple):
     """A function that expressions are made of.
 
     Attributes:
@@ -271,13 +271,13 @@ def _broadcast_shape(of: Deferred) -> types.Shape:
     return np.broadcast_shapes(*(argument.shape for argument in of.arguments))
 
 
-def _elementwise(function: np.ufunc) -> Expression:
+def _elementwise(function: np.ufunc) -> TensorFunction:
     def compute(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
         parts = [_operand(argument, of.shape, box) for argument in of.arguments]
         own = _is_fresh(of.arguments[0].source) and parts[0].dtype == dtype and parts[0].shape == boxes.extent(box)
         return np.asarray(function(*parts, out=parts[0] if own else None))
 
-    return Expression(_broadcast_shape, compute, fresh=True)
+    return TensorFunction(_broadcast_shape, compute, fresh=True)
 
 
 def _operand(argument: Handle, shape: types.Shape, box: Box) -> Array:
@@ -332,22 +332,22 @@ def _half(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     return np.clip(of.arguments[0].part(box), -largest, largest).astype(np.float16)
 
 
-def _is_fresh(source: Source) -> bool:
+def _is_fresh(source: DataSource) -> bool:
     """Returns whether a value was computed for its reader alone and is not a view."""
     return isinstance(source, Deferred) and EXPRESSIONS[source.function].fresh
 
 
-EXPRESSIONS: Mapping[str, Expression] = {
-    "transpose": Expression(_transposed_shape, _transpose, fresh=True, wide=True),
-    "reshape": Expression(lambda of: of.parameter, _reshape),
-    "cast": Expression(_argument_shape, _cast),
-    "reverse": Expression(_argument_shape, _reverse),
-    "pad": Expression(_padded_shape, _pad),
-    "concat": Expression(_joined_shape, _concatenate),
-    "place": Expression(_placed_shape, _place, fresh=True, wide=True),
-    "quantize": Expression(_argument_shape, _quantize, fresh=True),
-    "fake_quant": Expression(_argument_shape, _fake_quant, fresh=True),
-    "half": Expression(_argument_shape, _half, fresh=True),
+EXPRESSIONS: Mapping[str, TensorFunction] = {
+    "transpose": TensorFunction(_transposed_shape, _transpose, fresh=True, wide=True),
+    "reshape": TensorFunction(lambda of: of.parameter, _reshape),
+    "cast": TensorFunction(_argument_shape, _cast),
+    "reverse": TensorFunction(_argument_shape, _reverse),
+    "pad": TensorFunction(_padded_shape, _pad),
+    "concat": TensorFunction(_joined_shape, _concatenate),
+    "place": TensorFunction(_placed_shape, _place, fresh=True, wide=True),
+    "quantize": TensorFunction(_argument_shape, _quantize, fresh=True),
+    "fake_quant": TensorFunction(_argument_shape, _fake_quant, fresh=True),
+    "half": TensorFunction(_argument_shape, _half, fresh=True),
     "mul": _elementwise(np.multiply),
     "add": _elementwise(np.add),
     "sub": _elementwise(np.subtract),
@@ -356,7 +356,7 @@ EXPRESSIONS: Mapping[str, Expression] = {
 """The functions that a deferred expression can compute."""
 
 
-class SplatSource(Source):
+class SplatSource(DataSource):
     """One value, for all elements.
 
     Attributes:

@@ -11,7 +11,7 @@ from tfconvert.schema.ir.locations import CallSiteLoc, FileLineColLoc, FusedLoc,
 from tfconvert.schema.ir.operation import Operation
 
 
-class Place(NamedTuple):
+class LocationParts(NamedTuple):
     """The parts of a location.
 
     Attributes:
@@ -65,7 +65,7 @@ def told_at(location: Attribute, what: str) -> str:
     return f"{where}: {what}" if where else what
 
 
-def place_of(location: Attribute) -> Place:
+def place_of(location: Attribute) -> LocationParts:
     """Returns the parts of a location; of a fusion those of the last one, which named the result."""
     calls: list[str] = []
     while True:
@@ -82,7 +82,7 @@ def place_of(location: Attribute) -> Place:
         while isinstance(source, CallSiteLoc | NameLoc):  # JAX names an op at the calls that led to it.
             source = source.callee if isinstance(source, CallSiteLoc) else source.child
     text = f"{source.filename}:{source.line}" if isinstance(source, FileLineColLoc) else ""
-    return Place(name.partition("@")[0], text, tuple(calls))
+    return LocationParts(name.partition("@")[0], text, tuple(calls))
 
 
 def found_at(op: Operation, code: str, message: str, hint: str = "") -> Diagnostic:

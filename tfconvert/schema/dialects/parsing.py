@@ -47,7 +47,7 @@ TF_TYPE = Dialect(
 
 TFL = Dialect(
     "tfl",
-    (tfl_spelling.YieldOp, tfl_spelling.CustomTfOp, tfl_spelling.ControlNodeOp, tfl_spelling.NumericVerifyOp),
+    (tfl_spelling.TFLYieldOp, tfl_spelling.CustomTfOp, tfl_spelling.ControlNodeOp, tfl_spelling.NumericVerifyOp),
     open_ops=tfl_spelling.class_of,
     attributes={
         "const_bytes": tfl.ConstBytesAttr.parse_parameters,
@@ -56,7 +56,7 @@ TFL = Dialect(
         "external_buffer": tfl_spelling.parse_external_buffer,
         "sparsity_parameter": tfl_spelling.parse_sparsity,
     },
-    types={"control": tfl_spelling.ControlType.parse_parameters},
+    types={"control": tfl_spelling.TFLControlType.parse_parameters},
     assembly=tfl_spelling.parse_assembly,
 )
 

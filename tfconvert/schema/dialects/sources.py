@@ -31,7 +31,7 @@ _SIFTED = 1 << 16
 _GAP = 1 << 14
 
 
-class Source(ABC):
+class DataSource(ABC):
     """Where the bytes of a constant come from. Sources are compared by identity."""
 
     __slots__ = ()
@@ -89,7 +89,7 @@ def bytes_of(file: InputFile, offset: int, length: int) -> Array:
     return data
 
 
-class FileSlice(Source):
+class FileSlice(DataSource):
     """Bytes of a file, checked against a checksum when they are first read.
 
     They are copied block by block, so that a change of the file in the meantime causes an error at most.
@@ -222,7 +222,7 @@ def _sift(file: InputFile, target: Array, low: int, length: int, shape: types.Sh
         part[...] = np.ndarray(part.shape, target.dtype, buffer, 0, strides)
 
 
-class MemorySource(Source):
+class MemorySource(DataSource):
     """A weight in memory, which passes look into as little as into one in a file."""
 
     __slots__ = ("value",)

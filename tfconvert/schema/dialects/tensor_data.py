@@ -22,7 +22,7 @@ from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.schema.limits import budget
 
 Array = boxes.Array
-Source = sources.Source
+Source = sources.DataSource
 BufferSource = sources.BufferSource
 SplatSource = expressions.SplatSource
 Deferred = expressions.Deferred

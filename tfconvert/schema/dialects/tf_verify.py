@@ -77,7 +77,7 @@ _OF_ANY_TYPE: Mapping[str, frozenset[str]] = dict.fromkeys(
 )
 
 
-class Argument(NamedTuple):
+class OpArgument(NamedTuple):
     """An input or output argument: one value, or a list of them.
 
     Attributes:
@@ -95,7 +95,7 @@ class Argument(NamedTuple):
     is_typed_one_by_one: bool
 
 
-class Limits(NamedTuple):
+class AttributeConstraint(NamedTuple):
     """Constraints on an attribute's value.
 
     Attributes:
@@ -121,11 +121,11 @@ class Side(NamedTuple):
     """
 
     what: str
-    arguments: tuple[Argument, ...]
+    arguments: tuple[OpArgument, ...]
     segments: str
 
 
-class Plan(NamedTuple):
+class OpCheck(NamedTuple):
     """An OpDef, ready for checking.
 
     Attributes:
@@ -137,18 +137,18 @@ class Plan(NamedTuple):
 
     operands: Side
     results: Side
-    attributes: Mapping[str, Limits]
-    derived: Mapping[str, Limits]
+    attributes: Mapping[str, AttributeConstraint]
+    derived: Mapping[str, AttributeConstraint]
 
 
 @cache
-def plan_of(op_name: str) -> Plan | None:
+def plan_of(op_name: str) -> OpCheck | None:
     """Returns the plan of an op by its name in TensorFlow's registry; `None` if it is not there."""
     op_def = op_defs.lookup(op_name)
     if op_def is None:
         return None
     derived = op_defs.derived_attributes(op_def) - KEPT.get(op_name, frozenset())
-    return Plan(
+    return OpCheck(
         _side("operand", op_def.input_arg, OPERAND_SEGMENTS),
         _side("result", op_def.output_arg, RESULT_SEGMENTS),
         {attr.name: _limits(attr) for attr in op_def.attr if attr.name not in derived},
@@ -158,7 +158,7 @@ def plan_of(op_name: str) -> Plan | None:
 
 def _side(what: str, args: Sequence[pb.OpDef.ArgDef], segments: str) -> Side:
     arguments = tuple(
-        Argument(
+        OpArgument(
             arg.name,
             types.dereferenced(types.element_type(arg.type)) if arg.type else None,
             arg.type_attr,
@@ -171,10 +171,10 @@ def _side(what: str, args: Sequence[pb.OpDef.ArgDef], segments: str) -> Side:
     return Side(what, arguments, segments if lists > 1 else "")
 
 
-def _limits(attr: pb.OpDef.AttrDef) -> Limits:
+def _limits(attr: pb.OpDef.AttrDef) -> AttributeConstraint:
     values = attr.allowed_values.list
     allowed = [*(value.decode() for value in values.s), *(types.element_type(number) for number in values.type)]
-    return Limits(
+    return AttributeConstraint(
         attr.type,
         not attr.HasField("default_value"),
         frozenset(value for value in allowed if value is not None),
@@ -311,7 +311,7 @@ def _segments(op: Operation, side: Side, segments: Attribute, count: int) -> Seq
     return lengths
 
 
-def _check_attributes(op: Operation, plan: Plan) -> None:
+def _check_attributes(op: Operation, plan: OpCheck) -> None:
     left_out = _LEFT_OUT.get(op.name[len("tf.") :], frozenset())
     for name, limits in plan.attributes.items():
         value = op.properties.get(name)
@@ -322,7 +322,7 @@ def _check_attributes(op: Operation, plan: Plan) -> None:
             _check_kind(op, name, limits, value)
 
 
-def _check_kind(op: Operation, name: str, limits: Limits, value: Attribute) -> None:
+def _check_kind(op: Operation, name: str, limits: AttributeConstraint, value: Attribute) -> None:
     if not limits.kind.startswith("list("):
         _check_item(op, name, limits, limits.kind, value)
         number = value.value if isinstance(value, IntegerAttr) else None
@@ -337,7 +337,7 @@ def _check_kind(op: Operation, name: str, limits: Limits, value: Attribute) -> N
         _check_item(op, name, limits, limits.kind[5:-1], item)
 
 
-def _check_item(op: Operation, name: str, limits: Limits, kind: str, value: Attribute) -> None:
+def _check_item(op: Operation, name: str, limits: AttributeConstraint, kind: str, value: Attribute) -> None:
     if not isinstance(value, _KINDS[kind]) or not _is_of_kind(kind, value):
         fail(op, f"the attribute {name!r} must be a {limits.kind}, found {value}")
     if limits.allowed:
@@ -358,7 +358,7 @@ def _is_tensor(value: Attribute) -> bool:
     return isinstance(getattr(value, "type", None), TensorType)
 
 
-def _check_derived(op: Operation, name: str, limits: Limits, value: object, place: str) -> None:
+def _check_derived(op: Operation, name: str, limits: AttributeConstraint, value: object, place: str) -> None:
     """Checks derived attributes against the limits of their attribute."""
     minimum = 1 if op.name in _OF_ONE else limits.minimum
     if minimum is not None and not isinstance(value, Attribute) and _length(value) < minimum:

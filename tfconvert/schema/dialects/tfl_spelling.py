@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.parser import Parser
 
 
-class ControlType(Type):
+class TFLControlType(Type):
     """`!tfl.control`: the type of values that only order ops."""
 
     __slots__ = ()
@@ -54,12 +54,12 @@ class ControlType(Type):
     NAME = "tfl.control"
 
     @classmethod
-    def parse_parameters(cls, parser: AttributeParser) -> ControlType:
+    def parse_parameters(cls, parser: AttributeParser) -> TFLControlType:
         """Parses what follows the name: nothing."""
         return cls.intern()
 
 
-class YieldOp(Operation):
+class TFLYieldOp(Operation):
     """`tfl.yield`: ends a region with its results."""
 
     __slots__ = ()
@@ -88,7 +88,7 @@ def _check_region(op: Operation, arguments: Sequence[Attribute], results: Sequen
     if not _agree(block.arg_types, arguments):
         raise VerifyError(f"the arguments of the region of {op.name} must have the types of its operands")
     last = block.last_op
-    if not isinstance(last, YieldOp):
+    if not isinstance(last, TFLYieldOp):
         raise VerifyError(f"the region of {op.name} must end in tfl.yield")
     if not _agree(last.operand_types, results):
         raise VerifyError(f"the region of {op.name} must yield values of the types of its results")
@@ -114,7 +114,7 @@ class ControlNodeOp(Operation):
 
     def verify_(self) -> None:
         orders = [*self.operand_types, *self.result_types[-1:]]
-        if not self.results or not all(isinstance(kind, ControlType) for kind in orders):
+        if not self.results or not all(isinstance(kind, TFLControlType) for kind in orders):
             raise VerifyError("the operands and the last result of tfl.control_node must be of type !tfl.control")
         _check_region(self, (), self.result_types[:-1])
 
@@ -165,7 +165,7 @@ def _control_node(parser: Parser) -> Operation:
     attributes: dict[str, Attribute] = {}
     if parser.parse_optional_keyword("controls") is not None:
         inner = parser.parse_operation()
-        region = Region(Block((inner, YieldOp.create(operands=inner.results))))
+        region = Region(Block((inner, TFLYieldOp.create(operands=inner.results))))
     else:
         region = parser.parse_region()
         attributes = parser.parse_optional_attr_dict()
@@ -174,7 +174,7 @@ def _control_node(parser: Parser) -> Operation:
     return ControlNodeOp.create(operands=operands, result_types=results, attributes=attributes, regions=(region,))
 
 
-CONTROL = ControlType.intern()
+CONTROL = TFLControlType.intern()
 
 
 class MirrorPadAttr(Attribute):

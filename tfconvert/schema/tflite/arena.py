@@ -51,7 +51,7 @@ def bytes_of(shape: Sequence[int], type_name: str, alignment: int = ALIGNMENT) -
     return -(-((count * bits(type_name) + 7) // 8) // alignment) * alignment
 
 
-class Step(NamedTuple):
+class ArenaStep(NamedTuple):
     """An operator, by its tensors: indices into `Schedule.sizes`."""
 
     operands: Sequence[int]
@@ -69,7 +69,7 @@ class Schedule(NamedTuple):
     """
 
     sizes: Sequence[int]
-    steps: Sequence[Step]
+    steps: Sequence[ArenaStep]
     inputs: Sequence[int]
     outputs: Sequence[int]
 
@@ -147,7 +147,7 @@ def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool], alignment
         results = _indices(get(each, "outputs"), sizes)
         if (intermediates := get(each, "intermediates")) is not None:
             results = [*results, *_indices(intermediates, sizes)]
-        steps.append(Step(_indices(get(each, "inputs"), sizes), results))
+        steps.append(ArenaStep(_indices(get(each, "inputs"), sizes), results))
     return Schedule(sizes, steps, _indices(get(subgraph, "inputs"), sizes), _indices(get(subgraph, "outputs"), sizes))
 
 

@@ -400,7 +400,7 @@ Rows = Mapping[str, tuple[Outcome, ...]]
 """The outcomes of one operator's signatures, by conditions."""
 
 
-class Table:
+class KernelTable:
     """The rows of all operators; they are parsed on demand.
 
     Args:
@@ -470,12 +470,12 @@ def _outcome(words: list[str], builtin: str, xnnpack: str) -> Outcome:
 
 
 @cache
-def table() -> Table:
+def table() -> KernelTable:
     """Returns the table in the package."""
-    return Table(TABLE.read_text(encoding="utf-8"))
+    return KernelTable(TABLE.read_text(encoding="utf-8"))
 
 
-def find(rows: Table, operator: str, call: Call) -> Outcome | None:
+def find(rows: KernelTable, operator: str, call: Call) -> Outcome | None:
     """Returns a call's outcome according to some rows, `None` if it is not in them."""
     found = rows.of(operator, signature(operator, call))
     return decide(found, conditions(operator, call), rank_of(operator, call)) if found else None

@@ -20,7 +20,7 @@ from tfconvert.schema.ir.values import Value
 CODE = "runtime-difference"
 
 
-class Difference(NamedTuple):
+class KernelDifference(NamedTuple):
     """A difference between a kernel of the runtime and TensorFlow's.
 
     Attributes:
@@ -67,29 +67,31 @@ def _known(value: Value) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]] | 
     return None if constant is None or not tensor_data.is_small(constant) else tensor_data.to_array(constant)
 
 
-DIFFERENCES: Mapping[str, Difference] = {
-    "tfl.floor_div": Difference(
+DIFFERENCES: Mapping[str, KernelDifference] = {
+    "tfl.floor_div": KernelDifference(
         _may_divide_by_zero,
         "LiteRT stops with an error where a divisor is zero; TensorFlow's result is infinite there, or no number",
         "make sure that divisors are not zero, or take the floor of a true division",
     ),
-    "tfl.pow": Difference(_may_overflow, "powers that don't fit 32 bits are cut off; TensorFlow takes their low bits"),
+    "tfl.pow": KernelDifference(
+        _may_overflow, "powers that don't fit 32 bits are cut off; TensorFlow takes their low bits"
+    ),
     **dict.fromkeys(
         ("tfl.average_pool_2d", "tfl.max_pool_2d"),
-        Difference(
+        KernelDifference(
             _may_have_larger_window,
             "an image smaller than the window gives a result all the same; TensorFlow's has no elements",
         ),
     ),
-    "tfl.select_v2": Difference(
+    "tfl.select_v2": KernelDifference(
         _has_unknown_rank,
         "the ranks of its operands are not known, so LiteRT may drop dimensions of one element",
         "declare the shapes of the inputs",
     ),
-    "tfl.where": Difference(
+    "tfl.where": KernelDifference(
         lambda op: True, "its result has no elements if no condition holds, which some of LiteRT's kernels refuse"
     ),
-    "tfl.pseudo_const": Difference(
+    "tfl.pseudo_const": KernelDifference(
         lambda op: True,  # The pass has checked the condition.
         "the model computes with infinite numbers or NaNs; some of LiteRT's kernels, such as those that "
         "choose the largest number or convolve, treat them otherwise than TensorFlow's",

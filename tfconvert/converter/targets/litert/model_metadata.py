@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfconvert.exporters.tflite.model import Describe, Description, Port, Ports
+from tfconvert.exporters.tflite.model import Describe, ModelDescription, Port, Ports
 from tfconvert.exporters.tflite.model_metadata import Card, TensorCard, archive, is_class_number
 from tfconvert.exporters.tflite.model_metadata import model_metadata as encoded
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -134,11 +134,11 @@ def describer(metadata: object) -> Describe:
     """Returns a function that adds metadata to a file."""
     card = read_metadata(metadata)
 
-    def describe(subgraphs: Sequence[Ports], own: Description) -> Description:
+    def describe(subgraphs: Sequence[Ports], own: ModelDescription) -> ModelDescription:
         inputs = _assigned(card.inputs, [port for each in subgraphs for port in each.inputs], "input")
         outputs = _assigned(card.outputs, [port for each in subgraphs for port in each.outputs], "output")
         files = _files([*inputs.values(), *outputs.values()])
-        return Description(
+        return ModelDescription(
             encoded(Card(card.texts, inputs, outputs), subgraphs, own.entry), archive(files, own.archive)
         )
 

@@ -16,7 +16,7 @@ from tfconvert.schema.dialects import quant, tfl, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.tflite.arena import Schedule, Step, bytes_of
+from tfconvert.schema.tflite.arena import ArenaStep, Schedule, bytes_of
 
 # Maximum number of operators in all orders that differ from the best one by one operator's place.
 _WORK_OF_MOVES = 5_000
@@ -50,7 +50,7 @@ def schedule_of(inputs: Sequence[Value], operators: Sequence[Operation], outputs
             link = [len(sizes)]
             results += link
             sizes.append(0)
-        steps.append(Step(operands, results))
+        steps.append(ArenaStep(operands, results))
     return Schedule(
         sizes, steps, [numbers[value] for value in inputs], [numbers[value] for value in outputs if value in numbers]
     )

@@ -12,7 +12,7 @@ from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.limits import budget
 
 
-class Runtime:
+class LiteRTProcess:
     """LiteRT in a child process, which starts when it is first needed and again after a crash; a context manager.
 
     A file is sent once for successive runs.
@@ -30,7 +30,7 @@ class Runtime:
         self._sent: bytes | None = None
         self._runner: _Runner | None = None
 
-    def __enter__(self) -> Runtime:
+    def __enter__(self) -> LiteRTProcess:
         return self
 
     def __exit__(

@@ -18,7 +18,7 @@ from tfconvert.schema.tflite.versions import Operand
 TABLE = FOLDER / "dialect_types.tsv"
 
 
-class Kind(NamedTuple):
+class TypeConstraint(NamedTuple):
     """The types that an operand or a result may have.
 
     Attributes:
@@ -30,7 +30,7 @@ class Kind(NamedTuple):
     ranks: tuple[int, int]
 
 
-class Row(NamedTuple):
+class OperatorTypes(NamedTuple):
     """The types that an operator's operands and results may have.
 
     Attributes:
@@ -39,8 +39,8 @@ class Row(NamedTuple):
         alike: Arguments of one element type.
     """
 
-    operands: tuple[Kind, ...]
-    results: tuple[Kind, ...]
+    operands: tuple[TypeConstraint, ...]
+    results: tuple[TypeConstraint, ...]
     alike: tuple[str, ...]
 
 
@@ -51,24 +51,24 @@ _SIDES = ("lhs", "rhs")
 
 
 @cache
-def rows() -> Mapping[str, Row]:
+def rows() -> Mapping[str, OperatorTypes]:
     """Returns the rows of the table, by operator."""
     lines = (line for line in TABLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
     return {
-        name: Row(_kinds(operands), _kinds(results), () if alike == "-" else tuple(alike.split(",")))
+        name: OperatorTypes(_kinds(operands), _kinds(results), () if alike == "-" else tuple(alike.split(",")))
         for name, operands, results, alike in (line.split("\t") for line in lines)
     }
 
 
-def _kinds(text: str) -> tuple[Kind, ...]:
+def _kinds(text: str) -> tuple[TypeConstraint, ...]:
     return () if text == "-" else tuple(map(_kind, text.split(" ")))
 
 
-def _kind(text: str) -> Kind:
+def _kind(text: str) -> TypeConstraint:
     ranks, _, elements = text.rpartition(":")
     minimum, _, maximum = ranks.rstrip("+").partition("-")
     limits = (int(minimum or 0), _MAX if not ranks or ranks[-1] == "+" else int(maximum or minimum))
-    return Kind(frozenset() if elements == "*" else frozenset(elements.split(",")), limits)
+    return TypeConstraint(frozenset() if elements == "*" else frozenset(elements.split(",")), limits)
 
 
 def check(view: View, operator: operators.Operator, *, with_elements: bool = True) -> None:
@@ -99,7 +99,7 @@ def check(view: View, operator: operators.Operator, *, with_elements: bool = Tru
             first = element
 
 
-def _check(view: View, name: str, kind: Kind, value: Value, kernel: str) -> None:
+def _check(view: View, name: str, kind: TypeConstraint, value: Value, kernel: str) -> None:
     if not isinstance(value.type, TensorType | UnrankedTensorType):
         return
     element = value.element

@@ -7,7 +7,14 @@ dialect is closed: the ops of `OPS` are all there are. The text is TensorFlow's 
 
 from __future__ import annotations
 
-from tfconvert.schema.dialects.tf_executor.base import CONTROL, TOKEN, ControlType, ExecutorOp, TokenType, is_control
+from tfconvert.schema.dialects.tf_executor.base import (
+    CONTROL,
+    TOKEN,
+    ControlType,
+    ExecutorOp,
+    ExecutorTokenType,
+    is_control,
+)
 from tfconvert.schema.dialects.tf_executor.flow import (
     ControlTriggerOp,
     EnterOp,
@@ -33,6 +40,7 @@ __all__ = [
     "ControlType",
     "EnterOp",
     "ExecutorOp",
+    "ExecutorTokenType",
     "ExitOp",
     "FetchOp",
     "GraphOp",
@@ -45,7 +53,6 @@ __all__ = [
     "SendOp",
     "SwitchNOp",
     "SwitchOp",
-    "TokenType",
     "YieldOp",
     "is_control",
 ]

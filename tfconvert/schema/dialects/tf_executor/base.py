@@ -37,7 +37,7 @@ class ControlType(Type):
     NAME = "tf_executor.control"
 
 
-class TokenType(Type):
+class ExecutorTokenType(Type):
     """`!tf_executor.token`: ties a NextIteration's source to its sink."""
 
     __slots__ = ()
@@ -46,7 +46,7 @@ class TokenType(Type):
 
 
 CONTROL = ControlType.intern()
-TOKEN = TokenType.intern()
+TOKEN = ExecutorTokenType.intern()
 
 
 def is_control(value: Value) -> bool:
@@ -54,7 +54,7 @@ def is_control(value: Value) -> bool:
     return value.type is CONTROL
 
 
-class Kind(NamedTuple):
+class OperandConstraint(NamedTuple):
     """The constraint on an operand or a result.
 
     Attributes:
@@ -81,36 +81,36 @@ def _is_scalar_of(element: Attribute) -> Callable[[Attribute], bool]:
     return accepts
 
 
-def anything(name: str) -> Kind:
+def anything(name: str) -> OperandConstraint:
     """Returns the kind of a value of any type but a control token."""
-    return Kind(name, "a value, not a control token", lambda found: not isinstance(found, ControlType))
+    return OperandConstraint(name, "a value, not a control token", lambda found: not isinstance(found, ControlType))
 
 
-def tensor(name: str) -> Kind:
+def tensor(name: str) -> OperandConstraint:
     """Returns the kind of a tensor of any element type and shape."""
-    return Kind(name, "a tensor", _is_tensor)
+    return OperandConstraint(name, "a tensor", _is_tensor)
 
 
-def scalar_bool(name: str) -> Kind:
+def scalar_bool(name: str) -> OperandConstraint:
     """Returns the kind of a boolean scalar, whose rank may be unknown; references are dereferenced."""
-    return Kind(name, "tensor<i1> or tensor<*xi1>", _is_scalar_of(types.I1))
+    return OperandConstraint(name, "tensor<i1> or tensor<*xi1>", _is_scalar_of(types.I1))
 
 
-def scalar_int32(name: str) -> Kind:
+def scalar_int32(name: str) -> OperandConstraint:
     """Returns the kind of an `i32` scalar, whose rank may be unknown."""
-    return Kind(name, "tensor<i32> or tensor<*xi32>", _is_scalar_of(types.I32))
+    return OperandConstraint(name, "tensor<i32> or tensor<*xi32>", _is_scalar_of(types.I32))
 
 
-def token(name: str) -> Kind:
+def token(name: str) -> OperandConstraint:
     """Returns the kind of a NextIteration's token."""
-    return Kind(name, "!tf_executor.token", lambda found: isinstance(found, TokenType))
+    return OperandConstraint(name, "!tf_executor.token", lambda found: isinstance(found, ExecutorTokenType))
 
 
 Short = Callable[[Attribute], tuple[list[Attribute], list[Attribute]]]
 """Returns the types of the data operands, and those of all results, that the short form's type implies."""
 
 
-class Signature(NamedTuple):
+class ExecutorSignature(NamedTuple):
     """The operands and results of an op.
 
     Attributes:
@@ -123,8 +123,8 @@ class Signature(NamedTuple):
         control: Whether a control result follows.
     """
 
-    operands: tuple[Kind, ...] = ()
-    results: tuple[Kind, ...] = ()
+    operands: tuple[OperandConstraint, ...] = ()
+    results: tuple[OperandConstraint, ...] = ()
     many_operands: bool = False
     many_results: bool = False
     optional_operands: bool = False
@@ -164,7 +164,7 @@ class Signature(NamedTuple):
         _check("result", self.results, self.many_results, results, at_least=at_least)
 
 
-def _check(what: str, kinds: Sequence[Kind], many: bool, values: Sequence[Value], at_least: int) -> None:
+def _check(what: str, kinds: Sequence[OperandConstraint], many: bool, values: Sequence[Value], at_least: int) -> None:
     if len(values) < at_least or (len(values) > at_least and not many):
         names = ", ".join(kind.name for kind in kinds) or "none"
         count = f"at least {at_least}" if many else str(at_least)
@@ -298,7 +298,7 @@ class ExecutorOp(Operation):
     __slots__ = ()
 
     HAS_ASSEMBLY = True
-    signature: ClassVar[Signature]
+    signature: ClassVar[ExecutorSignature]
     inside: ClassVar[str] = "tf_executor.graph"
 
     @classmethod

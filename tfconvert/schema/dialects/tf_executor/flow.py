@@ -26,8 +26,8 @@ from tfconvert.schema.dialects.tf_executor.base import (
     TOKEN,
     Attributes,
     ExecutorOp,
+    ExecutorSignature,
     ForwardingOp,
-    Signature,
     UnaryOp,
     compatible,
     scalar_bool,
@@ -53,7 +53,9 @@ class SwitchOp(ForwardingOp):
     __slots__ = ()
 
     NAME = "tf_executor.Switch"
-    signature = Signature((tensor("data"), scalar_bool("predicate")), (tensor("falseOutput"), tensor("trueOutput")))
+    signature = ExecutorSignature(
+        (tensor("data"), scalar_bool("predicate")), (tensor("falseOutput"), tensor("trueOutput"))
+    )
 
     @classmethod
     def build(
@@ -97,7 +99,7 @@ class SwitchNOp(ForwardingOp):
     __slots__ = ()
 
     NAME = "tf_executor._SwitchN"
-    signature = Signature((tensor("data"), scalar_int32("index")), (tensor("outputs"),), many_results=True)
+    signature = ExecutorSignature((tensor("data"), scalar_int32("index")), (tensor("outputs"),), many_results=True)
     PROPERTIES = ("num_outs",)
 
     @property
@@ -143,7 +145,9 @@ class MergeOp(ExecutorOp):
     __slots__ = ()
 
     NAME = "tf_executor.Merge"
-    signature = Signature((tensor("inputs"),), (tensor("output"), scalar_int32("value_index")), many_operands=True)
+    signature = ExecutorSignature(
+        (tensor("inputs"),), (tensor("output"), scalar_int32("value_index")), many_operands=True
+    )
 
     @classmethod
     def build(
@@ -198,7 +202,7 @@ class ControlTriggerOp(ExecutorOp):
     __slots__ = ()
 
     NAME = "tf_executor.ControlTrigger"
-    signature = Signature()
+    signature = ExecutorSignature()
 
     @classmethod
     def build(
@@ -274,7 +278,7 @@ class SendOp(_RendezvousOp):
     __slots__ = ()
 
     NAME = "tf_executor.Send"
-    signature = Signature((tensor("tensor"),))
+    signature = ExecutorSignature((tensor("tensor"),))
 
     @classmethod
     def build(
@@ -296,7 +300,7 @@ class RecvOp(_RendezvousOp):
     __slots__ = ()
 
     NAME = "tf_executor.Recv"
-    signature = Signature((), (tensor("tensor"),))
+    signature = ExecutorSignature((), (tensor("tensor"),))
 
     @classmethod
     def build(
@@ -322,7 +326,7 @@ class EnterOp(ForwardingOp):
     __slots__ = ()
 
     NAME = "tf_executor.Enter"
-    signature = Signature((tensor("data"),), (tensor("output"),))
+    signature = ExecutorSignature((tensor("data"),), (tensor("output"),))
     PROPERTIES = ("frame_name", "parallel_iterations", "is_constant")
 
     @classmethod
@@ -412,7 +416,7 @@ class ExitOp(UnaryOp):
     __slots__ = ()
 
     NAME = "tf_executor.Exit"
-    signature = Signature((tensor("data"),), (tensor("output"),))
+    signature = ExecutorSignature((tensor("data"),), (tensor("output"),))
 
 
 class LoopCondOp(UnaryOp):
@@ -421,7 +425,7 @@ class LoopCondOp(UnaryOp):
     __slots__ = ()
 
     NAME = "tf_executor.LoopCond"
-    signature = Signature((scalar_bool("predicate"),), (scalar_bool("output"),))
+    signature = ExecutorSignature((scalar_bool("predicate"),), (scalar_bool("output"),))
 
 
 class NextIterationSourceOp(ExecutorOp):
@@ -430,7 +434,7 @@ class NextIterationSourceOp(ExecutorOp):
     __slots__ = ()
 
     NAME = "tf_executor.NextIteration.Source"
-    signature = Signature(results=(tensor("output"), token("token")), controls=False)
+    signature = ExecutorSignature(results=(tensor("output"), token("token")), controls=False)
 
     @classmethod
     def build(cls, output: Attribute, attributes: Attributes = NOTHING, location: Location = UNKNOWN_LOC) -> Self:
@@ -479,7 +483,7 @@ class NextIterationSinkOp(ExecutorOp):
     __slots__ = ()
 
     NAME = "tf_executor.NextIteration.Sink"
-    signature = Signature((token("token"), tensor("input")), control=False)
+    signature = ExecutorSignature((token("token"), tensor("input")), control=False)
 
     @classmethod
     def build(

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from tfconvert.schema.dialects.tf_executor import base
-from tfconvert.schema.dialects.tf_executor.base import CONTROL, NOTHING, Attributes, ExecutorOp, Signature, anything
+from tfconvert.schema.dialects.tf_executor.base import (
+    CONTROL,
+    NOTHING,
+    Attributes,
+    ExecutorOp,
+    ExecutorSignature,
+    anything,
+)
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.errors import VerifyError
@@ -49,7 +56,7 @@ class FetchOp(_TerminatorOp):
     __slots__ = ()
 
     NAME = "tf_executor.fetch"
-    signature = Signature((anything("fetches"),), many_operands=True, optional_operands=True, control=False)
+    signature = ExecutorSignature((anything("fetches"),), many_operands=True, optional_operands=True, control=False)
 
 
 class YieldOp(_TerminatorOp):
@@ -58,7 +65,7 @@ class YieldOp(_TerminatorOp):
     __slots__ = ()
 
     NAME = "tf_executor.yield"
-    signature = Signature(
+    signature = ExecutorSignature(
         (anything("values"),), many_operands=True, optional_operands=True, controls=False, control=False
     )
     inside = "tf_executor.island"
@@ -120,7 +127,7 @@ class GraphOp(_BodyOp):
     __slots__ = ()
 
     NAME = "tf_executor.graph"
-    signature = Signature((), (anything("results"),), many_results=True, controls=False, control=False)
+    signature = ExecutorSignature((), (anything("results"),), many_results=True, controls=False, control=False)
     inside = ""
 
     @classmethod
@@ -179,7 +186,7 @@ class IslandOp(_BodyOp):
     __slots__ = ()
 
     NAME = "tf_executor.island"
-    signature = Signature((), (anything("outputs"),), many_results=True)
+    signature = ExecutorSignature((), (anything("outputs"),), many_results=True)
 
     @classmethod
     def build(

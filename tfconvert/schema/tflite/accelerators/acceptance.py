@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 from tfconvert.schema.tflite import FOLDER
-from tfconvert.schema.tflite.accelerators.forms import ANY, Form, holds, told
+from tfconvert.schema.tflite.accelerators.forms import ANY, CallForm, holds, told
 from tfconvert.schema.tflite.versions import Call
 
 ACCELERATORS: Mapping[str, str] = {"gpu": "gpu", "npu": "intel", "micro": "micro", "ethos-u": "ethos_u"}
@@ -52,7 +52,7 @@ class Verdict(NamedTuple):
         return self.outcome == OK
 
 
-class Row(NamedTuple):
+class AcceptanceRow(NamedTuple):
     """A row of a table for one operator.
 
     Attributes:
@@ -67,7 +67,7 @@ class Row(NamedTuple):
     signatures: frozenset[str]
     said: str = ""
 
-    def fits(self, form: Form, signature: str) -> bool:
+    def fits(self, form: CallForm, signature: str) -> bool:
         """Returns whether the row is about a call of a signature."""
         is_about = ANY in self.signatures or signature in self.signatures
         return is_about and all(holds(word, form) for word in self.words)
@@ -81,7 +81,7 @@ class Row(NamedTuple):
         return f"{why} ({said})" if why and said else why or said
 
 
-class Table:
+class AcceptanceTable:
     """The rows of an accelerator.
 
     Args:
@@ -91,11 +91,11 @@ class Table:
     def __init__(self, text: str) -> None:
         head, _, _ = text.partition("\n")
         self.release = head.removeprefix("# ").partition(";")[0]
-        self._rows: dict[str, list[Row]] = defaultdict(list)
+        self._rows: dict[str, list[AcceptanceRow]] = defaultdict(list)
         for line in text.splitlines():
             if line and not line.startswith("#"):
                 names, words, outcome, signatures, said = line.split("\t")
-                row = Row(
+                row = AcceptanceRow(
                     tuple(words.split(" ")) if words != "-" else (),
                     outcome,
                     frozenset(signatures.split(" ")),
@@ -116,7 +116,7 @@ class Table:
             operator for operator, rows in self._rows.items() if any(row.outcome in (WRONG, CRASHES) for row in rows)
         )
 
-    def rows(self, operator: str) -> Sequence[Row]:
+    def rows(self, operator: str) -> Sequence[AcceptanceRow]:
         """Returns the rows of an operator."""
         return self._rows.get(operator, ())
 
@@ -125,7 +125,7 @@ class Table:
         rows = self._rows.get(operator)
         if rows is None:
             return Verdict(UNKNOWN, "the operator was not tried")
-        form = Form(operator, call)
+        form = CallForm(operator, call)
         known = {signature for row in rows for signature in row.signatures}
         signature = next((each for each in _alike(form.signature) if each in known), form.signature)
         found = decisive(row for row in rows if row.fits(form, signature))
@@ -142,20 +142,20 @@ def _alike(signature: str) -> Iterator[str]:
     yield _UNSCALED.sub(lambda found: "u8" if found[0] == "uint8" else "i8", signature)
 
 
-def decisive(rows: Iterable[Row]) -> Row | None:
+def decisive(rows: Iterable[AcceptanceRow]) -> AcceptanceRow | None:
     """Returns the row that decides among those that fit; of equal ones that with the fewest conditions."""
     return max(rows, key=lambda row: (OUTCOMES.index(row.outcome), -len(row.words)), default=None)
 
 
 @cache
-def table(accelerator: str) -> Table:
+def table(accelerator: str) -> AcceptanceTable:
     """Returns the table of an accelerator.
 
     Args:
         accelerator: A key of `ACCELERATORS`.
     """
     path = FOLDER / "accelerators" / f"{ACCELERATORS[accelerator]}.tsv"
-    return Table(path.read_text(encoding="utf-8"))
+    return AcceptanceTable(path.read_text(encoding="utf-8"))
 
 
 def verdict(accelerator: str, operator: str, call: Call) -> Verdict:

@@ -23,7 +23,7 @@ _LEFT_OUT = frozenset((_BIAS, "on_value", "off_value", "constant_values", "begin
 _VARIABLE_COUNT = ("CONCATENATION", "PACK", "SPLIT", "SPLIT_V", "UNPACK")
 
 
-class Form:
+class CallForm:
     """The form of one call.
 
     Args:
@@ -114,36 +114,36 @@ def _computed(operands: Sequence[Operand]) -> list[Operand]:
     return [operand for operand in operands if not operand.is_constant]
 
 
-def _constants(form: Form) -> list[Operand]:
+def _constants(form: CallForm) -> list[Operand]:
     return [operand for operand in form.data if operand.is_constant]
 
 
-def _has_rows(form: Form) -> bool:
+def _has_rows(form: CallForm) -> bool:
     """Returns whether a constant of the call's rank, 1 to 3, varies along the first axis."""
     return any(0 < len(each.shape or ()) == form.rank < 4 and (each.shape or (1,))[0] > 1 for each in _constants(form))
 
 
-def _has_vector(form: Form) -> bool:
+def _has_vector(form: CallForm) -> bool:
     """Returns whether a constant of lower rank than the call has several elements."""
     return any(0 < len(each.shape or ()) < form.rank and _count(each) > 1 for each in _constants(form))
 
 
-def _has_twins(form: Form) -> bool:
+def _has_twins(form: CallForm) -> bool:
     tensors = [each.tensor for each in _computed(form.call.inputs) if each.type and each.tensor is not None]
     return len(set(tensors)) < len(tensors)
 
 
-def _has_unknown_parameter(form: Form) -> bool:
+def _has_unknown_parameter(form: CallForm) -> bool:
     return any(
         name in kernels.PARAMETERS and operand.type and not operand.is_constant for name, operand in form.named.items()
     )
 
 
-def _has_wide_parameter(form: Form) -> bool:
+def _has_wide_parameter(form: CallForm) -> bool:
     return any(name in kernels.PARAMETERS and operand.type == "INT64" for name, operand in form.named.items())
 
 
-def _groups(form: Form) -> tuple[int, int, int]:
+def _groups(form: CallForm) -> tuple[int, int, int]:
     """Returns the groups of a convolution, and the inputs and outputs of each."""
     shapes = form.main.shape or (), form.weights.shape or ()
     if form.operator != "CONV_2D" or len(shapes[0]) != 4 or len(shapes[1]) != 4 or not shapes[1][3]:
@@ -152,18 +152,18 @@ def _groups(form: Form) -> tuple[int, int, int]:
     return groups, shapes[1][3], shapes[1][0] // groups
 
 
-def _has_odd_groups(form: Form) -> bool:
+def _has_odd_groups(form: CallForm) -> bool:
     groups, taken, given = _groups(form)
     is_depthwise = taken == given == 1
     return groups > 1 and not is_depthwise and (taken % 4 > 0 or given % 4 > 0)
 
 
-def _has_crossing_groups(form: Form) -> bool:
+def _has_crossing_groups(form: CallForm) -> bool:
     groups, taken, _ = _groups(form)
     return groups > 1 and taken > 4 and taken % 4 > 0
 
 
-def _spans(form: Form) -> list[tuple[int, int, int, int]]:
+def _spans(form: CallForm) -> list[tuple[int, int, int, int]]:
     """Returns the sizes of a transposed convolution with the padding SAME: operand, result, filter and stride."""
     if form.operator != "TRANSPOSE_CONV" or form.option("padding") not in ("SAME", 0):
         return []
@@ -172,11 +172,11 @@ def _spans(form: Form) -> list[tuple[int, int, int, int]]:
     return list(zip(before[1:3], after[1:3], filters[1:3], strides, strict=False))
 
 
-def _is_cropped(form: Form) -> bool:
+def _is_cropped(form: CallForm) -> bool:
     return any(result != size * stride for size, result, _, stride in _spans(form))
 
 
-def _is_shifted(form: Form) -> bool:
+def _is_shifted(form: CallForm) -> bool:
     """Returns whether the padding in front is not that of a convolution of the operand, as the GPU has it.
 
     Right is that of the convolution which makes the operand of the result.
@@ -193,16 +193,16 @@ def _padding_in_front(size: int, kernel: int, stride: int) -> int:
     return max(steps * stride + kernel - size, 0) // 2
 
 
-def _is_flattened(form: Form) -> bool:
+def _is_flattened(form: CallForm) -> bool:
     shape, weights = form.main.shape or (), form.weights.shape or ()
     return form.operator == "FULLY_CONNECTED" and len(shape) > 1 and shape[-1:] != weights[-1:]
 
 
-def _broadcasts(form: Form) -> bool:
+def _broadcasts(form: CallForm) -> bool:
     return len({operand.shape for operand in form.data}) > 1
 
 
-def _broadcasts_batches(form: Form) -> bool:
+def _broadcasts_batches(form: CallForm) -> bool:
     """Returns whether a product repeats an operand for each batch of the other, except a constant matrix."""
     shapes = [operand.shape or () for operand in form.data[:2]]
     if form.operator != "BATCH_MATMUL" or _has_constant_matrix(form):
@@ -212,92 +212,92 @@ def _broadcasts_batches(form: Form) -> bool:
     return batches[0] != batches[1]
 
 
-def _has_constant_matrix(form: Form) -> bool:
+def _has_constant_matrix(form: CallForm) -> bool:
     return form.operator == "BATCH_MATMUL" and form.data[1].is_constant and len(form.data[1].shape or ()) == 2
 
 
-def _flips_constant(form: Form) -> bool:
+def _flips_constant(form: CallForm) -> bool:
     return _has_constant_matrix(form) and bool(form.option("adj_x") or form.option("adj_y"))
 
 
-def _has_low_mask(form: Form) -> bool:
+def _has_low_mask(form: CallForm) -> bool:
     mask = form.named.get("condition", ABSENT)
     return _count(mask) > 1 and 0 < len(mask.shape or ()) < min(form.rank, 3)
 
 
-def _has_flat_mask(form: Form) -> bool:
+def _has_flat_mask(form: CallForm) -> bool:
     mask = form.named.get("condition", ABSENT)
     return _count(mask) > 1 and 0 < len(mask.shape or ()) < form.rank
 
 
-def _has_partial_choice(form: Form) -> bool:
+def _has_partial_choice(form: CallForm) -> bool:
     result = form.call.result(0).shape or ()
     choices = [form.named.get(name, ABSENT) for name in ("x", "y")]
     return "condition" in form.named and any(each.shape not in ((), (1,), result) for each in choices)
 
 
-def _pads(form: Form) -> Sequence[tuple[float, float]]:
+def _pads(form: CallForm) -> Sequence[tuple[float, float]]:
     found = form.elements("padding", "pad", "paddings")
     return [(found[at], found[at + 1]) for at in range(0, len(found) - 1, 2)]
 
 
-def _pads_batch(form: Form) -> bool:
+def _pads_batch(form: CallForm) -> bool:
     return any(any(pair) for pair in _pads(form)[:1])
 
 
-def _has_infinity(form: Form) -> bool:
+def _has_infinity(form: CallForm) -> bool:
     return any(math.isinf(value) for each in form.call.inputs for value in each.elements or () if each.is_constant)
 
 
-def _has_inner(form: Form) -> bool:
+def _has_inner(form: CallForm) -> bool:
     """Returns whether an operand of a higher rank has several elements between the first and the last axis."""
     shape = form.main.shape or ()
     return form.operator == "ONE_HOT" and len(shape) > 2 and math.prod(shape[1:-1]) > 1
 
 
-def _indices_rank(form: Form) -> int:
+def _indices_rank(form: CallForm) -> int:
     return len(form.named.get("indices", ABSENT).shape or ())
 
 
-def _updates_rows(form: Form) -> bool:
+def _updates_rows(form: CallForm) -> bool:
     whole, part = form.named.get("operand", ABSENT), form.named.get("update", ABSENT)
     return bool(whole.shape and part.shape) and (whole.shape or ())[:1] != (part.shape or ())[:1]
 
 
-def _has_axis(test: Callable[[int, int], bool]) -> Callable[[Form], bool]:
+def _has_axis(test: Callable[[int, int], bool]) -> Callable[[CallForm], bool]:
     """Returns the test whether an axis is as wanted; it gets the axis and the rank."""
     return lambda form: any(test(axis, len(form.main.shape or ())) for axis in form.axes)
 
 
-def _option_is(name: str, *values: Any) -> Callable[[Form], bool]:
+def _option_is(name: str, *values: Any) -> Callable[[CallForm], bool]:
     return lambda form: form.option(name) in values
 
 
-def _is_set(name: str) -> Callable[[Form], bool]:
+def _is_set(name: str) -> Callable[[CallForm], bool]:
     return lambda form: bool(form.option(name))
 
 
-def _has_data(index: int, *, constant: bool) -> Callable[[Form], bool]:
+def _has_data(index: int, *, constant: bool) -> Callable[[CallForm], bool]:
     return lambda form: len(form.data) > index and form.data[index].is_constant is constant
 
 
-def _has_strides(form: Form) -> bool:
+def _has_strides(form: CallForm) -> bool:
     return any(value < 0 for value in form.elements("strides"))
 
 
-def _steps_last(form: Form) -> bool:
+def _steps_last(form: CallForm) -> bool:
     """Returns whether a slice of all axes takes not every element of the last one."""
     strides = form.elements("strides")
     return len(strides) == len(form.main.shape or ()) > 0 and strides[-1] not in (1, -1)
 
 
-def _reduces_depth(form: Form) -> bool:
+def _reduces_depth(form: CallForm) -> bool:
     """Returns whether a reduction along the last axis has two other axes with several elements."""
     shape = form.main.shape or ()
     return len(shape) - 1 in form.axes and sum(size > 1 for size in shape[:-1]) > 1
 
 
-def _scales_oddly(form: Form) -> bool:
+def _scales_oddly(form: CallForm) -> bool:
     """Returns whether an image is not made 1, 2, 4 or 8 times as large in both directions."""
     before, after = (form.main.shape or ())[1:3], (form.call.result(0).shape or ())[1:3]
     if not form.operator.startswith("RESIZE_") or len(before) < 2 or before == (1, 1):
@@ -307,19 +307,19 @@ def _scales_oddly(form: Form) -> bool:
     return len(factors) > 1 or not factors <= {1, 2, 4, 8}
 
 
-def _has_fewer(form: Form) -> bool:
+def _has_fewer(form: CallForm) -> bool:
     begin = form.named.get("begin", ABSENT)
     return bool(begin.shape) and form.operator == "STRIDED_SLICE" and begin.shape != (len(form.main.shape or ()),)
 
 
-def _has_odd_alpha(form: Form) -> bool:
+def _has_odd_alpha(form: CallForm) -> bool:
     alpha = form.named.get("alpha", ABSENT)
     return "alpha" in form.named and (
         _count(alpha) == 1 or any(size not in (1, own) for size, own in _aligned(alpha, form.main))
     )
 
 
-def _has_partial_alpha(form: Form) -> bool:
+def _has_partial_alpha(form: CallForm) -> bool:
     alpha = form.named.get("alpha", ABSENT)
     pairs = _aligned(alpha, form.main)
     is_vector = all(size == 1 for size, _ in pairs[:-1])
@@ -331,15 +331,15 @@ def _aligned(part: Operand, whole: Operand) -> list[tuple[int, int]]:
     return list(zip(sizes, (whole.shape or ())[len(whole.shape or ()) - len(sizes) :], strict=False))
 
 
-def _multiplies(form: Form) -> bool:
+def _multiplies(form: CallForm) -> bool:
     return form.operator == "DEPTHWISE_CONV_2D" and form.channels(form.call.result(0)) != form.channels(form.main)
 
 
-def _has_odd_units(form: Form) -> bool:
+def _has_odd_units(form: CallForm) -> bool:
     return form.operator == "LSTM" and form.channels(form.call.result(0)) % 4 > 0
 
 
-CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
+CONDITIONS: Mapping[str, tuple[Callable[[CallForm], bool], str]] = {
     "rank0": (lambda form: form.rank == 0, "its data are scalars"),
     "rank1": (lambda form: form.rank == 1, "its data have rank 1"),
     "rank<3": (lambda form: form.rank < 3, "its data have a rank below 3"),
@@ -486,12 +486,12 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
 """The conditions on calls, with what they mean."""
 
 
-def holds(word: str, form: Form) -> bool:
+def holds(word: str, form: CallForm) -> bool:
     """Returns whether a condition holds for a call."""
     return CONDITIONS[word][0](form)
 
 
-def conditions(form: Form) -> frozenset[str]:
+def conditions(form: CallForm) -> frozenset[str]:
     """Returns all conditions that hold for a call."""
     return frozenset(word for word, (test, _) in CONDITIONS.items() if test(form))
 

@@ -16,7 +16,7 @@ from tfconvert.converter.targets.litert.passes.check_gpu import CODE, CheckGpu
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, WRONG, verdict
-from tfconvert.schema.tflite.accelerators.forms import Form, conditions
+from tfconvert.schema.tflite.accelerators.forms import CallForm, conditions
 
 # Operators of each kind: elementwise with a constant, weighted, moved, ranked.
 _SAMPLED = ("MUL", "GREATER", "FULLY_CONNECTED", "CONV_2D", "PAD", "PACK", "SOFTMAX", "ARG_MAX", "TRANSPOSE_CONV")
@@ -85,7 +85,7 @@ def test_no_form_of_the_table_is_silent(tmp_path: Path) -> None:
     seen: set[object] = set()
     for trial in spoilt:
         file, call = trial.build()
-        form = Form(trial.operator, call)
+        form = CallForm(trial.operator, call)
         key = trial.operator, form.signature, conditions(form)
         if key in seen or verdict("gpu", trial.operator, call).outcome not in (WRONG, CRASHES):
             continue

@@ -15,7 +15,7 @@ from tfconvert.converter.targets.litert.passes.order_operators import OrderOpera
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.tflite.arena import Schedule, Step
+from tfconvert.schema.tflite.arena import ArenaStep, Schedule
 
 LARGE = "tensor<1x4000xf32>"
 CONSTANTS = """
@@ -148,7 +148,7 @@ def test_orders_are_those_of_the_program(seed: int) -> None:
     count = source.randint(2, 40)
     sizes = [64 * source.randint(0, 40) for _ in range(count + 1)]
     steps = [
-        Step([source.randint(max(0, number - 8), number) for _ in range(source.randint(0, 3))], [number + 1])
+        ArenaStep([source.randint(max(0, number - 8), number) for _ in range(source.randint(0, 3))], [number + 1])
         for number in range(count)
     ]
     schedule = Schedule(sizes, steps, [0], [count, source.randint(0, count)])
@@ -175,8 +175,8 @@ def test_orders_are_those_of_the_program(seed: int) -> None:
 def test_large_graphs_are_not_searched_for_a_few_bytes(following: int, is_ordered: bool) -> None:
     """Two large tensors are computed, then a small one of each; small operators follow."""
     sizes = [64, 128, 128, 64, 64, 64, *[64] * following]
-    steps = [Step([0], [1]), Step([0], [2]), Step([1], [3]), Step([2], [4]), Step([3, 4], [5])]
-    steps += [Step([5 + number], [6 + number]) for number in range(following)]
+    steps = [ArenaStep([0], [1]), ArenaStep([0], [2]), ArenaStep([1], [3]), ArenaStep([2], [4]), ArenaStep([3, 4], [5])]
+    steps += [ArenaStep([5 + number], [6 + number]) for number in range(following)]
     schedule = Schedule(sizes, steps, [0], [5 + following])
     assert schedule.arena() == _lower_bound(schedule) + 128
     assert (best_order(schedule) is not None) == is_ordered

@@ -15,7 +15,7 @@ from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import range_of, set_ranges
 from tfconvert.converter.targets.litert.quantize.rules import RULES, Rule
 from tfconvert.converter.targets.litert.quantize.variables import ASSIGN, READ
-from tfconvert.converter.targets.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 from tfconvert.exporters.tflite.model import export
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
@@ -141,7 +141,7 @@ def test_no_range_makes_a_kernel_fail(case: str, storage: IntegerType, operands:
         }
     )
     QuantizeOps(Quantize("int8" if storage is I8 else "int16")).apply(graph.module)
-    with Runtime() as runtime:
+    with LiteRTProcess() as runtime:
         fed = {str(number): value * np.float32(2**operands) for number, value in enumerate(inputs)}
         assert len(runtime.run_file(graph.content, "", fed, ["y"])) == 1
 

@@ -17,7 +17,7 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.targets.litert.flex.conversion import why_not
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, types
-from tfconvert.schema.dialects.locations import Place, place_of
+from tfconvert.schema.dialects.locations import LocationParts, place_of
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
@@ -384,7 +384,7 @@ def _consequence(pairs: Sequence[tuple[Operation, Operation]]) -> Diagnostic:
     )
 
 
-def _first_place(ops: Sequence[Operation]) -> Place:
+def _first_place(ops: Sequence[Operation]) -> LocationParts:
     places = [place_of(op.location) for op in ops]
     return next((place for place in places if place.node or place.source), places[0])
 

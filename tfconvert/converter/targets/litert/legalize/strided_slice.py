@@ -39,7 +39,7 @@ def mask_of(op: Operation, name: str) -> int:
     return int(tf.get(op, name, 0)) & _BOUND
 
 
-class Span(NamedTuple):
+class DimSlice(NamedTuple):
     """The part of a dimension that a slice with constant bounds takes.
 
     Attributes:
@@ -61,13 +61,13 @@ class Span(NamedTuple):
         return -1 if dim < 0 else len(range(*slice(self.begin, self.end, self.stride).indices(dim)))
 
 
-def spans_of(op: Operation, rank: int) -> list[Span]:
+def spans_of(op: Operation, rank: int) -> list[DimSlice]:
     """Returns the part of each dimension that a slice with constant bounds takes."""
     begin, end, strides = constant_bounds(op) or ([], [], [])
     return [
-        Span(axis)
+        DimSlice(axis)
         if is_whole
-        else Span(
+        else DimSlice(
             axis,
             begin[position] if has_begin else None,
             end[position] if has_end else None,
@@ -110,26 +110,26 @@ def _strided_slice(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.reshape(value, types.shape_of(result_type) or ()) if adds else value
 
 
-def _is_everything(spans: Sequence[Span]) -> bool:
+def _is_everything(spans: Sequence[DimSlice]) -> bool:
     """Returns whether nothing is cut off or reversed."""
-    return all(span == Span(span.axis) for span in spans)
+    return all(span == DimSlice(span.axis) for span in spans)
 
 
-def _empty(emit: LiteRTBuilder, value: Value, spans: Sequence[Span], result_type: Attribute) -> Value | None:
+def _empty(emit: LiteRTBuilder, value: Value, spans: Sequence[DimSlice], result_type: Attribute) -> Value | None:
     """Returns a part without elements by `slice`, if it is one: XNNPACK takes an end of zero for the border."""
     shape, sizes = value.shape or (), types.shape_of(result_type) or ()
     shrinks = any(span.shrinks for span in spans)
     if 0 not in sizes or 0 in shape or shrinks or types.is_static(sizes):
         return None
     cut = [dim if size == 0 else size for dim, size in zip(shape, sizes, strict=True)]
-    spans = [Span(span.axis) if sizes[span.axis] == 0 else span for span in spans]
+    spans = [DimSlice(span.axis) if sizes[span.axis] == 0 else span for span in spans]
     cut_type = types.tensor(types.element_of(result_type), cut)
     rest = value if _is_everything(spans) else _slice(emit, value, spans, cut_type)
     wanted = [0 if size == 0 else -1 for size in sizes]
     return emit.tf("Slice", (rest, emit.ints([0] * len(wanted)), emit.ints(wanted)), result_type)
 
 
-def _slice(emit: LiteRTBuilder, value: Value, spans: Sequence[Span], result_type: Attribute) -> Value:
+def _slice(emit: LiteRTBuilder, value: Value, spans: Sequence[DimSlice], result_type: Attribute) -> Value:
     if (empty := _empty(emit, value, spans, result_type)) is not None:
         return empty
     bounds = [[span.begin or 0 for span in spans], [span.end or 0 for span in spans], [span.stride for span in spans]]

@@ -45,7 +45,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8
 from tfconvert.schema.ir.values import OpResult
-from tfconvert.schema.tflite.arena import Step
+from tfconvert.schema.tflite.arena import ArenaStep
 from tfconvert.settings.quantization import INT8, Quantize
 
 
@@ -209,7 +209,7 @@ def _arenas(function: FuncOp, slow: Container[Operation]) -> tuple[int, int]:
             sizes[place] = 0
         elif value.op in slow and is_float(value) and end not in users:
             sizes[place] //= 4
-    steps = [Step([merged.get(place, place) for place in step.operands], step.results) for step in schedule.steps]
+    steps = [ArenaStep([merged.get(place, place) for place in step.operands], step.results) for step in schedule.steps]
     return schedule.peak(), schedule._replace(sizes=sizes, steps=steps).peak()
 
 
