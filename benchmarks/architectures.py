@@ -22,17 +22,11 @@ NORMALIZED: Final = (-2.1, 2.6)
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A network.
+    """A network."""
 
-    Attributes:
-        name: Its name in keras.applications.
-        input_range: The least and greatest number of a preprocessed image.
-        flavours: The libraries that have it.
-    """
-
-    name: str
-    input_range: tuple[float, float]
-    flavours: tuple[Flavour, ...] = FLAVOURS
+    name: str  # Its name in keras.applications.
+    input_range: tuple[float, float]  # The least and greatest number of a preprocessed image.
+    flavours: tuple[Flavour, ...] = FLAVOURS  # The libraries that have it.
 
 
 _TABLE: Final[tuple[tuple[tuple[float, float], str], ...]] = (

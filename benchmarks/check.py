@@ -30,27 +30,17 @@ TOLERANCE = 1e-4
 
 @dataclass(slots=True)
 class Outcome:
-    """The results of a model.
+    """The results of a model."""
 
-    Attributes:
-        entry: The model.
-        seconds: Wall time of the conversion.
-        problems: The problems.
-        ours: The figures of our result, or `None` if none runs.
-        official_operators: The official result's operators, `None` if there is no such result.
-        official_size: Its bytes.
-        official_error: Its relative error; 0 if not measured.
-        details: More to print below the line.
-    """
-
-    entry: Entry
-    seconds: float = 0.0
-    problems: list[str] = field(default_factory=list)
-    ours: Measured | None = None
+    entry: Entry  # The model.
+    seconds: float = 0.0  # Wall time of the conversion.
+    problems: list[str] = field(default_factory=list)  # The problems.
+    ours: Measured | None = None  # The figures of our result, or `None` if none runs.
+    # The official result's operators, `None` if there is no such result.
     official_operators: Counter[str] | None = None
-    official_size: int = 0
-    official_error: float = 0.0
-    details: list[str] = field(default_factory=list)
+    official_size: int = 0  # Its bytes.
+    official_error: float = 0.0  # Its relative error; 0 if not measured.
+    details: list[str] = field(default_factory=list)  # More to print below the line.
 
     def compare(self, tolerance: float) -> None:
         """Records what is worse than it has to be."""

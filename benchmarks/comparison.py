@@ -20,15 +20,10 @@ OURS, OFFICIAL = "#1f6feb", "#b9c0c8"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One converter on one model.
+    """One converter on one model."""
 
-    Attributes:
-        runs: Its runs, each a whole process.
-        result: The result.
-    """
-
-    runs: list[Run]
-    result: Measured
+    runs: list[Run]  # Its runs, each a whole process.
+    result: Measured  # The result.
 
     @property
     def seconds(self) -> float:

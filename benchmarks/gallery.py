@@ -34,23 +34,14 @@ _LISTED = 8
 
 
 class Exhibit(NamedTuple):
-    """A network of the gallery.
+    """A network of the gallery."""
 
-    Attributes:
-        title: Its title.
-        text: What is worth a look.
-        build: Makes the model; it gets Keras.
-        code: The call that converts it, as a user writes it.
-        settings: Makes the arguments of `tfconvert.convert`.
-        is_jax: Whether it is a function of JAX, which the official class takes by another way.
-    """
-
-    title: str
-    text: str
-    build: Callable[[Any], Any]
-    code: str
-    settings: Callable[[], Mapping[str, Any]]
-    is_jax: bool = False
+    title: str  # Its title.
+    text: str  # What is worth a look.
+    build: Callable[[Any], Any]  # Makes the model; it gets Keras.
+    code: str  # The call that converts it, as a user writes it.
+    settings: Callable[[], Mapping[str, Any]]  # Makes the arguments of `tfconvert.convert`.
+    is_jax: bool = False  # Whether it is a function of JAX, which the official class takes by another way.
 
 
 def _images() -> list[np.ndarray[Any, Any]]:

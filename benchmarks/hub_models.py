@@ -35,17 +35,11 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of converting a network with one converter.
+    """The outcome of converting a network with one converter."""
 
-    Attributes:
-        failure: Why there is no result; empty if there is one.
-        error: The largest relative error at any size.
-        operators: How many the file has, over all subgraphs.
-    """
-
-    failure: str = ""
-    error: float = float("inf")
-    operators: int = 0
+    failure: str = ""  # Why there is no result; empty if there is one.
+    error: float = float("inf")  # The largest relative error at any size.
+    operators: int = 0  # How many the file has, over all subgraphs.
 
     @property
     def right(self) -> bool:

@@ -20,39 +20,25 @@ WIDTH: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An argument of a network.
+    """An argument of a network."""
 
-    Attributes:
-        kind: The numbers in it: token ids, zeros after ones, only ones, or normally distributed floats.
-        dims: Its sizes; a letter is open, and looked up in the sizes of a sample.
-    """
-
-    kind: Kind
-    dims: tuple[Dim, ...]
+    kind: Kind  # The numbers in it: token ids, zeros after ones, only ones, or normally distributed floats.
+    dims: tuple[Dim, ...]  # Its sizes; a letter is open, and looked up in the sizes of a sample.
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network.
+    """A network."""
 
-    Attributes:
-        name: Its name in the table.
-        library: The package that has it.
-        make: Its class, and for transformers its configuration's class after a colon.
-        settings: Arguments of the configuration, or of keras-hub's backbone.
-        inputs: Its arguments.
-        sizes: The open sizes of each sample.
-        past: How many tensors of an earlier step's keys and values each layer takes; they are open in their length P.
-        method: Which part of a model of two parts is run: `encoder`, `decoder`, or the whole.
-    """
-
-    name: str
-    library: Library
-    make: str
-    settings: Mapping[str, Any]
-    inputs: Mapping[str, Input]
-    sizes: tuple[Mapping[str, int], ...]
+    name: str  # Its name in the table.
+    library: Library  # The package that has it.
+    make: str  # Its class, and for transformers its configuration's class after a colon.
+    settings: Mapping[str, Any]  # Arguments of the configuration, or of keras-hub's backbone.
+    inputs: Mapping[str, Input]  # Its arguments.
+    sizes: tuple[Mapping[str, int], ...]  # The open sizes of each sample.
+    # How many tensors of an earlier step's keys and values each layer takes; they are open in their length P.
     past: int = 0
+    # Which part of a model of two parts is run: `encoder`, `decoder`, or the whole.
     method: Literal["", "encoder", "decoder"] = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
 

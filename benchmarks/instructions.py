@@ -51,29 +51,18 @@ _RECORDED = "# Recorded with: "
 
 
 class Recorded(NamedTuple):
-    """The committed table.
+    """The committed table."""
 
-    Attributes:
-        environment: What the counts depend on besides the code.
-        numbers: The instructions of each conversion, by its name.
-    """
-
-    environment: str
-    numbers: Mapping[str, int]
+    environment: str  # What the counts depend on besides the code.
+    numbers: Mapping[str, int]  # The instructions of each conversion, by its name.
 
 
 class Verdict(NamedTuple):
-    """The comparison of one conversion with what is expected.
+    """The comparison of one conversion with what is expected."""
 
-    Attributes:
-        name: The conversion.
-        now: Its instructions now.
-        expected: The instructions that it had; `None` for one that is new.
-    """
-
-    name: str
-    now: int
-    expected: int | None
+    name: str  # The conversion.
+    now: int  # Its instructions now.
+    expected: int | None  # The instructions that it had; `None` for one that is new.
 
     @property
     def is_kept(self) -> bool:

@@ -49,33 +49,21 @@ _FAR = Uniform(I8, (1e-5,), (0,))
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An operator.
+    """An operator."""
 
-    Attributes:
-        kind: Its row's name: the operator, and what keeps XNNPACK from taking its integers.
-        shapes: The shapes of its operands, in ascending sizes.
-        results: The shapes of its results.
-        operands: The mappings of its operands to integers, or the types of those that are no floats either way.
-        result: The same of its result.
-        options: Its options.
-        integers: The operands after these: sizes, axes or a permutation; before them, for `split`.
-        sizes: Which sizes of the result are the operand after these, if any.
-        has_constant: Whether the last operand is a constant.
-        weights: The shapes of its weights, which a conversion makes integers, if it has any.
-        parts: The number of its results, all of one shape.
-    """
-
-    kind: str
-    shapes: Sequence[Sequence[Sequence[int]]]
-    results: Sequence[Sequence[int]]
+    kind: str  # Its row's name: the operator, and what keeps XNNPACK from taking its integers.
+    shapes: Sequence[Sequence[Sequence[int]]]  # The shapes of its operands, in ascending sizes.
+    results: Sequence[Sequence[int]]  # The shapes of its results.
+    # The mappings of its operands to integers, or the types of those that are no floats either way.
     operands: Sequence[Uniform | IntegerType] = (_USUAL, _USUAL)
-    result: Uniform | IntegerType = _USUAL
-    options: dict[str, Any] = field(default_factory=dict)
-    integers: Sequence[Any] = ()
-    sizes: slice | None = None
-    has_constant: bool = False
+    result: Uniform | IntegerType = _USUAL  # The same of its result.
+    options: dict[str, Any] = field(default_factory=dict)  # Its options.
+    integers: Sequence[Any] = ()  # The operands after these: sizes, axes or a permutation; before them, for `split`.
+    sizes: slice | None = None  # Which sizes of the result are the operand after these, if any.
+    has_constant: bool = False  # Whether the last operand is a constant.
+    # The shapes of its weights, which a conversion makes integers, if it has any.
     weights: Sequence[Sequence[int]] = ()
-    parts: int = 1
+    parts: int = 1  # The number of its results, all of one shape.
 
     def work(self, index: int) -> int:
         """Returns the number of products of a matrix product, or else the largest number of elements."""

@@ -45,21 +45,13 @@ _INPUT = re.compile(r"(f32|i32)(?:\[([\d,]*)\]|=(\S+))")
 
 
 class Form(NamedTuple):
-    """A program to try.
+    """A program to try."""
 
-    Attributes:
-        op: The op that it is about.
-        form: What is special about it.
-        inputs: What it is run on.
-        text: The program.
-        first: What is done to it before it is compiled; usually nothing.
-    """
-
-    op: str
-    form: str
-    inputs: Sequence[Array]
-    text: str
-    first: str = ""
+    op: str  # The op that it is about.
+    form: str  # What is special about it.
+    inputs: Sequence[Array]  # What it is run on.
+    text: str  # The program.
+    first: str = ""  # What is done to it before it is compiled; usually nothing.
 
 
 def forms() -> Iterator[Form]:

@@ -68,21 +68,13 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a network from one backend.
+    """The figures of a network from one backend."""
 
-    Attributes:
-        operators: How often the file has each operator.
-        size: Its bytes.
-        latency: The minimum seconds of an inference.
-        runs: The conversions, each a whole process.
-        instructions: Those of the processor for a conversion; 0 if they are not counted.
-    """
-
-    operators: Counter[str]
-    size: int
-    latency: float
-    runs: Sequence[Run]
-    instructions: int
+    operators: Counter[str]  # How often the file has each operator.
+    size: int  # Its bytes.
+    latency: float  # The minimum seconds of an inference.
+    runs: Sequence[Run]  # The conversions, each a whole process.
+    instructions: int  # Those of the processor for a conversion; 0 if they are not counted.
 
     @property
     def seconds(self) -> float:
@@ -97,19 +89,12 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A network from both backends.
+    """A network from both backends."""
 
-    Attributes:
-        name: The network.
-        jax: Its figures from Keras on JAX.
-        tensorflow: Those from Keras on TensorFlow.
-        difference: The largest difference between the outputs of both, relative to the largest number.
-    """
-
-    name: str
-    jax: Figures
-    tensorflow: Figures
-    difference: float
+    name: str  # The network.
+    jax: Figures  # Its figures from Keras on JAX.
+    tensorflow: Figures  # Those from Keras on TensorFlow.
+    difference: float  # The largest difference between the outputs of both, relative to the largest number.
 
     @property
     def ratios(self) -> dict[str, float]:

@@ -50,27 +50,16 @@ MIN_TURNS = 12
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The figures of a model: ours first, then the official file's.
+    """The figures of a model: ours first, then the official file's."""
 
-    Attributes:
-        name: The model's name.
-        family: Its family.
-        seconds: The minima of an inference over all processes.
-        quartiles: The least of the processes' lower quartiles.
-        parts: The numbers of XNNPACK's pieces, and of operators beside them.
-        operators: How often each file has each operator.
-        difference: The largest difference between the outputs, relative to the largest number.
-        by_float: The ratio of our minimum to that of our float file, `None` in the mode `float`.
-    """
-
-    name: str
-    family: str
-    seconds: tuple[float, float]
-    quartiles: tuple[float, float]
-    parts: tuple[tuple[int, int], tuple[int, int]]
-    operators: tuple[dict[str, int], dict[str, int]]
-    difference: float
-    by_float: float | None
+    name: str  # The model's name.
+    family: str  # Its family.
+    seconds: tuple[float, float]  # The minima of an inference over all processes.
+    quartiles: tuple[float, float]  # The least of the processes' lower quartiles.
+    parts: tuple[tuple[int, int], tuple[int, int]]  # The numbers of XNNPACK's pieces, and of operators beside them.
+    operators: tuple[dict[str, int], dict[str, int]]  # How often each file has each operator.
+    difference: float  # The largest difference between the outputs, relative to the largest number.
+    by_float: float | None  # The ratio of our minimum to that of our float file, `None` in the mode `float`.
 
     @property
     def ratio(self) -> float:

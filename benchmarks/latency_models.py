@@ -18,19 +18,12 @@ Spec = tuple[tuple[int | None, ...], str]
 
 @dataclass(frozen=True, slots=True)
 class LatencyModel:
-    """A model.
+    """A model."""
 
-    Attributes:
-        name: Its name.
-        family: `cnn`, `transformer`, `recurrent`, `audio`, `vision` (detection, segmentation, images) or `other`.
-        build: Returns a Keras model, or a function of tensors.
-        inputs: The shapes and types of a function's inputs.
-    """
-
-    name: str
-    family: str
-    build: Callable[[], Any]
-    inputs: tuple[Spec, ...] = ()
+    name: str  # Its name.
+    family: str  # `cnn`, `transformer`, `recurrent`, `audio`, `vision` (detection, segmentation, images) or `other`.
+    build: Callable[[], Any]  # Returns a Keras model, or a function of tensors.
+    inputs: tuple[Spec, ...] = ()  # The shapes and types of a function's inputs.
 
 
 def _applications() -> list[LatencyModel]:

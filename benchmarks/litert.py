@@ -35,19 +35,12 @@ Runner = Callable[..., Arrays]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The results of running a .tflite file.
+    """The results of running a .tflite file."""
 
-    Attributes:
-        size: Its bytes.
-        operators: How often it has each operator, over all subgraphs.
-        errors: Largest relative error of any output, by batch size.
-        latency: Median seconds of an inference at batch 1 in one thread; 0 if not measured.
-    """
-
-    size: int
-    operators: Counter[str]
-    errors: dict[int, float]
-    latency: float
+    size: int  # Its bytes.
+    operators: Counter[str]  # How often it has each operator, over all subgraphs.
+    errors: dict[int, float]  # Largest relative error of any output, by batch size.
+    latency: float  # Median seconds of an inference at batch 1 in one thread; 0 if not measured.
 
     @property
     def count(self) -> int:

@@ -111,15 +111,10 @@ def tree_processor(process: int) -> float:
 
 
 class Rate(NamedTuple):
-    """The rate that a process per job achieves.
+    """The rate that a process per job achieves."""
 
-    Attributes:
-        per_second: Models converted in a second.
-        processor: Seconds of the processor for a model.
-    """
-
-    per_second: float
-    processor: float
+    per_second: float  # Models converted in a second.
+    processor: float  # Seconds of the processor for a model.
 
 
 def per_process(kind: str, model: Path, folder: Path, seconds: float, cores: int) -> Rate:

@@ -16,17 +16,11 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a command.
+    """One run of a command."""
 
-    Attributes:
-        seconds: Wall time.
-        peak: Peak resident memory, in bytes.
-        processor: Seconds of all processors together; on a busy machine they tell more than the wall time.
-    """
-
-    seconds: float
-    peak: int
-    processor: float = 0.0
+    seconds: float  # Wall time.
+    peak: int  # Peak resident memory, in bytes.
+    processor: float = 0.0  # Seconds of all processors together; on a busy machine they tell more than the wall time.
 
 
 def child_environment() -> dict[str, str]:

@@ -53,17 +53,11 @@ finally:
 
 
 class Cost(NamedTuple):
-    """The cost of a conversion.
+    """The cost of a conversion."""
 
-    Attributes:
-        seconds: Wall time.
-        processor: Seconds of all processors together.
-        peak: The largest memory of our process, in bytes.
-    """
-
-    seconds: float
-    processor: float
-    peak: int
+    seconds: float  # Wall time.
+    processor: float  # Seconds of all processors together.
+    peak: int  # The largest memory of our process, in bytes.
 
 
 def forms(has_compiler: bool) -> Mapping[str, Sequence[str]]:

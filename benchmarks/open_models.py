@@ -15,17 +15,11 @@ Build = Callable[[ModuleType], Any]
 
 
 class OpenModel(NamedTuple):
-    """A model.
+    """A model."""
 
-    Attributes:
-        build: Returns a module whose function `serve` is the model.
-        shapes: The shapes of its input that the benchmark runs.
-        dtype: The input's element type: floats, or integers below 50.
-    """
-
-    build: Build
-    shapes: Sequence[Sequence[int]]
-    dtype: str = "float32"
+    build: Build  # Returns a module whose function `serve` is the model.
+    shapes: Sequence[Sequence[int]]  # The shapes of its input that the benchmark runs.
+    dtype: str = "float32"  # The input's element type: floats, or integers below 50.
 
     def inputs(self) -> list[Array]:
         """Returns an input of each shape."""

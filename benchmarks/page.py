@@ -30,19 +30,12 @@ more reliable than times.
 
 
 class Part(NamedTuple):
-    """A section of the page.
+    """A section of the page."""
 
-    Attributes:
-        name: The section's name on the command line.
-        title: Its title.
-        text: What is measured.
-        commands: The programs, and their arguments.
-    """
-
-    name: str
-    title: str
-    text: str
-    commands: tuple[tuple[str, ...], ...]
+    name: str  # The section's name on the command line.
+    title: str  # Its title.
+    text: str  # What is measured.
+    commands: tuple[tuple[str, ...], ...]  # The programs, and their arguments.
 
 
 PARTS = (

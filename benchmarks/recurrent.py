@@ -122,17 +122,11 @@ def convert_officially(model: Path, target: Path) -> str:
 
 @dataclass(slots=True)
 class File:
-    """One converter's file of a network.
+    """One converter's file of a network."""
 
-    Attributes:
-        problem: Why the file is missing or doesn't run; empty otherwise.
-        operators: How often it has each operator, over all subgraphs.
-        errors: Its relative error at each run.
-    """
-
-    problem: str = ""
-    operators: Counter[str] = field(default_factory=Counter)
-    errors: list[float] = field(default_factory=list)
+    problem: str = ""  # Why the file is missing or doesn't run; empty otherwise.
+    operators: Counter[str] = field(default_factory=Counter)  # How often it has each operator, over all subgraphs.
+    errors: list[float] = field(default_factory=list)  # Its relative error at each run.
 
     @property
     def count(self) -> int:

@@ -21,15 +21,10 @@ Call = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network that can be run and saved.
+    """A network that can be run and saved."""
 
-    Attributes:
-        run: Returns TensorFlow's answers; a stateful network's differ from call to call.
-        save: Writes it as a SavedModel into a folder. Has to be called before `run`.
-    """
-
-    run: Callable[[Arrays], Arrays]
-    save: Callable[[Path], None]
+    run: Callable[[Arrays], Arrays]  # Returns TensorFlow's answers; a stateful network's differ from call to call.
+    save: Callable[[Path], None]  # Writes it as a SavedModel into a folder. Has to be called before `run`.
 
 
 def build(case: Case) -> Network:

@@ -182,19 +182,12 @@ tf/decoder     seq                 static batch
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One network of the zoo.
+    """One network of the zoo."""
 
-    Attributes:
-        library: `k3` and `tfk` for layers of Keras 3 and of tf_keras, `tf1` for graphs, `tf` for functions.
-        cell: The cell that runs over the sequence.
-        options: Its options.
-        shape: The open dimensions, see `SHAPES`.
-    """
-
-    library: str
-    cell: str
-    options: frozenset[str]
-    shape: str
+    library: str  # `k3` and `tfk` for layers of Keras 3 and of tf_keras, `tf1` for graphs, `tf` for functions.
+    cell: str  # The cell that runs over the sequence.
+    options: frozenset[str]  # Its options.
+    shape: str  # The open dimensions, see `SHAPES`.
     name: str
 
     def __str__(self) -> str:

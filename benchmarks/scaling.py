@@ -31,25 +31,16 @@ SLACK = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The cost of a graph of some size.
+    """The cost of a graph of some size."""
 
-    Attributes:
-        shape: The kind of graph.
-        nodes: Its size.
-        seconds: Median wall time of the whole process.
-        processor: Median time of all processors together, which depends less on what else the machine does.
-        peak: Median peak memory in bytes.
-        stages: Seconds of each stage, empty if not requested.
-        official: Median wall and processor time of the official converter's process, run in turn with ours; `None` if
-            not requested.
-    """
-
-    shape: str
-    nodes: int
-    seconds: float
-    processor: float
-    peak: float
-    stages: dict[str, float]
+    shape: str  # The kind of graph.
+    nodes: int  # Its size.
+    seconds: float  # Median wall time of the whole process.
+    processor: float  # Median time of all processors together, which depends less on what else the machine does.
+    peak: float  # Median peak memory in bytes.
+    stages: dict[str, float]  # Seconds of each stage, empty if not requested.
+    # Median wall and processor time of the official converter's process, run in turn with ours; `None` if not
+    # requested.
     official: tuple[float, float] | None = None
 
     def row(self, before: Point | None) -> str:

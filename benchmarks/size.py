@@ -48,17 +48,11 @@ _NAME = re.compile(r"[A-Z][A-Za-z0-9]+")
 
 
 class Size(NamedTuple):
-    """The size of some files.
+    """The size of some files."""
 
-    Attributes:
-        files: How many there are.
-        lines: Their lines.
-        tokens: Their tokens, without comments and docstrings.
-    """
-
-    files: int = 0
-    lines: int = 0
-    tokens: int = 0
+    files: int = 0  # How many there are.
+    lines: int = 0  # Their lines.
+    tokens: int = 0  # Their tokens, without comments and docstrings.
 
     def plus(self, other: Size) -> Size:
         """Returns the sum of both."""

@@ -24,17 +24,11 @@ from benchmarks.zoo import REPOSITORY
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something that is started.
+    """Something that is started."""
 
-    Attributes:
-        name: Its name.
-        arguments: The interpreter's arguments.
-        budget: The seconds it may take; 0 for no budget.
-    """
-
-    name: str
-    arguments: tuple[str, ...]
-    budget: float = 0.0
+    name: str  # Its name.
+    arguments: tuple[str, ...]  # The interpreter's arguments.
+    budget: float = 0.0  # The seconds it may take; 0 for no budget.
 
 
 _LOADED = """

@@ -52,17 +52,11 @@ def default_cache() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One model in the cache.
+    """One model in the cache."""
 
-    Attributes:
-        architecture: The network.
-        flavour: The library that exports it.
-        cache: The cache folder.
-    """
-
-    architecture: Architecture
-    flavour: Flavour
-    cache: Path
+    architecture: Architecture  # The network.
+    flavour: Flavour  # The library that exports it.
+    cache: Path  # The cache folder.
 
     @property
     def label(self) -> str:

@@ -34,19 +34,12 @@ _NAMES = re.compile(r"\"?\b[xyt]\d+\b\"?|\"arg\d+\"|\bTensor \"[^\"]*\"")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The outcome of a form.
+    """The outcome of a form."""
 
-    Attributes:
-        operator: The operator.
-        call: The call.
-        outcome: The outcome.
-        said: What the accelerator said.
-    """
-
-    operator: str
-    call: Call
-    outcome: str
-    said: str = ""
+    operator: str  # The operator.
+    call: Call  # The call.
+    outcome: str  # The outcome.
+    said: str = ""  # What the accelerator said.
 
     @property
     def form(self) -> CallForm:

@@ -27,32 +27,20 @@ HANGS = "the process did not answer"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A file to be run.
+    """A file to be run."""
 
-    Attributes:
-        file: Its bytes.
-        inputs: The inputs.
-        expected: What the CPU computes.
-    """
-
-    file: bytes
-    inputs: Sequence[Array]
-    expected: Sequence[Array]
+    file: bytes  # Its bytes.
+    inputs: Sequence[Array]  # The inputs.
+    expected: Sequence[Array]  # What the CPU computes.
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The outcome of a job.
+    """The outcome of a job."""
 
-    Attributes:
-        results: The results.
-        problem: Why there aren't any; `ENDED` if the process ended.
-        log: What was logged.
-    """
-
-    results: Sequence[Array]
-    problem: str
-    log: str
+    results: Sequence[Array]  # The results.
+    problem: str  # Why there aren't any; `ENDED` if the process ended.
+    log: str  # What was logged.
 
 
 def run(kind: str, jobs: Sequence[Job], python: str = sys.executable) -> Iterator[Answer]:

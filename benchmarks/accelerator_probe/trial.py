@@ -26,17 +26,11 @@ _RNG = np.random.default_rng(7)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result, before its shape is known.
+    """A result, before its shape is known."""
 
-    Attributes:
-        type: Its type in short, a key of `tensors.ELEMENTS`.
-        scale: Its scale; 0 if its numbers are stored as they are.
-        zero_point: Its zero point.
-    """
-
-    type: str = "f32"
-    scale: float = 0.0
-    zero_point: int = 0
+    type: str = "f32"  # Its type in short, a key of `tensors.ELEMENTS`.
+    scale: float = 0.0  # Its scale; 0 if its numbers are stored as they are.
+    zero_point: int = 0  # Its zero point.
 
     def tensor(self, shape: Shape) -> Tensor:
         """Returns it with a shape."""
@@ -46,23 +40,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A form that is to be tried.
+    """A form that is to be tried."""
 
-    Attributes:
-        operator: Enumerator of `BuiltinOperator`.
-        operands: The operands, `None` where one is absent; the same object twice is one tensor.
-        results: The results.
-        options: Fields of the options table.
-        note: Words that tell the form from others, for people.
-        origins: Indices of the operands that `DEQUANTIZE` makes of constants.
-    """
-
-    operator: str
-    operands: Sequence[Tensor | None]
-    results: Sequence[Result] = (Result(),)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    note: str = ""
-    origins: frozenset[int] = frozenset()
+    operator: str  # Enumerator of `BuiltinOperator`.
+    operands: Sequence[Tensor | None]  # The operands, `None` where one is absent; the same object twice is one tensor.
+    results: Sequence[Result] = (Result(),)  # The results.
+    options: Mapping[str, Any] = field(default_factory=dict)  # Fields of the options table.
+    note: str = ""  # Words that tell the form from others, for people.
+    origins: frozenset[int] = frozenset()  # Indices of the operands that `DEQUANTIZE` makes of constants.
 
     @property
     def inputs(self) -> list[Array]:

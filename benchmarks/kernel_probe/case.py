@@ -27,25 +27,15 @@ COPIES = ("QUANTIZE", "DEQUANTIZE")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A call to be tried.
+    """A call to be tried."""
 
-    Attributes:
-        operator: Enumerator of `BuiltinOperator`.
-        operands: The operands, `None` where one is absent.
-        results: The results.
-        options: Fields of the options table.
-        intermediates: The tensors that the kernel has for itself.
-        more: Operands that only the twin has: kernels for floats don't accept all that others do.
-        is_special: Whether the operands contain infinities and NaN.
-    """
-
-    operator: str
-    operands: Sequence[Tensor | None]
-    results: Sequence[Tensor]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    intermediates: Sequence[Tensor] = ()
-    more: Sequence[Tensor] = ()
-    is_special: bool = False
+    operator: str  # Enumerator of `BuiltinOperator`.
+    operands: Sequence[Tensor | None]  # The operands, `None` where one is absent.
+    results: Sequence[Tensor]  # The results.
+    options: Mapping[str, Any] = field(default_factory=dict)  # Fields of the options table.
+    intermediates: Sequence[Tensor] = ()  # The tensors that the kernel has for itself.
+    more: Sequence[Tensor] = ()  # Operands that only the twin has: kernels for floats don't accept all that others do.
+    is_special: bool = False  # Whether the operands contain infinities and NaN.
 
     @property
     def op(self) -> tfl.TFLOp:

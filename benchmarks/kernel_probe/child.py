@@ -26,30 +26,19 @@ CRASH = "the process ended"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A file to be run.
+    """A file to be run."""
 
-    Attributes:
-        file: Its bytes.
-        inputs: The inputs, in order.
-        has_delegates: Whether XNNPACK takes what it can, as it does by default.
-    """
-
-    file: bytes
-    inputs: Sequence[Array]
-    has_delegates: bool = False
+    file: bytes  # Its bytes.
+    inputs: Sequence[Array]  # The inputs, in order.
+    has_delegates: bool = False  # Whether XNNPACK takes what it can, as it does by default.
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The outcome of a job.
+    """The outcome of a job."""
 
-    Attributes:
-        results: The results.
-        problem: Why there are no results; `CRASH` if the process ended.
-    """
-
-    results: Sequence[Array] = field(default_factory=list)
-    problem: str = ""
+    results: Sequence[Array] = field(default_factory=list)  # The results.
+    problem: str = ""  # Why there are no results; `CRASH` if the process ended.
 
 
 def _pack(array: Array) -> dict[str, Any]:

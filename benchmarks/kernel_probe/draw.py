@@ -123,30 +123,17 @@ NO_ACTIVATION = {"fused_activation_function": "NONE"}
 
 
 class Plan(NamedTuple):
-    """A call without its results' values.
+    """A call without its results' values."""
 
-    Attributes:
-        operands: The operands.
-        results: The element types of the results.
-        options: Fields of the options table.
-    """
-
-    operands: Sequence[Tensor | None]
-    results: Sequence[str]
-    options: Mapping[str, Any] = NO_OPTIONS
+    operands: Sequence[Tensor | None]  # The operands.
+    results: Sequence[str]  # The element types of the results.
+    options: Mapping[str, Any] = NO_OPTIONS  # Fields of the options table.
 
 
 class Family(NamedTuple):
-    """An operator, and the calls of it that are to be tried.
+    """An operator, and the calls of it that are to be tried."""
 
-    Attributes:
-        operator: Enumerator of `BuiltinOperator`.
-        plans: Yields the calls for an element type and a rank.
-        types: The element types.
-        ranks: The ranks.
-    """
-
-    operator: str
-    plans: Callable[[Draw], Iterator[Plan]]
-    types: Sequence[str] = ALL
-    ranks: Sequence[int] = RANKS
+    operator: str  # Enumerator of `BuiltinOperator`.
+    plans: Callable[[Draw], Iterator[Plan]]  # Yields the calls for an element type and a rank.
+    types: Sequence[str] = ALL  # The element types.
+    ranks: Sequence[int] = RANKS  # The ranks.

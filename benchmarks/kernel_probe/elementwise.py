@@ -23,23 +23,14 @@ CONSTANTS: Sequence[Collection[int]] = ((), (1,), (0,))
 
 
 class Unary(NamedTuple):
-    """An operator of one operand.
+    """An operator of one operand."""
 
-    Attributes:
-        name: Its name.
-        low: The minimum operand.
-        high: The maximum operand.
-        minimum: The minimum result.
-        maximum: The maximum result.
-        options: Its options.
-    """
-
-    name: str
-    low: float
-    high: float
-    minimum: float
-    maximum: float
-    options: Mapping[str, Any] = NO_OPTIONS
+    name: str  # Its name.
+    low: float  # The minimum operand.
+    high: float  # The maximum operand.
+    minimum: float  # The minimum result.
+    maximum: float  # The maximum result.
+    options: Mapping[str, Any] = NO_OPTIONS  # Its options.
 
 
 _UNARY = (
@@ -97,21 +88,13 @@ def _unary() -> Iterator[Case]:
 
 
 class Binary(NamedTuple):
-    """An operator of two operands.
+    """An operator of two operands."""
 
-    Attributes:
-        name: Its name.
-        low: The minimum operand; the second one is never 0 in the operators that divide.
-        minimum: The minimum result.
-        maximum: The maximum result.
-        options: Its options.
-    """
-
-    name: str
-    low: float
-    minimum: float
-    maximum: float
-    options: Mapping[str, Any] = NO_OPTIONS
+    name: str  # Its name.
+    low: float  # The minimum operand; the second one is never 0 in the operators that divide.
+    minimum: float  # The minimum result.
+    maximum: float  # The maximum result.
+    options: Mapping[str, Any] = NO_OPTIONS  # Its options.
 
 
 _PLAIN_SCALES = {**NO_ACTIVATION, "pot_scale_int16": False}

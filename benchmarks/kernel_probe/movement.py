@@ -31,25 +31,15 @@ _NOT_ALIGNED = {"align_corners": False, "half_pixel_centers": False}
 
 
 class Move(NamedTuple):
-    """An operator of one operand of real numbers.
+    """An operator of one operand of real numbers."""
 
-    Attributes:
-        name: Its name.
-        shape: The operand's shape.
-        results: The results' shapes.
-        others: The operands behind it.
-        options: The options.
-        before: The operands before it.
-        most: The maximum number of a result, if the operand's is 1.
-    """
-
-    name: str
-    shape: Sequence[int]
-    results: Sequence[Sequence[int]]
-    others: Sequence[Tensor] = ()
-    options: Mapping[str, Any] = NO_OPTIONS
-    before: Sequence[Tensor] = ()
-    most: float = 1
+    name: str  # Its name.
+    shape: Sequence[int]  # The operand's shape.
+    results: Sequence[Sequence[int]]  # The results' shapes.
+    others: Sequence[Tensor] = ()  # The operands behind it.
+    options: Mapping[str, Any] = NO_OPTIONS  # The options.
+    before: Sequence[Tensor] = ()  # The operands before it.
+    most: float = 1  # The maximum number of a result, if the operand's is 1.
 
 
 _BOTH = plain([1, 2])

@@ -49,27 +49,16 @@ _WIDE = {"i32": 2**31, "i64": 2**62}
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An operand or a result.
+    """An operand or a result."""
 
-    Attributes:
-        type: The type in short, a key of `ELEMENTS`.
-        value: The numbers that it is to hold; of a result only the shape counts.
-        scales: The scales; empty if the numbers are stored as they are.
-        zero_points: As many as scales.
-        axis: The axis that the scales go along.
-        block: The number of elements of the last axis that share a scale, 0 if they are not in blocks.
-        is_constant: Whether the file holds it.
-        is_variable: Whether it is a state, zero at first.
-    """
-
-    type: str
-    value: Array
-    scales: tuple[float, ...] = ()
-    zero_points: tuple[int, ...] = ()
-    axis: int | None = None
-    block: int = 0
-    is_constant: bool = False
-    is_variable: bool = False
+    type: str  # The type in short, a key of `ELEMENTS`.
+    value: Array  # The numbers that it is to hold; of a result only the shape counts.
+    scales: tuple[float, ...] = ()  # The scales; empty if the numbers are stored as they are.
+    zero_points: tuple[int, ...] = ()  # As many as scales.
+    axis: int | None = None  # The axis that the scales go along.
+    block: int = 0  # The number of elements of the last axis that share a scale, 0 if they are not in blocks.
+    is_constant: bool = False  # Whether the file holds it.
+    is_variable: bool = False  # Whether it is a state, zero at first.
 
     @property
     def element(self) -> Attribute:

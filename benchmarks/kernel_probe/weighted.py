@@ -32,26 +32,16 @@ def _shape_first(x: Tensor, w: Tensor, biases: Sequence[Tensor | None]) -> list[
 
 
 class Product(NamedTuple):
-    """An operator with weights.
+    """An operator with weights."""
 
-    Attributes:
-        name: Its name.
-        shape: The operand's shape.
-        weights: The weights' shape.
-        axis: The axis of the weights that counts the results.
-        result: The result's shape.
-        options: The options.
-        operands: Puts the operands in order.
-        is_hybrid: Whether the kernel may have floats with integer weights, so that there is an option for it.
-    """
-
-    name: str
-    shape: Sequence[int]
-    weights: Sequence[int]
-    axis: int
-    result: Sequence[int]
-    options: Mapping[str, Any]
-    operands: Operands = _in_order
+    name: str  # Its name.
+    shape: Sequence[int]  # The operand's shape.
+    weights: Sequence[int]  # The weights' shape.
+    axis: int  # The axis of the weights that counts the results.
+    result: Sequence[int]  # The result's shape.
+    options: Mapping[str, Any]  # The options.
+    operands: Operands = _in_order  # Puts the operands in order.
+    # Whether the kernel may have floats with integer weights, so that there is an option for it.
     is_hybrid: bool = False
 
 

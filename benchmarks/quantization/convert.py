@@ -26,18 +26,12 @@ MIXED: Final = "--mixed"
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A way to quantize.
+    """A way to quantize."""
 
-    Attributes:
-        name: Its name on the command line.
-        quantize: Our name of it; empty for none.
-        io: Element type of float inputs and outputs.
-        is_calibrated: Whether it takes samples; a model that was trained with quantization has its ranges already.
-    """
-
-    name: str
-    quantize: str = ""
-    io: str = "float32"
+    name: str  # Its name on the command line.
+    quantize: str = ""  # Our name of it; empty for none.
+    io: str = "float32"  # Element type of float inputs and outputs.
+    # Whether it takes samples; a model that was trained with quantization has its ranges already.
     is_calibrated: bool = False
 
     @property

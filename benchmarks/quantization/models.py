@@ -41,18 +41,12 @@ IMAGE: Final = (224, 224, 3)
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The recipe of a model.
+    """The recipe of a model."""
 
-    Attributes:
-        name: Its name.
-        calibration: How many samples there are to calibrate on.
-        test: How many there are at most to compare on.
-        is_trained: Whether it has learned something, so that its first choice is clear; those of the zoo have not.
-    """
-
-    name: str
-    calibration: int = 100
-    test: int = 500
+    name: str  # Its name.
+    calibration: int = 100  # How many samples there are to calibrate on.
+    test: int = 500  # How many there are at most to compare on.
+    # Whether it has learned something, so that its first choice is clear; those of the zoo have not.
     is_trained: bool = True
 
 
@@ -71,15 +65,10 @@ RECIPES: Final[dict[str, Recipe]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One model in the cache.
+    """One model in the cache."""
 
-    Attributes:
-        recipe: What it is made from.
-        cache: The zoo's cache folder.
-    """
-
-    recipe: Recipe
-    cache: Path
+    recipe: Recipe  # What it is made from.
+    cache: Path  # The zoo's cache folder.
 
     @property
     def folder(self) -> Path:

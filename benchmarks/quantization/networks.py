@@ -44,15 +44,10 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A network that has learned.
+    """A network that has learned."""
 
-    Attributes:
-        model: Of Keras 3 or tf_keras.
-        data: What it has learned from.
-    """
-
-    model: Any
-    data: Data
+    model: Any  # Of Keras 3 or tf_keras.
+    data: Data  # What it has learned from.
 
 
 def digits_data() -> Data:

@@ -51,35 +51,21 @@ def agreement(answer: np.ndarray, expected: np.ndarray) -> float:
 
 @dataclass(slots=True)
 class Figures:
-    """One converter's result for a model and a mode.
+    """One converter's result for a model and a mode."""
 
-    Attributes:
-        problem: Why there is no file; empty if there is one.
-        is_mixed: Whether the official converter had to be allowed operators on floats.
-        size: The file's bytes.
-        operators: How many it has, over all subgraphs.
-        folded: How many of them are DEQUANTIZEs of constants.
-        conversions: How many of them convert between floats and integers, or between integers.
-        reduced: How many tensors have quantized elements, or floats of 16 bits.
-        cost: The conversion as a whole process.
-        failures: Why kernels don't run it, by their names.
-        snr: Signal-to-noise ratio in dB against the official converter's float file, by kernels.
-        agreement: How often its first choice is the float file's.
-        latency: Median seconds of an inference.
-    """
-
-    problem: str = ""
-    is_mixed: bool = False
-    size: int = 0
-    operators: int = 0
-    folded: int = 0
-    conversions: int = 0
-    reduced: int = 0
-    cost: Run = field(default_factory=lambda: Run(0.0, 0))
-    failures: dict[str, str] = field(default_factory=dict)
+    problem: str = ""  # Why there is no file; empty if there is one.
+    is_mixed: bool = False  # Whether the official converter had to be allowed operators on floats.
+    size: int = 0  # The file's bytes.
+    operators: int = 0  # How many it has, over all subgraphs.
+    folded: int = 0  # How many of them are DEQUANTIZEs of constants.
+    conversions: int = 0  # How many of them convert between floats and integers, or between integers.
+    reduced: int = 0  # How many tensors have quantized elements, or floats of 16 bits.
+    cost: Run = field(default_factory=lambda: Run(0.0, 0))  # The conversion as a whole process.
+    failures: dict[str, str] = field(default_factory=dict)  # Why kernels don't run it, by their names.
+    # Signal-to-noise ratio in dB against the official converter's float file, by kernels.
     snr: dict[str, float] = field(default_factory=dict)
-    agreement: float = 0.0
-    latency: float = 0.0
+    agreement: float = 0.0  # How often its first choice is the float file's.
+    latency: float = 0.0  # Median seconds of an inference.
 
     @property
     def runs(self) -> bool:
@@ -144,17 +130,13 @@ def _answers(model: Path, reference: Reference, kernels: Kernels, folder: Path) 
 class Officials:
     """The official converter's files of a model, with their figures; they are kept in a folder.
 
-        digits.int8.tflite   the file
-        digits.int8.json     its figures
-        digits.answers.npy   the float file's answers
-
-    Attributes:
-        reference: The model.
-        folder: Where they are.
+    digits.int8.tflite   the file
+    digits.int8.json     its figures
+    digits.answers.npy   the float file's answers
     """
 
-    reference: Reference
-    folder: Path
+    reference: Reference  # The model.
+    folder: Path  # Where they are.
 
     def path(self, mode: Mode) -> Path:
         """Returns the place of a mode's file."""

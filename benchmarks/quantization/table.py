@@ -58,19 +58,12 @@ def modes_of(recipe: Recipe, wanted: Sequence[str] = ()) -> list[Mode]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Both converters' results for a model and a mode.
+    """Both converters' results for a model and a mode."""
 
-    Attributes:
-        recipe: The model.
-        mode: How it was quantized.
-        ours: Our result.
-        official: The official converter's.
-    """
-
-    recipe: Recipe
-    mode: Mode
-    ours: Figures
-    official: Figures
+    recipe: Recipe  # The model.
+    mode: Mode  # How it was quantized.
+    ours: Figures  # Our result.
+    official: Figures  # The official converter's.
 
     @property
     def label(self) -> str:
