@@ -49,19 +49,12 @@ The settings have the names of tfconvert.convert's arguments. Paths are relative
 
 
 class _Done(NamedTuple):
-    """A finished conversion, as a worker returns it.
+    """A finished conversion, as a worker returns it."""
 
-    Attributes:
-        outcome: The outcome.
-        text: The report.
-        findings: The errors of a failed conversion, or warnings.
-        advice: What the user can do about several errors.
-    """
-
-    outcome: Outcome
-    text: str = ""
-    findings: Sequence[Diagnostic] = ()
-    advice: Sequence[str] = ()
+    outcome: Outcome  # The outcome.
+    text: str = ""  # The report.
+    findings: Sequence[Diagnostic] = ()  # The errors of a failed conversion, or warnings.
+    advice: Sequence[str] = ()  # What the user can do about several errors.
 
 
 @click.command("build", context_settings=CONTEXT, epilog=_EXAMPLES)

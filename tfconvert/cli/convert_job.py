@@ -35,25 +35,15 @@ if TYPE_CHECKING:
 
 
 class ConvertCommand(NamedTuple):
-    """A conversion to a file.
+    """A conversion to a file."""
 
-    Attributes:
-        source: The model.
-        output: Where the result goes.
-        options: The settings.
-        on_stage: Called with the name of each stage before it begins.
-        server: The server that converts the model; `None` for this process.
-        imports: Files of the user's code that the model needs.
-        began: When the process began, by `time.perf_counter`; `None` if that is of no interest.
-    """
-
-    source: Source
-    output: Output
-    options: Options
-    on_stage: Callable[[str], None] = lambda name: None
-    server: ServerAddress | None = None
-    imports: tuple[str, ...] = ()
-    began: float | None = None
+    source: Source  # The model.
+    output: Output  # Where the result goes.
+    options: Options  # The settings.
+    on_stage: Callable[[str], None] = lambda name: None  # Called with the name of each stage before it begins.
+    server: ServerAddress | None = None  # The server that converts the model; `None` for this process.
+    imports: tuple[str, ...] = ()  # Files of the user's code that the model needs.
+    began: float | None = None  # When the process began, by `time.perf_counter`; `None` if that is of no interest.
 
     def run(self) -> Report | CachedReport:
         """Converts the model and writes the files."""

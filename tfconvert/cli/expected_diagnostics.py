@@ -26,19 +26,12 @@ _NEIGHBOURS = {"above": -1, "below": 1}
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """One announced diagnostic.
+    """One announced diagnostic."""
 
-    Attributes:
-        severity: `error`, `warning` or `note`.
-        line: The line that it must name; `None` if it names none.
-        text: A part of its message.
-        location: The location of the announcement.
-    """
-
-    severity: str
-    line: int | None
-    text: str
-    location: str
+    severity: str  # `error`, `warning` or `note`.
+    line: int | None  # The line that it must name; `None` if it names none.
+    text: str  # A part of its message.
+    location: str  # The location of the announcement.
 
     def matches(self, diagnostic: Diagnostic, filename: str) -> bool:
         """Returns whether a diagnostic is the announced one."""

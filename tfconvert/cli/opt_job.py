@@ -38,23 +38,7 @@ _SPLIT = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The request of the command line.
-
-    Attributes:
-        source: The model; its path is `-` for MLIR text on standard input.
-        options: The settings of pipelines, which were checked.
-        passes: The passes to run, as text.
-        pipeline: The name of the pipeline to run.
-        until: The name of the pass after which the pipeline stops.
-        elide: Constants of more elements than this are not printed; `None` prints all.
-        locations: Whether to print locations.
-        print_ir_before: Names of passes before which the IR is printed.
-        print_ir_after: Names of passes after which it is.
-        print_ir_after_all: Whether it is printed after all passes.
-        time_passes: Whether to measure the passes.
-        split_input_file: Whether lines `// -----` cut the text into parts.
-        verify_diagnostics: Whether comments in the text announce the diagnostics.
-    """
+    """The request of the command line."""
 
     OPTIONS: ClassVar[tuple[str, ...]] = (
         "passes",
@@ -71,19 +55,19 @@ class Request:
     )
     """The attributes that are options of `opt` alone."""
 
-    source: Source
-    options: Options
-    passes: str | None = None
-    pipeline: str | None = None
-    until: str | None = None
-    elide: int | None = None
-    locations: bool = False
-    print_ir_before: Sequence[str] = ()
-    print_ir_after: Sequence[str] = ()
-    print_ir_after_all: bool = False
-    time_passes: bool = False
-    split_input_file: bool = False
-    verify_diagnostics: bool = False
+    source: Source  # The model; its path is `-` for MLIR text on standard input.
+    options: Options  # The settings of pipelines, which were checked.
+    passes: str | None = None  # The passes to run, as text.
+    pipeline: str | None = None  # The name of the pipeline to run.
+    until: str | None = None  # The name of the pass after which the pipeline stops.
+    elide: int | None = None  # Constants of more elements than this are not printed; `None` prints all.
+    locations: bool = False  # Whether to print locations.
+    print_ir_before: Sequence[str] = ()  # Names of passes before which the IR is printed.
+    print_ir_after: Sequence[str] = ()  # Names of passes after which it is.
+    print_ir_after_all: bool = False  # Whether it is printed after all passes.
+    time_passes: bool = False  # Whether to measure the passes.
+    split_input_file: bool = False  # Whether lines `// -----` cut the text into parts.
+    verify_diagnostics: bool = False  # Whether comments in the text announce the diagnostics.
 
     @property
     def is_text(self) -> bool:
@@ -100,15 +84,10 @@ class Part:
 
 @dataclass(slots=True)
 class OptOutcome:
-    """The outcome of a run.
+    """The outcome of a run."""
 
-    Attributes:
-        modules: The modules of the parts that succeeded.
-        diagnostics: The diagnostics of all parts.
-    """
-
-    modules: list[ModuleOp] = field(default_factory=list)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    modules: list[ModuleOp] = field(default_factory=list)  # The modules of the parts that succeeded.
+    diagnostics: list[Diagnostic] = field(default_factory=list)  # The diagnostics of all parts.
 
     @property
     def failed(self) -> bool:

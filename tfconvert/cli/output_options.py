@@ -101,27 +101,16 @@ OUTPUT_SETTINGS = (
 
 
 class Output(NamedTuple):
-    """Where the result goes.
+    """Where the result goes."""
 
-    Attributes:
-        file: The file to write.
-        array_name: The name of a C array; `None` for one that follows from the file's name.
-        depfile: The file to write dependencies to, if any.
-        cache_dir: The directory of cached results, if any.
-        page: The file to write the report to as a page, if any.
-        explorer: The file to write the graphs to for Model Explorer, if any.
-        opens: Whether the page is opened in the browser.
-        bench: Whether operators are measured for the page.
-    """
-
-    file: str
-    array_name: str | None = None
-    depfile: str | None = None
-    cache_dir: str | None = None
-    page: str | None = None
-    explorer: str | None = None
-    opens: bool = False
-    bench: bool = False
+    file: str  # The file to write.
+    array_name: str | None = None  # The name of a C array; `None` for one that follows from the file's name.
+    depfile: str | None = None  # The file to write dependencies to, if any.
+    cache_dir: str | None = None  # The directory of cached results, if any.
+    page: str | None = None  # The file to write the report to as a page, if any.
+    explorer: str | None = None  # The file to write the graphs to for Model Explorer, if any.
+    opens: bool = False  # Whether the page is opened in the browser.
+    bench: bool = False  # Whether operators are measured for the page.
 
     @property
     def needs_graphs(self) -> bool:
@@ -187,15 +176,10 @@ SERVER_SETTINGS = ("server", "token_file")
 
 
 class ServerAddress(NamedTuple):
-    """A server that converts.
+    """A server that converts."""
 
-    Attributes:
-        url: Where it is.
-        token: The token that it requires; empty for none.
-    """
-
-    url: str
-    token: str
+    url: str  # Where it is.
+    token: str  # The token that it requires; empty for none.
 
 
 def to_server(values: Mapping[str, Any], output: Output) -> ServerAddress | None:

@@ -49,20 +49,13 @@ _MORE = {"CONCATENATION": 384, "UNIDIRECTIONAL_SEQUENCE_LSTM": 1024}
 
 
 class MicroProgram(NamedTuple):
-    """The needs of a program for a model.
+    """The needs of a program for a model."""
 
-    Attributes:
-        operators: Its operators, each once.
-        custom: Its custom operators.
-        arena: The bytes of memory for tensors, and for what the interpreter keeps; an estimate.
-        variables: The number of variables, which the interpreter doesn't make by itself.
-        dynamic: The inputs with dynamic sizes, each with its sizes in the file and those of the estimate.
-    """
-
-    operators: tuple[str, ...]
-    custom: tuple[str, ...]
-    arena: int
-    variables: int = 0
+    operators: tuple[str, ...]  # Its operators, each once.
+    custom: tuple[str, ...]  # Its custom operators.
+    arena: int  # The bytes of memory for tensors, and for what the interpreter keeps; an estimate.
+    variables: int = 0  # The number of variables, which the interpreter doesn't make by itself.
+    # The inputs with dynamic sizes, each with its sizes in the file and those of the estimate.
     dynamic: tuple[str, ...] = ()
 
     @property
@@ -234,17 +227,11 @@ _MADE = b"// A model for LiteRT, made by tfconvert; changes are lost when it is 
 
 
 class CArray(NamedTuple):
-    """An array to be written.
+    """An array to be written."""
 
-    Attributes:
-        file: The source file, or the header if the array goes there.
-        header: The header that declares the array; `None` if the file is a header itself.
-        name: The array's name; its length has the same name with `_len`.
-    """
-
-    file: Path
-    header: Path | None
-    name: str
+    file: Path  # The source file, or the header if the array goes there.
+    header: Path | None  # The header that declares the array; `None` if the file is a header itself.
+    name: str  # The array's name; its length has the same name with `_len`.
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -107,17 +107,11 @@ Values = dict[Value, Item]
 
 
 class BufferRun(NamedTuple):
-    """The outcome of a run.
+    """The outcome of a run."""
 
-    Attributes:
-        results: The function's results.
-        peak: The most bytes that were allocated at a time.
-        allocations: How many buffers were allocated.
-    """
-
-    results: list[Array]
-    peak: int
-    allocations: int
+    results: list[Array]  # The function's results.
+    peak: int  # The most bytes that were allocated at a time.
+    allocations: int  # How many buffers were allocated.
 
 
 def run(module: ModuleOp, function_name: str, inputs: Sequence[Array]) -> BufferRun:

@@ -78,28 +78,19 @@ class _Step:
 
 @dataclass(slots=True)
 class Executor:
-    """Runs functions of one module; assignments to variables persist.
+    """Runs functions of one module; assignments to variables persist."""
 
-    Attributes:
-        module: The module.
-        observer: Called with every executed executor op.
-        max_iterations: Maximum number of iterations of any loop.
-        on_values: Called with arguments of functions and results of ops, and their values in this run.
-        variables: The variables with handles so far, by name.
-        tables: The tables with handles so far, by name.
-        states: The states of operators that compute one step of a sequence.
-        initialized: The functions that run only once and have run.
-        deadline: The remaining time and iterations, by the limits of the conversion.
-    """
-
-    module: ModuleOp
-    observer: Observer | None = None
-    max_iterations: int | None = None
+    module: ModuleOp  # The module.
+    observer: Observer | None = None  # Called with every executed executor op.
+    max_iterations: int | None = None  # Maximum number of iterations of any loop.
+    # Called with arguments of functions and results of ops, and their values in this run.
     on_values: Callable[[Sequence[Value], Results], None] | None = None
-    variables: dict[str, Variable] = field(default_factory=dict)
-    tables: dict[str, LookupTable] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)  # The variables with handles so far, by name.
+    tables: dict[str, LookupTable] = field(default_factory=dict)  # The tables with handles so far, by name.
+    # The states of operators that compute one step of a sequence.
     states: dict[Operation, Results] = field(default_factory=dict)
-    initialized: set[str] = field(default_factory=set)
+    initialized: set[str] = field(default_factory=set)  # The functions that run only once and have run.
+    # The remaining time and iterations, by the limits of the conversion.
     deadline: Deadline = field(default_factory=Deadline)
     _functions: Mapping[str, FuncOp] = field(init=False)
     _tensors: Mapping[str, Operation] = field(init=False)

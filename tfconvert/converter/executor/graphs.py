@@ -22,26 +22,18 @@ from tfconvert.schema.ir.values import Value
 
 @dataclass(slots=True, eq=False)
 class Iteration:
-    """One iteration of a frame.
+    """One iteration of a frame."""
 
-    Attributes:
-        frame: The frame.
-        number: Its number, from 0.
-        pending: Number of edges that a node still waits for (of a Merge: controls); all if absent.
-        inputs: The values that have arrived, by node and slot.
-        dead: Number of dead values that have arrived at a node.
-        merged: The Merges that have a live value, or can't get one any more.
-        outstanding: Number of ready nodes and opened frames that have not finished.
-        children: Frames that were entered from here and have not finished, by name.
-    """
-
-    frame: Frame
-    number: int
+    frame: Frame  # The frame.
+    number: int  # Its number, from 0.
+    # Number of edges that a node still waits for (of a Merge: controls); all if absent.
     pending: dict[int, int] = field(default_factory=dict)
+    # The values that have arrived, by node and slot.
     inputs: dict[int, dict[int, MaybeDead]] = field(default_factory=dict)
-    dead: Counter[int] = field(default_factory=Counter)
-    merged: set[int] = field(default_factory=set)
-    outstanding: int = 0
+    dead: Counter[int] = field(default_factory=Counter)  # Number of dead values that have arrived at a node.
+    merged: set[int] = field(default_factory=set)  # The Merges that have a live value, or can't get one any more.
+    outstanding: int = 0  # Number of ready nodes and opened frames that have not finished.
+    # Frames that were entered from here and have not finished, by name.
     children: dict[str, Frame] = field(default_factory=dict)
 
     @property
@@ -54,29 +46,18 @@ class Iteration:
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """A running loop, or the graph itself.
+    """A running loop, or the graph itself."""
 
-    Attributes:
-        name: The frame's name, empty for the graph itself.
-        parent: The iteration that contains it; `None` for the graph itself.
-        awaited: Number of Enters that have not run yet.
-        parallel: Maximum number of active iterations.
-        iterations: Those that have not finished, by number.
-        newest: The number of the newest iteration.
-        invariants: Constant Enters with their values.
-        next_values: Sources and their values for the next iteration, until it begins.
-        dead_exits: Exits without a live value in the newest iteration.
-    """
-
-    name: str
-    parent: Iteration | None
-    awaited: int
-    parallel: int = 1
-    iterations: dict[int, Iteration] = field(default_factory=dict)
-    newest: int = -1
-    invariants: list[tuple[int, MaybeDead]] = field(default_factory=list)
+    name: str  # The frame's name, empty for the graph itself.
+    parent: Iteration | None  # The iteration that contains it; `None` for the graph itself.
+    awaited: int  # Number of Enters that have not run yet.
+    parallel: int = 1  # Maximum number of active iterations.
+    iterations: dict[int, Iteration] = field(default_factory=dict)  # Those that have not finished, by number.
+    newest: int = -1  # The number of the newest iteration.
+    invariants: list[tuple[int, MaybeDead]] = field(default_factory=list)  # Constant Enters with their values.
+    # Sources and their values for the next iteration, until it begins.
     next_values: list[tuple[int, MaybeDead]] = field(default_factory=list)
-    dead_exits: list[int] = field(default_factory=list)
+    dead_exits: list[int] = field(default_factory=list)  # Exits without a live value in the newest iteration.
 
     @property
     def is_done(self) -> bool:
@@ -111,42 +92,26 @@ _PARALLEL = 10
 
 @dataclass(slots=True)
 class _Node:
-    """An op of a graph, and its consumers.
+    """An op of a graph, and its consumers."""
 
-    Attributes:
-        op: The op.
-        inputs: The value of each slot: data operands, or values that an island's body uses.
-        edges: Number of slots and controls that come from the graph itself.
-        controls: Number of them that are controls.
-        consumers: For each result, the nodes and slots that use it.
-        controlled: The nodes that its control leads to.
-        target: The Source to which a Sink forwards its value.
-    """
-
-    op: Operation
-    inputs: tuple[Value, ...]
-    edges: int = 0
-    controls: int = 0
+    op: Operation  # The op.
+    inputs: tuple[Value, ...]  # The value of each slot: data operands, or values that an island's body uses.
+    edges: int = 0  # Number of slots and controls that come from the graph itself.
+    controls: int = 0  # Number of them that are controls.
+    # For each result, the nodes and slots that use it.
     consumers: list[list[tuple[int, int]]] = field(default_factory=list)
-    controlled: list[int] = field(default_factory=list)
-    target: int = -1
+    controlled: list[int] = field(default_factory=list)  # The nodes that its control leads to.
+    target: int = -1  # The Source to which a Sink forwards its value.
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A graph, prepared for any number of runs.
+    """A graph, prepared for any number of runs."""
 
-    Attributes:
-        op: The graph.
-        nodes: Its ops in program order, the fetch last.
-        enters: Number of Enters of each frame.
-        outer: Slots of Merges and of the fetch with values from outside the graph.
-    """
-
-    op: tf_executor.GraphOp
-    nodes: Sequence[_Node]
-    enters: Counter[str]
-    outer: Sequence[tuple[int, int]]
+    op: tf_executor.GraphOp  # The graph.
+    nodes: Sequence[_Node]  # Its ops in program order, the fetch last.
+    enters: Counter[str]  # Number of Enters of each frame.
+    outer: Sequence[tuple[int, int]]  # Slots of Merges and of the fetch with values from outside the graph.
 
     @classmethod
     def of(cls, op: tf_executor.GraphOp, captures: control_flow.Captures) -> Graph:

@@ -24,15 +24,10 @@ from tfconvert.schema.ir.operation import Operation
 
 @dataclass(slots=True)
 class Variable:
-    """The object behind a handle.
+    """The object behind a handle."""
 
-    Attributes:
-        symbol: The name that handles of the same variable share.
-        value: The value; `None` until it is first assigned.
-    """
-
-    symbol: str
-    value: Array | None
+    symbol: str  # The name that handles of the same variable share.
+    value: Array | None  # The value; `None` until it is first assigned.
 
 
 Simple = Callable[[Machine, Operation, Results], Results]
@@ -174,15 +169,10 @@ def _value(op: Operation, handle: Array) -> Array:
 
 @dataclass(slots=True)
 class LookupTable:
-    """The object behind a handle.
+    """The object behind a handle."""
 
-    Attributes:
-        name: The name that handles of the same table share.
-        entries: Values by key; `None` before initialization.
-    """
-
-    name: str
-    entries: dict[Any, Any] | None = None
+    name: str  # The name that handles of the same table share.
+    entries: dict[Any, Any] | None = None  # Values by key; `None` before initialization.
 
 
 def _table_handle(machine: Machine, op: Operation, inputs: Results) -> Results:

@@ -17,17 +17,11 @@ _TINY = float(np.finfo(np.float32).tiny)
 
 
 class OutputDifference(NamedTuple):
-    """How one value differs from another.
+    """How one value differs from another."""
 
-    Attributes:
-        what: A phrase that completes a sentence about the value ("differs by ..."); empty if they agree.
-        absolute: The largest absolute difference; infinite for values that can't be subtracted.
-        relative: The same, relative to the largest magnitude.
-    """
-
-    what: str
-    absolute: float = 0.0
-    relative: float = 0.0
+    what: str  # A phrase that completes a sentence about the value ("differs by ..."); empty if they agree.
+    absolute: float = 0.0  # The largest absolute difference; infinite for values that can't be subtracted.
+    relative: float = 0.0  # The same, relative to the largest magnitude.
 
 
 SAME = OutputDifference("")

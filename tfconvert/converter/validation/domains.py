@@ -36,22 +36,16 @@ _SIZES = 5
 
 
 class Domain(NamedTuple):
-    """The values that an operand may have.
+    """The values that an operand may have."""
 
-    Attributes:
-        kind: `index`: from `low` to `high`, which is excluded; `sorted`: the same, in order; `splits`: in order from 0
-            to `high` itself; `permutation`: different numbers below `high`; `shape`: sizes whose product is `high`;
-            `numerals`: texts that are numbers; `keys`: some of `keys`; `boxes`: corners of boxes that are not empty, in
-            rows of four, or other numbers without equal ones; `scores`: shares without equal ones.
-        high: The limit.
-        low: The minimum value.
-        keys: The values to choose from.
-    """
-
+    # `index`: from `low` to `high`, which is excluded; `sorted`: the same, in order; `splits`: in order from 0 to
+    # `high` itself; `permutation`: different numbers below `high`; `shape`: sizes whose product is `high`; `numerals`:
+    # texts that are numbers; `keys`: some of `keys`; `boxes`: corners of boxes that are not empty, in rows of four, or
+    # other numbers without equal ones; `scores`: shares without equal ones.
     kind: str
-    high: int = 0
-    low: int = 0
-    keys: tuple[Any, ...] = ()
+    high: int = 0  # The limit.
+    low: int = 0  # The minimum value.
+    keys: tuple[Any, ...] = ()  # The values to choose from.
 
     def draw(self, shape: Sequence[int], dtype: np.dtype[Any], random: np.random.Generator) -> Array:
         """Returns a value."""

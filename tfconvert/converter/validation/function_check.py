@@ -47,14 +47,10 @@ Engine = Callable[[Sequence[Array]], Sequence[Array]]
 
 
 class AnswerSource(NamedTuple):
-    """Where the results of a function come from.
+    """Where the results of a function come from."""
 
-    Attributes:
-        answer: Computes them; `None` for the reference executor.
-        accepted: Returns whether inputs were compared; by default, if the results could be computed.
-    """
-
-    answer: Answer | None = None
+    answer: Answer | None = None  # Computes them; `None` for the reference executor.
+    # Returns whether inputs were compared; by default, if the results could be computed.
     accepted: Callable[[], bool] | None = None
 
 

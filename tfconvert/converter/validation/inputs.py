@@ -273,15 +273,10 @@ Watched = Mapping[Operation, Mapping[int, tuple[int, ...]]]
 
 @dataclass(slots=True)
 class Probe(Executor):
-    """Finds the values that ops accept for the inputs that reach them.
+    """Finds the values that ops accept for the inputs that reach them."""
 
-    Attributes:
-        watched: The ops.
-        domains: Input -> the values that suit it, from the ops that ran.
-    """
-
-    watched: Watched = field(default_factory=dict)
-    domains: dict[int, Domain] = field(default_factory=dict)
+    watched: Watched = field(default_factory=dict)  # The ops.
+    domains: dict[int, Domain] = field(default_factory=dict)  # Input -> the values that suit it, from the ops that ran.
 
     def execute(self, op: Operation, inputs: Results) -> Results:
         for index, reached in self.watched.get(op, {}).items():

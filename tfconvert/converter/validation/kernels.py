@@ -42,13 +42,9 @@ def _is_suppression(op: Operation) -> bool:
 
 @dataclass(slots=True)
 class _Watching(Executor):
-    """Looks at the boxes and scores that non-maximum suppression gets.
+    """Looks at the boxes and scores that non-maximum suppression gets."""
 
-    Attributes:
-        found: What its kernel takes otherwise.
-    """
-
-    found: str = field(default="")
+    found: str = field(default="")  # What its kernel takes otherwise.
 
     def call(self, name: str, inputs: Results) -> Task:
         if suppresses(self._function(name)):

@@ -49,16 +49,11 @@ from tfconvert.settings.verify_options import Verify
 
 
 class ExclusionTrial(NamedTuple):
-    """A quantized model with some layers excluded.
+    """A quantized model with some layers excluded."""
 
-    Attributes:
-        fidelity: Its fidelity.
-        nodes: The nodes that are integers.
-        layers: Returns its layers, those with the largest loss first; slow, and rarely called.
-    """
-
-    fidelity: Fidelity
-    nodes: frozenset[str]
+    fidelity: Fidelity  # Its fidelity.
+    nodes: frozenset[str]  # The nodes that are integers.
+    # Returns its layers, those with the largest loss first; slow, and rarely called.
     layers: Callable[[], Sequence[LayerFidelity]]
 
 
@@ -175,29 +170,18 @@ _REST = STAGES[len(_FLOATS) :]
 
 
 class FloatForm(NamedTuple):
-    """The float file.
+    """The float file."""
 
-    Attributes:
-        file: The file.
-        nodes: The nodes of the tensors of its first subgraph.
-        readers: For each node, those that read its results.
-    """
-
-    file: TFLiteFile
-    nodes: Mapping[int, str]
-    readers: Mapping[str, Sequence[str]]
+    file: TFLiteFile  # The file.
+    nodes: Mapping[int, str]  # The nodes of the tensors of its first subgraph.
+    readers: Mapping[str, Sequence[str]]  # For each node, those that read its results.
 
 
 class QuantizedForm(NamedTuple):
-    """A quantized file.
+    """A quantized file."""
 
-    Attributes:
-        file: The file.
-        nodes: The nodes that became integers, at least in part.
-    """
-
-    file: TFLiteFile
-    nodes: frozenset[str]
+    file: TFLiteFile  # The file.
+    nodes: frozenset[str]  # The nodes that became integers, at least in part.
 
 
 class Forms:
@@ -357,15 +341,10 @@ def check(
 
 
 class QuantizationOutcome(NamedTuple):
-    """The outcome of a check.
+    """The outcome of a check."""
 
-    Attributes:
-        fidelity: How close the file is to the float model; `None` if it could not be run.
-        notes: What could not be compared.
-    """
-
-    fidelity: Fidelity | None
-    notes: tuple[Diagnostic, ...] = ()
+    fidelity: Fidelity | None  # How close the file is to the float model; `None` if it could not be run.
+    notes: tuple[Diagnostic, ...] = ()  # What could not be compared.
 
 
 _NO_INPUTS = Diagnostic(

@@ -57,19 +57,12 @@ Ranges = Callable[[Interface], Mapping[int, tuple[float, float]]]
 
 
 class Verification(NamedTuple):
-    """The outcome of a check.
+    """The outcome of a check."""
 
-    Attributes:
-        errors: The maximum difference of each output from the reference's.
-        notes: Notes about outputs that were not compared, or that differ for a known reason.
-        problems: The differences; empty if everything that was compared agrees.
-        fidelity: The fidelity of a quantized file; `None` for others.
-    """
-
-    errors: tuple[OutputError, ...] = ()
-    notes: tuple[Diagnostic, ...] = ()
-    problems: tuple[Diagnostic, ...] = ()
-    fidelity: Fidelity | None = None
+    errors: tuple[OutputError, ...] = ()  # The maximum difference of each output from the reference's.
+    notes: tuple[Diagnostic, ...] = ()  # Notes about outputs that were not compared, or that differ for a known reason.
+    problems: tuple[Diagnostic, ...] = ()  # The differences; empty if everything that was compared agrees.
+    fidelity: Fidelity | None = None  # The fidelity of a quantized file; `None` for others.
 
     @property
     def agrees(self) -> bool:
@@ -132,15 +125,10 @@ def verify(source: Source, content: bytes, data: Any = None) -> Verification:
 
 
 class Quantized(NamedTuple):
-    """The criteria for a quantized file.
+    """The criteria for a quantized file."""
 
-    Attributes:
-        limits: The minimum fidelity.
-        ranges: The ranges of random inputs.
-    """
-
-    limits: Limits
-    ranges: Ranges
+    limits: Limits  # The minimum fidelity.
+    ranges: Ranges  # The ranges of random inputs.
 
 
 def compared(

@@ -84,29 +84,17 @@ _NOT_FED = "Unsupported dtype"
 
 @dataclass(frozen=True, slots=True)
 class RuntimeOutcome:
-    """The outcome of a file in a runtime.
+    """The outcome of a file in a runtime."""
 
-    Attributes:
-        kind: The runtime, a key of `TITLES`.
-        problem: Why it did not run; empty if it did.
-        error: The largest difference, as a part of the largest value of its output.
-        is_whole: Whether an accelerator took all operators; `None` if it does not say.
-        refused: The operators that an accelerator left to the CPU, with its reasons.
-        taken: How many operators it took; 0 if it took all, as it does not say then.
-        operators: How many there are; 0 if it does not say.
-        is_missing: Whether the runtime, or a device for it, is not installed.
-        arena: The bytes of its arena that a microcontroller's interpreter used; `None` for others.
-    """
-
-    kind: str
-    problem: str = ""
-    error: float = 0.0
-    is_whole: bool | None = None
-    refused: tuple[str, ...] = ()
-    taken: int = 0
-    operators: int = 0
-    is_missing: bool = False
-    arena: int | None = None
+    kind: str  # The runtime, a key of `TITLES`.
+    problem: str = ""  # Why it did not run; empty if it did.
+    error: float = 0.0  # The largest difference, as a part of the largest value of its output.
+    is_whole: bool | None = None  # Whether an accelerator took all operators; `None` if it does not say.
+    refused: tuple[str, ...] = ()  # The operators that an accelerator left to the CPU, with its reasons.
+    taken: int = 0  # How many operators it took; 0 if it took all, as it does not say then.
+    operators: int = 0  # How many there are; 0 if it does not say.
+    is_missing: bool = False  # Whether the runtime, or a device for it, is not installed.
+    arena: int | None = None  # The bytes of its arena that a microcontroller's interpreter used; `None` for others.
 
 
 def swiftshader() -> str:

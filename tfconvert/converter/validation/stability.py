@@ -137,14 +137,10 @@ class Shaken(Executor):
 
     This changes only results that rounding decides: the larger of two nearly equal numbers, small differences of large
     numbers, and everything that depends on them.
-
-    Attributes:
-        share: The largest relative error, for 32-bit floats.
-        random: The source of the errors.
     """
 
-    share: float = 1e-6
-    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    share: float = 1e-6  # The largest relative error, for 32-bit floats.
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))  # The source of the errors.
 
     def execute(self, op: Operation, inputs: Results) -> Results:
         if op.name in _ORDERING:

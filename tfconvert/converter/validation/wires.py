@@ -30,21 +30,13 @@ class StatefulEngine(FileEngine, Protocol):
 
 
 class Wires(NamedTuple):
-    """The mapping of a model function's inputs and outputs to those of a file.
+    """The mapping of a model function's inputs and outputs to those of a file."""
 
-    Attributes:
-        key: The signature; empty for the first subgraph.
-        inputs: The signature's names of the model's inputs, in the model's order.
-        outputs: The signature's names of the model's outputs, in the model's order.
-        order: The first subgraph only: the model's input for each of its inputs.
-        picked: The first subgraph only: its output for each of the model's outputs.
-    """
-
-    key: str
-    inputs: Sequence[str]
-    outputs: Sequence[str]
-    order: Sequence[int] = ()
-    picked: Sequence[int] = ()
+    key: str  # The signature; empty for the first subgraph.
+    inputs: Sequence[str]  # The signature's names of the model's inputs, in the model's order.
+    outputs: Sequence[str]  # The signature's names of the model's outputs, in the model's order.
+    order: Sequence[int] = ()  # The first subgraph only: the model's input for each of its inputs.
+    picked: Sequence[int] = ()  # The first subgraph only: its output for each of the model's outputs.
 
     def run(self, engine: FileEngine, content: bytes, values: Sequence[Array]) -> list[Array]:
         """Runs the file; returns the outputs in the model's order.

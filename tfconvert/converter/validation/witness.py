@@ -37,15 +37,10 @@ TENSORFLOW = "TensorFlow"
 
 
 class Witness(Protocol):
-    """Computes a model's results, independently of how the model was imported.
+    """Computes a model's results, independently of how the model was imported."""
 
-    Attributes:
-        name: What computes them, for reports.
-        as_floats: Whether it returns integers that represent floats as floats.
-    """
-
-    name: str
-    as_floats: bool
+    name: str  # What computes them, for reports.
+    as_floats: bool  # Whether it returns integers that represent floats as floats.
 
     def of(self, interface: Interface) -> Answer | None:
         """Returns what runs a function; `None` if it doesn't have the function."""

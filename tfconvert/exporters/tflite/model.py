@@ -37,25 +37,15 @@ API_VERSION = 2
 
 
 class Origin(NamedTuple):
-    """The origin of a model and the options of its conversion.
+    """The origin of a model and the options of its conversion."""
 
-    Attributes:
-        model_type: Enumerator of `ModelType`: the converter's input.
-        tensorflow_version: The version of TensorFlow that created the model; empty if unknown.
-        optimizations: Enumerators of `ModelOptimizationMode` that were applied.
-        allow_custom_ops: Whether custom operators were allowed.
-        enable_select_tf_ops: Whether TensorFlow's own kernels were allowed.
-        force_select_tf_ops: Whether no other operators were allowed.
-        api_version: The generation of the converter's interface.
-    """
-
-    model_type: str = "TF_SAVED_MODEL"
-    tensorflow_version: str = ""
-    optimizations: tuple[str, ...] = ()
-    allow_custom_ops: bool = False
-    enable_select_tf_ops: bool = False
-    force_select_tf_ops: bool = False
-    api_version: int = API_VERSION
+    model_type: str = "TF_SAVED_MODEL"  # Enumerator of `ModelType`: the converter's input.
+    tensorflow_version: str = ""  # The version of TensorFlow that created the model; empty if unknown.
+    optimizations: tuple[str, ...] = ()  # Enumerators of `ModelOptimizationMode` that were applied.
+    allow_custom_ops: bool = False  # Whether custom operators were allowed.
+    enable_select_tf_ops: bool = False  # Whether TensorFlow's own kernels were allowed.
+    force_select_tf_ops: bool = False  # Whether no other operators were allowed.
+    api_version: int = API_VERSION  # The generation of the converter's interface.
 
 
 def runtime_entry(uses: Iterable[tuple[str, int]]) -> bytes:
@@ -96,19 +86,12 @@ MAIN = "main"
 
 
 class Port(NamedTuple):
-    """An input or output of a subgraph.
+    """An input or output of a subgraph."""
 
-    Attributes:
-        name: Its name in the signature, else its tensor's.
-        tensor: Its tensor's name.
-        type: Enumerator of `TensorType`.
-        shape: Its dimensions, -1 where unknown.
-    """
-
-    name: str
-    tensor: str
-    type: str
-    shape: tuple[int, ...]
+    name: str  # Its name in the signature, else its tensor's.
+    tensor: str  # Its tensor's name.
+    type: str  # Enumerator of `TensorType`.
+    shape: tuple[int, ...]  # Its dimensions, -1 where unknown.
 
 
 class Ports(NamedTuple):
@@ -130,17 +113,11 @@ Describe = Callable[[Sequence[Ports], ModelDescription], ModelDescription]
 
 
 class Place(NamedTuple):
-    """The location of a value in a file.
+    """The location of a value in a file."""
 
-    Attributes:
-        subgraph: Index of the subgraph.
-        tensor: Index of the tensor.
-        name: The tensor's name, which no other tensor of the file has.
-    """
-
-    subgraph: int
-    tensor: int
-    name: str
+    subgraph: int  # Index of the subgraph.
+    tensor: int  # Index of the tensor.
+    name: str  # The tensor's name, which no other tensor of the file has.
 
 
 class _Exporter:

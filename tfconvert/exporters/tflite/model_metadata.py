@@ -27,27 +27,16 @@ _COLOURS = {1: "GRAYSCALE", 3: "RGB"}
 
 
 class TensorCard(NamedTuple):
-    """The metadata of an input or output.
+    """The metadata of an input or output."""
 
-    Attributes:
-        name: A readable name; empty for the port's.
-        description: Its description.
-        labels: Name and content of the file of labels; `None` without labels.
-        mean: The value to subtract from each channel before the model is fed.
-        std: The value to divide each channel by after that.
-        minimum: The smallest value, by channel.
-        maximum: The largest one.
-        content: `image` or `feature`; if empty, the shape and the other fields decide.
-    """
-
-    name: str = ""
-    description: str = ""
-    labels: tuple[str, bytes] | None = None
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
-    minimum: tuple[float, ...] = ()
-    maximum: tuple[float, ...] = ()
-    content: str = ""
+    name: str = ""  # A readable name; empty for the port's.
+    description: str = ""  # Its description.
+    labels: tuple[str, bytes] | None = None  # Name and content of the file of labels; `None` without labels.
+    mean: tuple[float, ...] = ()  # The value to subtract from each channel before the model is fed.
+    std: tuple[float, ...] = ()  # The value to divide each channel by after that.
+    minimum: tuple[float, ...] = ()  # The smallest value, by channel.
+    maximum: tuple[float, ...] = ()  # The largest one.
+    content: str = ""  # `image` or `feature`; if empty, the shape and the other fields decide.
 
     @property
     def is_image(self) -> bool:
@@ -56,17 +45,11 @@ class TensorCard(NamedTuple):
 
 
 class Card(NamedTuple):
-    """The metadata of a model.
+    """The metadata of a model."""
 
-    Attributes:
-        texts: Name, description, version, author and license, those that are known.
-        inputs: Metadata of inputs, by name.
-        outputs: Metadata of outputs, by name.
-    """
-
-    texts: Mapping[str, str]
-    inputs: Mapping[str, TensorCard]
-    outputs: Mapping[str, TensorCard]
+    texts: Mapping[str, str]  # Name, description, version, author and license, those that are known.
+    inputs: Mapping[str, TensorCard]  # Metadata of inputs, by name.
+    outputs: Mapping[str, TensorCard]  # Metadata of outputs, by name.
 
 
 def model_metadata(card: Card, subgraphs: Sequence[Ports], previous: bytes = b"") -> bytes:

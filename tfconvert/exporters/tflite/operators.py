@@ -39,16 +39,11 @@ class _Code:
 
 
 class _Form(NamedTuple):
-    """The common parts of the tables of equal calls.
+    """The common parts of the tables of equal calls."""
 
-    Attributes:
-        code: The operator's index.
-        version: The version that they require.
-        options: The options table and its fields, which nothing may change; `None` without one.
-    """
-
-    code: int
-    version: int
+    code: int  # The operator's index.
+    version: int  # The version that they require.
+    # The options table and its fields, which nothing may change; `None` without one.
     options: tuple[str, dict[str, Any]] | None
 
 

@@ -38,15 +38,11 @@ _PROGRAM = re.compile(r"^jit\([^()]*\)/")
 
 
 class Naming(NamedTuple):
-    """Names of tensors.
+    """Names of tensors."""
 
-    Attributes:
-        is_official: Whether as TensorFlow's converter names them, which scripts look for: inputs and outputs by the
-            graph's tensors (`serving_default_x:0`, `StatefulPartitionedCall:0`), fused operators by all that is in
-            them. Otherwise inputs and outputs have their names in the signature, and operators are named after their
-            last node.
-    """
-
+    # Whether as TensorFlow's converter names them, which scripts look for: inputs and outputs by the graph's tensors
+    # (`serving_default_x:0`, `StatefulPartitionedCall:0`), fused operators by all that is in them. Otherwise inputs and
+    # outputs have their names in the signature, and operators are named after their last node.
     is_official: bool = False
 
     def ports(self, function: FuncOp, which: str) -> list[str]:

@@ -44,15 +44,10 @@ def check_size(name: str, shape: tuple[int, ...]) -> None:
 
 
 class Content(Protocol):
-    """A file's bytes, and a source for a range of them.
+    """A file's bytes, and a source for a range of them."""
 
-    Attributes:
-        view: The bytes that tables may be in.
-        size: The number of bytes.
-    """
-
-    view: memoryview
-    size: int
+    view: memoryview  # The bytes that tables may be in.
+    size: int  # The number of bytes.
 
     def read(self, offset: int, length: int) -> bytes:
         """Returns a range of the file."""
@@ -106,17 +101,11 @@ class BytesContent:
 
 @dataclass(eq=False, slots=True)
 class PackedSource(DataSource):
-    """Narrow integers, several in a byte.
+    """Narrow integers, several in a byte."""
 
-    Attributes:
-        packed: The source of the bytes.
-        size: Their number.
-        bits: Width of an element.
-    """
-
-    packed: DataSource
-    size: int
-    bits: int
+    packed: DataSource  # The source of the bytes.
+    size: int  # Their number.
+    bits: int  # Width of an element.
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
         return boxes.reshaped(lambda flat: self._unpacked(dtype, *flat), (math.prod(shape),), shape, box)
@@ -142,13 +131,9 @@ class PackedSource(DataSource):
 
 @dataclass(eq=False, slots=True)
 class StringSource(DataSource):
-    """Strings in the runtime's encoding: their number, the offset of each and of the end, then the bytes.
+    """Strings in the runtime's encoding: their number, the offset of each and of the end, then the bytes."""
 
-    Attributes:
-        data: The bytes, with checked offsets.
-    """
-
-    data: memoryview
+    data: memoryview  # The bytes, with checked offsets.
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
         count = math.prod(shape)

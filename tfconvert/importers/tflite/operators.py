@@ -44,17 +44,11 @@ _DEPRECATED = frozenset(("new_height", "new_width"))
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """An entry of the model's list of operators.
+    """An entry of the model's list of operators."""
 
-    Attributes:
-        name: The op's name in the `tfl` dialect.
-        custom: Name of a custom operator.
-        version: Its version.
-    """
-
-    name: str
-    custom: str
-    version: int
+    name: str  # The op's name in the `tfl` dialect.
+    custom: str  # Name of a custom operator.
+    version: int  # Its version.
 
     @property
     def shown(self) -> str:

@@ -16,23 +16,14 @@ from tfconvert.schema.tflite.tables import TFLITE
 
 
 class OutlineTensor(NamedTuple):
-    """A tensor, or an input or output under its name in a signature.
+    """A tensor, or an input or output under its name in a signature."""
 
-    Attributes:
-        name: Its name.
-        type: The enumerator of its type, in lower case.
-        shape: Its shape; -1 for dynamic sizes.
-        number: Its place in the subgraph.
-        scale: The scale of its integers, the first of several channels; 0 if it is not quantized.
-        zero_point: The zero point of its integers.
-    """
-
-    name: str
-    type: str
-    shape: tuple[int, ...]
-    number: int
-    scale: float = 0.0
-    zero_point: int = 0
+    name: str  # Its name.
+    type: str  # The enumerator of its type, in lower case.
+    shape: tuple[int, ...]  # Its shape; -1 for dynamic sizes.
+    number: int  # Its place in the subgraph.
+    scale: float = 0.0  # The scale of its integers, the first of several channels; 0 if it is not quantized.
+    zero_point: int = 0  # The zero point of its integers.
 
     def __str__(self) -> str:
         return f"{self.name} {self.type}[{','.join('?' if dim < 0 else str(dim) for dim in self.shape)}]"
@@ -57,27 +48,17 @@ class OutlineSignature(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """The outline of a file.
+    """The outline of a file."""
 
-    Attributes:
-        size: Its bytes.
-        description: Its description.
-        signatures: Its signatures; if it has none, its first subgraph as one without a key.
-        subgraphs: The operators of each subgraph, in the order in which they run.
-        tensors: The tensors of each subgraph.
-        main_inputs: The inputs of the first subgraph in its order, under their own names.
-        metadata: Metadata entries by name.
-        files: Descriptions of the files in the archive at its end, such as labels, by name.
-    """
-
-    size: int
-    description: str
-    signatures: tuple[OutlineSignature, ...]
+    size: int  # Its bytes.
+    description: str  # Its description.
+    signatures: tuple[OutlineSignature, ...]  # Its signatures; if it has none, its first subgraph as one without a key.
+    # The operators of each subgraph, in the order in which they run.
     subgraphs: tuple[tuple[OutlineOperator, ...], ...]
-    tensors: tuple[tuple[OutlineTensor, ...], ...]
-    main_inputs: tuple[OutlineTensor, ...]
-    metadata: dict[str, bytes]
-    files: dict[str, str]
+    tensors: tuple[tuple[OutlineTensor, ...], ...]  # The tensors of each subgraph.
+    main_inputs: tuple[OutlineTensor, ...]  # The inputs of the first subgraph in its order, under their own names.
+    metadata: dict[str, bytes]  # Metadata entries by name.
+    files: dict[str, str]  # Descriptions of the files in the archive at its end, such as labels, by name.
 
     @property
     def is_quantized(self) -> bool:

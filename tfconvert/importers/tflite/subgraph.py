@@ -46,22 +46,14 @@ _BLOCKED: Mapping[str, type[BlockedType]] = {row.details: row for row in (Blockw
 
 @dataclass(slots=True)
 class ImportedTensor:
-    """A tensor as the IR sees it.
+    """A tensor as the IR sees it."""
 
-    Attributes:
-        type: The tensor type, its elements quantised perhaps.
-        name: The name.
-        buffer: Index of the buffer that may hold its value.
-        is_variable: It holds state.
-        fields: Other fields of its table.
-        parts: Constants of its type that are tensors, by the names of the fields that refer to them.
-    """
-
-    type: TensorType | UnrankedTensorType
-    name: str
-    buffer: int
-    is_variable: bool
-    fields: dict[str, Any] = field(default_factory=dict)
+    type: TensorType | UnrankedTensorType  # The tensor type, its elements quantised perhaps.
+    name: str  # The name.
+    buffer: int  # Index of the buffer that may hold its value.
+    is_variable: bool  # It holds state.
+    fields: dict[str, Any] = field(default_factory=dict)  # Other fields of its table.
+    # Constants of its type that are tensors, by the names of the fields that refer to them.
     parts: dict[str, ImportedTensor] = field(default_factory=dict)
 
     @property
@@ -283,18 +275,12 @@ _NOTHING = DictionaryAttr.get({})
 
 @dataclass(frozen=True, slots=True)
 class ImportState:
-    """The state that the subgraphs of a model share.
+    """The state that the subgraphs of a model share."""
 
-    Attributes:
-        buffers: The constants.
-        codes: The operators.
-        properties: Creates properties.
-        versions: The version of each operator that its calls require, by the format's name; filled during the import.
-    """
-
-    buffers: BufferReader
-    codes: Sequence[Code]
-    properties: Properties
+    buffers: BufferReader  # The constants.
+    codes: Sequence[Code]  # The operators.
+    properties: Properties  # Creates properties.
+    # The version of each operator that its calls require, by the format's name; filled during the import.
     versions: dict[str, int]
 
     def note_call(

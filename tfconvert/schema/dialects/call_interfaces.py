@@ -27,21 +27,13 @@ class Kind(Enum):
 
 
 class CallInterface(NamedTuple):
-    """The interface of an op with callees.
+    """The interface of an op with callees."""
 
-    Attributes:
-        name: The op.
-        kind: How it runs the functions.
-        properties: The properties that name them, a loop's condition first.
-        is_stateless: Whether the op of this name has no effects.
-        region_form: The equivalent op with regions, if there is one.
-    """
-
-    name: str
-    kind: Kind
-    properties: tuple[str, ...]
-    is_stateless: bool = False
-    region_form: str = ""
+    name: str  # The op.
+    kind: Kind  # How it runs the functions.
+    properties: tuple[str, ...]  # The properties that name them, a loop's condition first.
+    is_stateless: bool = False  # Whether the op of this name has no effects.
+    region_form: str = ""  # The equivalent op with regions, if there is one.
 
     @property
     def first_operand(self) -> int:

@@ -22,30 +22,19 @@ CUT = "tfconvert.cut"
 
 
 class End(NamedTuple):
-    """A tensor at which a function is cut.
+    """A tensor at which a function is cut."""
 
-    Attributes:
-        tensor: The name to look it up by: that of an input or output of the function, or `node:index`.
-        name: Its name as an input or output.
-        shape: The shape that the user sets, or `None`.
-    """
-
-    tensor: str
-    name: str
-    shape: types.Shape | None = None
+    tensor: str  # The name to look it up by: that of an input or output of the function, or `node:index`.
+    name: str  # Its name as an input or output.
+    shape: types.Shape | None = None  # The shape that the user sets, or `None`.
 
 
 class Cut(NamedTuple):
-    """The place to cut a function at.
+    """The place to cut a function at."""
 
-    Attributes:
-        inputs: The new inputs, in order; `None` keeps the required ones.
-        outputs: The new outputs, in order; `None` keeps them.
-        batch: The first dimension of every new input whose first dimension is unknown; `None` leaves them.
-    """
-
-    inputs: tuple[End, ...] | None = None
-    outputs: tuple[End, ...] | None = None
+    inputs: tuple[End, ...] | None = None  # The new inputs, in order; `None` keeps the required ones.
+    outputs: tuple[End, ...] | None = None  # The new outputs, in order; `None` keeps them.
+    # The first dimension of every new input whose first dimension is unknown; `None` leaves them.
     batch: int | None = None
 
     def to_attribute(self) -> Attribute:

@@ -142,19 +142,13 @@ class Deferred(DataSource):
 
 
 class TensorFunction(NamedTuple):
-    """A function that expressions are made of.
+    """A function that expressions are made of."""
 
-    Attributes:
-        shape: Returns the result's shape.
-        part: Returns a box of the result; the dtype is the one that the result is cast to.
-        fresh: Whether the result of `part` is not a view and may be overwritten.
-        wide: Whether a box is gathered from a whole argument.
-    """
-
-    shape: Callable[[Deferred], types.Shape]
+    shape: Callable[[Deferred], types.Shape]  # Returns the result's shape.
+    # Returns a box of the result; the dtype is the one that the result is cast to.
     part: Callable[[Deferred, np.dtype[Any], Box], Array]
-    fresh: bool = False
-    wide: bool = False
+    fresh: bool = False  # Whether the result of `part` is not a view and may be overwritten.
+    wide: bool = False  # Whether a box is gathered from a whole argument.
 
 
 def _transposed_shape(of: Deferred) -> types.Shape:

@@ -123,17 +123,12 @@ def _shapes_agree(one: Attribute, other: Attribute) -> bool:
 
 
 class OpaqueAttr(Attribute):
-    """`#sdy.sharding<...>`: an attribute of a dialect that nothing here reads, kept as its text.
-
-    Attributes:
-        name: The name with its dialect.
-        text: What follows the name: nothing, or angle brackets and their contents.
-    """
+    """`#sdy.sharding<...>`: an attribute of a dialect that nothing here reads, kept as its text."""
 
     __slots__ = ("name", "text")
 
-    name: str
-    text: str
+    name: str  # The name with its dialect.
+    text: str  # What follows the name: nothing, or angle brackets and their contents.
 
     @classmethod
     def get(cls, name: str, text: str) -> OpaqueAttr:

@@ -12,17 +12,11 @@ from tfconvert.schema.ir.operation import Operation
 
 
 class LocationParts(NamedTuple):
-    """The parts of a location.
+    """The parts of a location."""
 
-    Attributes:
-        node: The graph node's name, without its function.
-        source: `file:line`, empty if unknown.
-        calls: Names of the nodes that call the function that the node is in, innermost first.
-    """
-
-    node: str
-    source: str
-    calls: tuple[str, ...]
+    node: str  # The graph node's name, without its function.
+    source: str  # `file:line`, empty if unknown.
+    calls: tuple[str, ...]  # Names of the nodes that call the function that the node is in, innermost first.
 
     @property
     def layer(self) -> str:

@@ -39,37 +39,22 @@ class Count(NamedTuple):
 
 
 class Property(NamedTuple):
-    """A property of an op.
+    """A property of an op."""
 
-    Attributes:
-        kind: The kind of value.
-        optional: Whether it may be absent.
-    """
-
-    kind: str
-    optional: bool
+    kind: str  # The kind of value.
+    optional: bool  # Whether it may be absent.
 
 
 class Definition(NamedTuple):
-    """The table's entry of an op.
+    """The table's entry of an op."""
 
-    Attributes:
-        name: The full name.
-        operands: The number of operands.
-        results: The number of results.
-        regions: The number of regions.
-        properties: Its properties.
-        types: The rule for the types of operands and results.
-        kinds: The kinds of elements that operands can have, as `kind_of` returns them; empty for any.
-    """
-
-    name: str
-    operands: Count
-    results: Count
-    regions: Count
-    properties: Mapping[str, Property]
-    types: str
-    kinds: str
+    name: str  # The full name.
+    operands: Count  # The number of operands.
+    results: Count  # The number of results.
+    regions: Count  # The number of regions.
+    properties: Mapping[str, Property]  # Its properties.
+    types: str  # The rule for the types of operands and results.
+    kinds: str  # The kinds of elements that operands can have, as `kind_of` returns them; empty for any.
 
 
 def _count(text: str) -> Count:

@@ -26,21 +26,13 @@ if TYPE_CHECKING:
 
 
 class Uniform(NamedTuple):
-    """The mapping of stored integers to real numbers: `real = scale * (stored - zero_point)`.
+    """The mapping of stored integers to real numbers: `real = scale * (stored - zero_point)`."""
 
-    Attributes:
-        storage: The type of the stored integers.
-        scales: One scale, or one for each slice of `axis`; values that an `f32` has.
-        zero_points: As many as scales.
-        axis: The axis that the scales go along, `None` if there is one scale for all.
-        limits: The minimum and maximum stored integer; `None` for those of the storage.
-    """
-
-    storage: IntegerType
-    scales: tuple[float, ...]
-    zero_points: tuple[int, ...]
-    axis: int | None = None
-    limits: tuple[int, int] | None = None
+    storage: IntegerType  # The type of the stored integers.
+    scales: tuple[float, ...]  # One scale, or one for each slice of `axis`; values that an `f32` has.
+    zero_points: tuple[int, ...]  # As many as scales.
+    axis: int | None = None  # The axis that the scales go along, `None` if there is one scale for all.
+    limits: tuple[int, int] | None = None  # The minimum and maximum stored integer; `None` for those of the storage.
 
     @property
     def range(self) -> tuple[int, int]:
@@ -104,35 +96,22 @@ def tensor(uniform: Uniform, shape: types.Shape | None) -> Attribute:
 
 
 class Blocks(NamedTuple):
-    """The mapping of stored integers to real numbers with a scale for each block.
+    """The mapping of stored integers to real numbers with a scale for each block."""
 
-    Attributes:
-        storage: The type of the stored integers.
-        block_size: The number of elements in a block.
-        dimensions: The shape of blocks, or the dimensions along which there are scales.
-        scales: The scales.
-        zero_points: The zero points, `None` if they are all 0.
-    """
-
-    storage: IntegerType
-    block_size: int
-    dimensions: tuple[int, ...]
-    scales: Constant
-    zero_points: Constant | None = None
+    storage: IntegerType  # The type of the stored integers.
+    block_size: int  # The number of elements in a block.
+    dimensions: tuple[int, ...]  # The shape of blocks, or the dimensions along which there are scales.
+    scales: Constant  # The scales.
+    zero_points: Constant | None = None  # The zero points, `None` if they are all 0.
 
 
 class BlockedType(Type):
-    """Base of the element types of tensors that are quantised by blocks, expressed in `f32`.
-
-    Attributes:
-        details: The table of the file format that holds them.
-        dimensions_field: Its field for `Blocks.dimensions`.
-    """
+    """Base of the element types of tensors that are quantised by blocks, expressed in `f32`."""
 
     __slots__ = ()
 
-    details: ClassVar[str]
-    dimensions_field: ClassVar[str]
+    details: ClassVar[str]  # The table of the file format that holds them.
+    dimensions_field: ClassVar[str]  # Its field for `Blocks.dimensions`.
 
     data: Blocks
 

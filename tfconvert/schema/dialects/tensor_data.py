@@ -47,17 +47,12 @@ _KNOWN = CONSTANT_OPS - {"tfl.pseudo_qconst"}
 
 
 class DenseElementsAttr(Attribute):
-    """`dense<[1, 2]> : tensor<2xi32>`: a small tensor of numbers, compared by value.
-
-    Attributes:
-        data: The elements in row-major order, little endian.
-        type: The (static) tensor type.
-    """
+    """`dense<[1, 2]> : tensor<2xi32>`: a small tensor of numbers, compared by value."""
 
     __slots__ = ("data", "type")
 
-    type: TensorType
-    data: bytes
+    type: TensorType  # The (static) tensor type.
+    data: bytes  # The elements in row-major order, little endian.
 
     @classmethod
     def get(cls, type: TensorType, data: bytes) -> DenseElementsAttr:
@@ -113,16 +108,12 @@ class TensorData(Attribute):
 
     A small one prints its value, any other is elided, as `dense_resource<__elided__> : type`: the IR's text never
     holds large weights unless that is required (`printing.IRPrinter`).
-
-    Attributes:
-        source: Where the bytes come from.
-        type: The (static) tensor type.
     """
 
     __slots__ = ("source", "type")
 
-    type: TensorType
-    source: Source
+    type: TensorType  # The (static) tensor type.
+    source: Source  # Where the bytes come from.
 
     @classmethod
     def get(cls, type: TensorType, source: Source) -> TensorData:

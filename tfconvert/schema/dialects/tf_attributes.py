@@ -37,17 +37,13 @@ OPERAND_SEGMENTS, RESULT_SEGMENTS = "operandSegmentSizes", "resultSegmentSizes"
 
 
 class ShapeAttr(Attribute):
-    """`#tf_type.shape<2x?x3>`, or `#tf_type.shape<*>` where the rank is unknown.
-
-    Attributes:
-        shape: The dimensions, -1 where unknown; `None` if the rank is unknown.
-    """
+    """`#tf_type.shape<2x?x3>`, or `#tf_type.shape<*>` where the rank is unknown."""
 
     __slots__ = ("shape",)
 
     NAME = "tf_type.shape"
 
-    shape: types.Shape | None
+    shape: types.Shape | None  # The dimensions, -1 where unknown; `None` if the rank is unknown.
 
     @classmethod
     def get(cls, shape: types.Shape | None) -> ShapeAttr:

@@ -32,15 +32,10 @@ _SENT, _RECEIVED = "sent", "received"
 
 
 class Effects(NamedTuple):
-    """The states that an op may touch.
+    """The states that an op may touch."""
 
-    Attributes:
-        reads: Those that it may read.
-        writes: Those that it may write.
-    """
-
-    reads: frozenset[Hashable] = frozenset()
-    writes: frozenset[Hashable] = frozenset()
+    reads: frozenset[Hashable] = frozenset()  # Those that it may read.
+    writes: frozenset[Hashable] = frozenset()  # Those that it may write.
 
     def __or__(self, other: Effects) -> Effects:
         return Effects(self.reads | other.reads, self.writes | other.writes)

@@ -78,67 +78,39 @@ _OF_ANY_TYPE: Mapping[str, frozenset[str]] = dict.fromkeys(
 
 
 class OpArgument(NamedTuple):
-    """An input or output argument: one value, or a list of them.
+    """An input or output argument: one value, or a list of them."""
 
-    Attributes:
-        name: The argument's name.
-        element: Its element type if that is fixed.
-        type_attr: The attribute that holds the type of all its values, if any.
-        length: The attribute that holds the number of values, empty for a single one.
-        is_typed_one_by_one: Whether `length` is a list with a type for each.
-    """
-
-    name: str
-    element: Attribute | None
-    type_attr: str
-    length: str
-    is_typed_one_by_one: bool
+    name: str  # The argument's name.
+    element: Attribute | None  # Its element type if that is fixed.
+    type_attr: str  # The attribute that holds the type of all its values, if any.
+    length: str  # The attribute that holds the number of values, empty for a single one.
+    is_typed_one_by_one: bool  # Whether `length` is a list with a type for each.
 
 
 class AttributeConstraint(NamedTuple):
-    """Constraints on an attribute's value.
+    """Constraints on an attribute's value."""
 
-    Attributes:
-        kind: The OpDef's name of the kind: `int`, `list(type)`, ...
-        is_required: Whether there is no default.
-        allowed: The values that there may be (strings or element types), empty if any.
-        minimum: The minimum value, or length of a list.
-    """
-
-    kind: str
-    is_required: bool
-    allowed: frozenset[str | Attribute]
-    minimum: int | None
+    kind: str  # The OpDef's name of the kind: `int`, `list(type)`, ...
+    is_required: bool  # Whether there is no default.
+    allowed: frozenset[str | Attribute]  # The values that there may be (strings or element types), empty if any.
+    minimum: int | None  # The minimum value, or length of a list.
 
 
 class Side(NamedTuple):
-    """All operands or all results of an op.
+    """All operands or all results of an op."""
 
-    Attributes:
-        what: What they are called in messages.
-        arguments: The arguments.
-        segments: The property that holds the arguments' lengths if there are several lists, else empty.
-    """
-
-    what: str
-    arguments: tuple[OpArgument, ...]
-    segments: str
+    what: str  # What they are called in messages.
+    arguments: tuple[OpArgument, ...]  # The arguments.
+    segments: str  # The property that holds the arguments' lengths if there are several lists, else empty.
 
 
 class OpCheck(NamedTuple):
-    """An OpDef, ready for checking.
+    """An OpDef, ready for checking."""
 
-    Attributes:
-        operands: The inputs.
-        results: The outputs.
-        attributes: The attributes that are kept as properties.
-        derived: Those that follow from operands and results.
-    """
-
-    operands: Side
-    results: Side
-    attributes: Mapping[str, AttributeConstraint]
-    derived: Mapping[str, AttributeConstraint]
+    operands: Side  # The inputs.
+    results: Side  # The outputs.
+    attributes: Mapping[str, AttributeConstraint]  # The attributes that are kept as properties.
+    derived: Mapping[str, AttributeConstraint]  # Those that follow from operands and results.
 
 
 @cache

@@ -28,15 +28,11 @@ _MAP = re.compile(r"\([^()]*\)(\[[^\[\]]*\])? -> \([^<>]*\)")
 
 
 class AffineMapAttr(Attribute):
-    """An affine map, kept as its text: nothing here computes with it.
-
-    Attributes:
-        text: What stands between the angle brackets, with single spaces.
-    """
+    """An affine map, kept as its text: nothing here computes with it."""
 
     __slots__ = ("text",)
 
-    text: str
+    text: str  # What stands between the angle brackets, with single spaces.
 
     @classmethod
     def get(cls, text: str) -> AffineMapAttr:
@@ -116,21 +112,15 @@ class IteratorAttr(Attribute):
 
 
 class ParameterAttr(Attribute):
-    """`#flow.parameter.named<"model"::"w"> : tensor<4xf32>`: a weight in a file beside the program.
-
-    Attributes:
-        scope: The name of the file, as the program's caller knows it.
-        key: The name of the weight in it.
-        type: Its type.
-    """
+    """`#flow.parameter.named<"model"::"w"> : tensor<4xf32>`: a weight in a file beside the program."""
 
     __slots__ = ("key", "scope", "type")
 
     NAME = "flow.parameter.named"
 
-    scope: str
-    key: str
-    type: Attribute
+    scope: str  # The name of the file, as the program's caller knows it.
+    key: str  # The name of the weight in it.
+    type: Attribute  # Its type.
 
     @classmethod
     def get(cls, scope: str, key: str, type: Attribute) -> ParameterAttr:

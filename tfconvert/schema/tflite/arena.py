@@ -59,19 +59,12 @@ class ArenaStep(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """The computed tensors of a subgraph, and its operators in order.
+    """The computed tensors of a subgraph, and its operators in order."""
 
-    Attributes:
-        sizes: The bytes of each tensor in the arena; 0 if it is elsewhere.
-        steps: The operators.
-        inputs: The subgraph's inputs, which keep their memory.
-        outputs: The subgraph's outputs.
-    """
-
-    sizes: Sequence[int]
-    steps: Sequence[ArenaStep]
-    inputs: Sequence[int]
-    outputs: Sequence[int]
+    sizes: Sequence[int]  # The bytes of each tensor in the arena; 0 if it is elsewhere.
+    steps: Sequence[ArenaStep]  # The operators.
+    inputs: Sequence[int]  # The subgraph's inputs, which keep their memory.
+    outputs: Sequence[int]  # The subgraph's outputs.
 
     def lifetimes(self) -> tuple[list[int], list[int]]:
         """Returns the numbers of the operators at which each tensor is first and last needed; -1 if never."""

@@ -291,21 +291,13 @@ _OTHER_TYPES = frozenset(("BOOL", "INT32", "INT64", "STRING", "RESOURCE", "VARIA
 
 
 class Outcome(NamedTuple):
-    """The outcome of a call.
+    """The outcome of a call."""
 
-    Attributes:
-        builtin: With the kernels of the runtime alone; one of `OUTCOMES`.
-        xnnpack: With XNNPACK, which the runtime has by default.
-        conditions: The conditions, without those that do not matter.
-        low: The minimum rank.
-        high: The maximum rank.
-    """
-
-    builtin: str
-    xnnpack: str
-    conditions: frozenset[str] = frozenset()
-    low: int = 0
-    high: int = ANY_RANK
+    builtin: str  # With the kernels of the runtime alone; one of `OUTCOMES`.
+    xnnpack: str  # With XNNPACK, which the runtime has by default.
+    conditions: frozenset[str] = frozenset()  # The conditions, without those that do not matter.
+    low: int = 0  # The minimum rank.
+    high: int = ANY_RANK  # The maximum rank.
 
     @property
     def is_ok(self) -> bool:

@@ -44,34 +44,21 @@ def needs_registration(custom: str) -> bool:
 
 
 class Value(NamedTuple):
-    """An operand or a result as the table declares it.
+    """An operand or a result as the table declares it."""
 
-    Attributes:
-        name: Its name.
-        optional: It may be absent.
-        variadic: It is any number of values.
-        variable: The operator keeps state in it between calls.
-    """
-
-    name: str
-    optional: bool = False
-    variadic: bool = False
-    variable: bool = False
+    name: str  # Its name.
+    optional: bool = False  # It may be absent.
+    variadic: bool = False  # It is any number of values.
+    variable: bool = False  # The operator keeps state in it between calls.
 
 
 class Filter(NamedTuple):
-    """How an operator that multiplies windows of its data by a filter takes them.
+    """How an operator that multiplies windows of its data by a filter takes them."""
 
-    Attributes:
-        data: The index of the data among the operands.
-        operand: The index of the filter.
-        bias: The index of the bias, which may be absent.
-        axes: The filter's axes: output channels `O`, input channels `I`, the window `D`, `H` and `W`, and always 1 `1`.
-    """
-
-    data: int
-    operand: int
-    bias: int
+    data: int  # The index of the data among the operands.
+    operand: int  # The index of the filter.
+    bias: int  # The index of the bias, which may be absent.
+    # The filter's axes: output channels `O`, input channels `I`, the window `D`, `H` and `W`, and always 1 `1`.
     axes: str
 
     @property
@@ -86,27 +73,16 @@ class Filter(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """One builtin operator.
+    """One builtin operator."""
 
-    Attributes:
-        name: Its name in the `tfl` dialect, without the prefix.
-        code: Its number.
-        options: Name of its options table; empty if it has none.
-        union: The field of `Operator` that holds the options.
-        operands: Its operands.
-        results: Its results.
-        traits: What the table says of it, with values where traits have them.
-        variables: Indices of the operands that hold state.
-    """
-
-    name: str
-    code: int
-    options: str
-    union: str
-    operands: tuple[Value, ...]
-    results: tuple[Value, ...]
-    traits: Mapping[str, str]
-    variables: tuple[int, ...]
+    name: str  # Its name in the `tfl` dialect, without the prefix.
+    code: int  # Its number.
+    options: str  # Name of its options table; empty if it has none.
+    union: str  # The field of `Operator` that holds the options.
+    operands: tuple[Value, ...]  # Its operands.
+    results: tuple[Value, ...]  # Its results.
+    traits: Mapping[str, str]  # What the table says of it, with values where traits have them.
+    variables: tuple[int, ...]  # Indices of the operands that hold state.
 
     @property
     def operand_range(self) -> tuple[int, int]:

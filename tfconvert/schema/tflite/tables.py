@@ -46,23 +46,14 @@ SIZES: Mapping[str, int] = {
 
 
 class Field(NamedTuple):
-    """One field of a table.
+    """One field of a table."""
 
-    Attributes:
-        name: The field's name in the `.fbs` file.
-        slot: Its place in the table's vtable.
-        kind: A key of `SCALARS`, `string`, `table`, `union`, or one of these in brackets for a vector.
-        default: Value of a scalar that is not stored.
-        refers: The enum of a scalar or union, the table of a `table`; else empty.
-        align: Alignment that a vector's first element must have, 0 for its natural one.
-    """
-
-    name: str
-    slot: int
-    kind: str
-    default: Any
-    refers: str
-    align: int
+    name: str  # The field's name in the `.fbs` file.
+    slot: int  # Its place in the table's vtable.
+    kind: str  # A key of `SCALARS`, `string`, `table`, `union`, or one of these in brackets for a vector.
+    default: Any  # Value of a scalar that is not stored.
+    refers: str  # The enum of a scalar or union, the table of a `table`; else empty.
+    align: int  # Alignment that a vector's first element must have, 0 for its natural one.
 
 
 class Schema:

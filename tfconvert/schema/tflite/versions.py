@@ -23,35 +23,22 @@ _RELEASE = re.compile(r"\d{1,4}\.\d{1,4}(?:\.\d{1,4})?")
 
 
 class Operand(NamedTuple):
-    """Facts about an operand or a result for rules on kernels.
+    """Facts about an operand or a result for rules on kernels."""
 
-    Attributes:
-        type: Enumerator of `TensorType`.
-        shape: Dimensions, -1 where unknown; `None` if the rank is unknown.
-        scales: Scales of the quantisation, empty if it is not quantised.
-        sparse: Whether it is stored sparse.
-        zero_points: As many as scales; may be empty where they are not needed.
-        axis: The axis that the scales go along, `None` if there is one scale for all.
-        block_size: The number of elements that share a scale, 0 if it is not quantised by blocks.
-        is_constant: Whether the file holds its value.
-        is_variable: Whether it is a state that the operator overwrites.
-        elements: The elements of a small constant; `None` if it is large, computed, or they do not matter.
-        tensor: Identifies the tensor: operands with the same one are one tensor. `None` if that does not matter.
-        origin: The type of the constant that `DEQUANTIZE` makes it of; empty for all others.
-    """
-
-    type: str
-    shape: tuple[int, ...] | None = None
-    scales: tuple[float, ...] = ()
-    sparse: bool = False
-    zero_points: tuple[int, ...] = ()
-    axis: int | None = None
-    block_size: int = 0
-    is_constant: bool = False
-    is_variable: bool = False
+    type: str  # Enumerator of `TensorType`.
+    shape: tuple[int, ...] | None = None  # Dimensions, -1 where unknown; `None` if the rank is unknown.
+    scales: tuple[float, ...] = ()  # Scales of the quantisation, empty if it is not quantised.
+    sparse: bool = False  # Whether it is stored sparse.
+    zero_points: tuple[int, ...] = ()  # As many as scales; may be empty where they are not needed.
+    axis: int | None = None  # The axis that the scales go along, `None` if there is one scale for all.
+    block_size: int = 0  # The number of elements that share a scale, 0 if it is not quantised by blocks.
+    is_constant: bool = False  # Whether the file holds its value.
+    is_variable: bool = False  # Whether it is a state that the operator overwrites.
+    # The elements of a small constant; `None` if it is large, computed, or they do not matter.
     elements: tuple[float, ...] | None = None
+    # Identifies the tensor: operands with the same one are one tensor. `None` if that does not matter.
     tensor: Hashable = None
-    origin: str = ""
+    origin: str = ""  # The type of the constant that `DEQUANTIZE` makes it of; empty for all others.
 
 
 ABSENT = Operand("")
@@ -62,17 +49,11 @@ MAX_ELEMENTS = 64
 
 
 class Call(NamedTuple):
-    """One use of an operator.
+    """One use of an operator."""
 
-    Attributes:
-        inputs: The operands; absent ones are `ABSENT`.
-        outputs: The results.
-        options: Fields of the options table that are set, enums by name.
-    """
-
-    inputs: tuple[Operand, ...]
-    outputs: tuple[Operand, ...] = ()
-    options: Mapping[str, Any] = MappingProxyType({})
+    inputs: tuple[Operand, ...]  # The operands; absent ones are `ABSENT`.
+    outputs: tuple[Operand, ...] = ()  # The results.
+    options: Mapping[str, Any] = MappingProxyType({})  # Fields of the options table that are set, enums by name.
 
     def operand(self, index: int) -> Operand:
         """Returns an operand, `ABSENT` if there are fewer."""

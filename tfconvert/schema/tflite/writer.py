@@ -33,39 +33,24 @@ _USUAL_ITEMS = 64
 
 
 class Later(NamedTuple):
-    """Represents a vector that the caller writes.
+    """Represents a vector that the caller writes."""
 
-    Attributes:
-        key: The caller's key of the vector.
-    """
-
-    key: Hashable
+    key: Hashable  # The caller's key of the vector.
 
 
 class Vectors(NamedTuple):
-    """Represents tables with one field, a vector that the caller writes.
+    """Represents tables with one field, a vector that the caller writes."""
 
-    Attributes:
-        field: The field.
-        keys: The caller's keys of the vectors.
-        before: Tables before these.
-    """
-
-    field: str
-    keys: Sequence[Hashable]
-    before: Sequence[Mapping[str, Any]] = ()
+    field: str  # The field.
+    keys: Sequence[Hashable]  # The caller's keys of the vectors.
+    before: Sequence[Mapping[str, Any]] = ()  # Tables before these.
 
 
 class Encoded(NamedTuple):
-    """Tables in their final form, except for offsets to later data.
+    """Tables in their final form, except for offsets to later data."""
 
-    Attributes:
-        data: The bytes.
-        later: Where the offset of each `Later` belongs, with its key.
-    """
-
-    data: bytearray
-    later: list[tuple[int, Hashable]]
+    data: bytearray  # The bytes.
+    later: list[tuple[int, Hashable]]  # Where the offset of each `Later` belongs, with its key.
 
     def resolve(self, place: int, target: int) -> None:
         """Stores the position of a `Later` vector."""

@@ -48,27 +48,16 @@ _DEQUANTIZE = tfl.PREFIX + "dequantize"
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """An operator that an accelerator does not compute, or not correctly.
+    """An operator that an accelerator does not compute, or not correctly."""
 
-    Attributes:
-        operator: The operator; empty for a limit of the whole function.
-        outcome: The outcome, one of `acceptance.OUTCOMES`.
-        reason: Why.
-        node: The node that it comes from; may be empty.
-        source: Its source line; may be empty.
-        function: The function.
-        splits_off: How many operators that the accelerator would take it keeps from it, alone.
-        is_left: Whether it would be computed wrongly, or crash, but runs on the CPU as its neighbours do.
-    """
-
-    operator: str
-    outcome: str
-    reason: str
-    node: str = ""
-    source: str = ""
-    function: str = ""
-    splits_off: int = 0
-    is_left: bool = False
+    operator: str  # The operator; empty for a limit of the whole function.
+    outcome: str  # The outcome, one of `acceptance.OUTCOMES`.
+    reason: str  # Why.
+    node: str = ""  # The node that it comes from; may be empty.
+    source: str = ""  # Its source line; may be empty.
+    function: str = ""  # The function.
+    splits_off: int = 0  # How many operators that the accelerator would take it keeps from it, alone.
+    is_left: bool = False  # Whether it would be computed wrongly, or crash, but runs on the CPU as its neighbours do.
 
     @property
     def text(self) -> str:
@@ -98,25 +87,16 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """The part of a model that an accelerator takes.
+    """The part of a model that an accelerator takes."""
 
-    Attributes:
-        accelerator: Its name.
-        release: What the verdicts were made with.
-        operators: How many operators there are.
-        taken: How many run on it.
-        obstacles: The operators that do not, or not correctly.
-        is_open: Whether it compiles models for fixed sizes, and inputs of this one have dynamic sizes.
-        arena: The bytes that the interpreter of a microcontroller needs for tensors and for itself, an estimate; `None`
-            for others.
-    """
-
-    accelerator: str
-    release: str
-    operators: int
-    taken: int
-    obstacles: tuple[Obstacle, ...] = field(default=())
-    is_open: bool = False
+    accelerator: str  # Its name.
+    release: str  # What the verdicts were made with.
+    operators: int  # How many operators there are.
+    taken: int  # How many run on it.
+    obstacles: tuple[Obstacle, ...] = field(default=())  # The operators that do not, or not correctly.
+    is_open: bool = False  # Whether it compiles models for fixed sizes, and inputs of this one have dynamic sizes.
+    # The bytes that the interpreter of a microcontroller needs for tensors and for itself, an estimate; `None` for
+    # others.
     arena: int | None = None
 
     @property

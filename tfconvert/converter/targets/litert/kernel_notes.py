@@ -21,17 +21,11 @@ CODE = "runtime-difference"
 
 
 class KernelDifference(NamedTuple):
-    """A difference between a kernel of the runtime and TensorFlow's.
+    """A difference between a kernel of the runtime and TensorFlow's."""
 
-    Attributes:
-        may_occur: Returns whether it may occur for an operator.
-        message: Its description.
-        hint: How to avoid it, or an empty string.
-    """
-
-    may_occur: Callable[[Operation], bool]
-    message: str
-    hint: str = ""
+    may_occur: Callable[[Operation], bool]  # Returns whether it may occur for an operator.
+    message: str  # Its description.
+    hint: str = ""  # How to avoid it, or an empty string.
 
 
 def _may_divide_by_zero(op: Operation) -> bool:

@@ -19,29 +19,18 @@ TABLE = FOLDER / "dialect_types.tsv"
 
 
 class TypeConstraint(NamedTuple):
-    """The types that an operand or a result may have.
+    """The types that an operand or a result may have."""
 
-    Attributes:
-        elements: The names of its element types, empty if any.
-        ranks: The minimum and maximum rank.
-    """
-
-    elements: frozenset[str]
-    ranks: tuple[int, int]
+    elements: frozenset[str]  # The names of its element types, empty if any.
+    ranks: tuple[int, int]  # The minimum and maximum rank.
 
 
 class OperatorTypes(NamedTuple):
-    """The types that an operator's operands and results may have.
+    """The types that an operator's operands and results may have."""
 
-    Attributes:
-        operands: The kinds of its first operands.
-        results: The kinds of its first results.
-        alike: Arguments of one element type.
-    """
-
-    operands: tuple[TypeConstraint, ...]
-    results: tuple[TypeConstraint, ...]
-    alike: tuple[str, ...]
+    operands: tuple[TypeConstraint, ...]  # The kinds of its first operands.
+    results: tuple[TypeConstraint, ...]  # The kinds of its first results.
+    alike: tuple[str, ...]  # Arguments of one element type.
 
 
 _MAX = 1 << 16

@@ -55,17 +55,11 @@ def is_control(value: Value) -> bool:
 
 
 class OperandConstraint(NamedTuple):
-    """The constraint on an operand or a result.
+    """The constraint on an operand or a result."""
 
-    Attributes:
-        name: The operand's name.
-        expected: The requirement, for error messages.
-        accepts: Returns whether a type satisfies it.
-    """
-
-    name: str
-    expected: str
-    accepts: Callable[[Attribute], bool]
+    name: str  # The operand's name.
+    expected: str  # The requirement, for error messages.
+    accepts: Callable[[Attribute], bool]  # Returns whether a type satisfies it.
 
 
 def _is_tensor(found: Attribute) -> bool:
@@ -111,25 +105,15 @@ Short = Callable[[Attribute], tuple[list[Attribute], list[Attribute]]]
 
 
 class ExecutorSignature(NamedTuple):
-    """The operands and results of an op.
+    """The operands and results of an op."""
 
-    Attributes:
-        operands: The data operands.
-        results: The data results.
-        many_operands: Whether there may be one or more of the last data operand.
-        optional_operands: Whether there may be no data operand.
-        many_results: Whether there may be any number of the last data result.
-        controls: Whether control operands may follow.
-        control: Whether a control result follows.
-    """
-
-    operands: tuple[OperandConstraint, ...] = ()
-    results: tuple[OperandConstraint, ...] = ()
-    many_operands: bool = False
-    many_results: bool = False
-    optional_operands: bool = False
-    controls: bool = True
-    control: bool = True
+    operands: tuple[OperandConstraint, ...] = ()  # The data operands.
+    results: tuple[OperandConstraint, ...] = ()  # The data results.
+    many_operands: bool = False  # Whether there may be one or more of the last data operand.
+    many_results: bool = False  # Whether there may be any number of the last data result.
+    optional_operands: bool = False  # Whether there may be no data operand.
+    controls: bool = True  # Whether control operands may follow.
+    control: bool = True  # Whether a control result follows.
 
     def check(self, op: Operation) -> None:
         """Checks an op's operands and results.
@@ -288,18 +272,13 @@ SCALAR_INT32 = types.tensor(types.I32, ())
 
 
 class ExecutorOp(Operation):
-    """Base of the dialect's ops.
-
-    Attributes:
-        signature: Its operands and results.
-        inside: The op that must be its parent; empty if any op may be.
-    """
+    """Base of the dialect's ops."""
 
     __slots__ = ()
 
     HAS_ASSEMBLY = True
-    signature: ClassVar[ExecutorSignature]
-    inside: ClassVar[str] = "tf_executor.graph"
+    signature: ClassVar[ExecutorSignature]  # Its operands and results.
+    inside: ClassVar[str] = "tf_executor.graph"  # The op that must be its parent; empty if any op may be.
 
     @classmethod
     def assemble(

@@ -36,15 +36,10 @@ An accelerator that refuses a call does not compute it wrongly; a model that isn
 
 
 class Verdict(NamedTuple):
-    """The outcome of a call on an accelerator.
+    """The outcome of a call on an accelerator."""
 
-    Attributes:
-        outcome: One of `OUTCOMES`: `unknown` if no such call was tried.
-        reason: Why it is not `ok`.
-    """
-
-    outcome: str
-    reason: str = ""
+    outcome: str  # One of `OUTCOMES`: `unknown` if no such call was tried.
+    reason: str = ""  # Why it is not `ok`.
 
     @property
     def is_ok(self) -> bool:
@@ -53,19 +48,12 @@ class Verdict(NamedTuple):
 
 
 class AcceptanceRow(NamedTuple):
-    """A row of a table for one operator.
+    """A row of a table for one operator."""
 
-    Attributes:
-        words: The conditions that must hold.
-        outcome: The outcome.
-        signatures: The signatures, or `ANY`.
-        said: What the accelerator says; may be empty.
-    """
-
-    words: tuple[str, ...]
-    outcome: str
-    signatures: frozenset[str]
-    said: str = ""
+    words: tuple[str, ...]  # The conditions that must hold.
+    outcome: str  # The outcome.
+    signatures: frozenset[str]  # The signatures, or `ANY`.
+    said: str = ""  # What the accelerator says; may be empty.
 
     def fits(self, form: CallForm, signature: str) -> bool:
         """Returns whether the row is about a call of a signature."""

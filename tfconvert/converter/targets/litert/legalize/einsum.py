@@ -29,25 +29,15 @@ _MAX_BATCH = 3
 
 
 class _Plan(NamedTuple):
-    """How a product of matrices is computed.
+    """How a product of matrices is computed."""
 
-    Attributes:
-        is_swapped: Whether the right operand is the first.
-        turns_left: Whether the first operand's matrices are transposed by the kernel.
-        turns_right: Whether the second one's are.
-        batch: The labels of both operands and the result, in order.
-        rows: Those of the first operand and the result.
-        columns: Those of the second operand and the result.
-        contracted: Those of both operands alone.
-    """
-
-    is_swapped: bool
-    turns_left: bool
-    turns_right: bool
-    batch: str
-    rows: str
-    columns: str
-    contracted: str
+    is_swapped: bool  # Whether the right operand is the first.
+    turns_left: bool  # Whether the first operand's matrices are transposed by the kernel.
+    turns_right: bool  # Whether the second one's are.
+    batch: str  # The labels of both operands and the result, in order.
+    rows: str  # Those of the first operand and the result.
+    columns: str  # Those of the second operand and the result.
+    contracted: str  # Those of both operands alone.
 
     @property
     def left(self) -> str:
@@ -61,15 +51,10 @@ class _Plan(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A value whose dimensions have names.
+    """A value whose dimensions have names."""
 
-    Attributes:
-        value: The value.
-        labels: A letter for each dimension.
-    """
-
-    value: Value
-    labels: str
+    value: Value  # The value.
+    labels: str  # A letter for each dimension.
 
     def size(self, label: str) -> int:
         """Returns a dimension's size, -1 if unknown."""

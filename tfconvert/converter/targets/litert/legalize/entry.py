@@ -107,54 +107,33 @@ def max_rank(rank: int, index: int = 0) -> Constraint:
 
 
 class Attr(NamedTuple):
-    """An option that comes from an attribute of the TensorFlow op.
+    """An option that comes from an attribute of the TensorFlow op."""
 
-    Attributes:
-        name: The attribute.
-        default: The value where the op has no such attribute.
-        convert: From the attribute's Python value to the option's.
-    """
-
-    name: str
-    default: Any = None
-    convert: Callable[[Any], Any] | None = None
+    name: str  # The attribute.
+    default: Any = None  # The value where the op has no such attribute.
+    convert: Callable[[Any], Any] | None = None  # From the attribute's Python value to the option's.
 
 
 class ResultType(NamedTuple):
-    """An option that is a result's element type.
+    """An option that is a result's element type."""
 
-    Attributes:
-        result: Its position.
-    """
-
-    result: int = 0
+    result: int = 0  # Its position.
 
 
 class BuiltinRow(NamedTuple):
-    """An op with one builtin that does the same.
+    """An op with one builtin that does the same."""
 
-    Attributes:
-        op: TensorFlow's op, `Relu`.
-        target: The tfl op, `relu`.
-        types: Element types (as MLIR prints them, separated by spaces) that the builtin's kernel takes as its first
-            (or `typed`th) operand; empty for any.
-        operands: Which operands to forward, all in their order by default.
-        narrow: Operands to forward as `i32`: shapes, axes, counts.
-        options: Options: values, `Attr`s, or `ResultType`s.
-        constraint: A further requirement.
-        typed: The operand that `types` restricts.
-        benefit: Precedence among the patterns of one op.
-    """
-
-    op: str
-    target: str
+    op: str  # TensorFlow's op, `Relu`.
+    target: str  # The tfl op, `relu`.
+    # Element types (as MLIR prints them, separated by spaces) that the builtin's kernel takes as its first (or
+    # `typed`th) operand; empty for any.
     types: str = ""
-    operands: tuple[int, ...] | None = None
-    narrow: tuple[int, ...] = ()
-    options: Mapping[str, Any] = MappingProxyType({})
-    constraint: Constraint | None = None
-    typed: int = 0
-    benefit: int = 2
+    operands: tuple[int, ...] | None = None  # Which operands to forward, all in their order by default.
+    narrow: tuple[int, ...] = ()  # Operands to forward as `i32`: shapes, axes, counts.
+    options: Mapping[str, Any] = MappingProxyType({})  # Options: values, `Attr`s, or `ResultType`s.
+    constraint: Constraint | None = None  # A further requirement.
+    typed: int = 0  # The operand that `types` restricts.
+    benefit: int = 2  # Precedence among the patterns of one op.
 
     def pattern(self) -> Pattern[None]:
         """Returns the pattern of the entry."""
@@ -208,29 +187,18 @@ class _Turn:
 
 
 class Lowering(NamedTuple):
-    """An op that becomes something other than one builtin with the same operands.
+    """An op that becomes something other than one builtin with the same operands."""
 
-    Attributes:
-        op: TensorFlow's op, `Conv2D`.
-        becomes: Its replacement, for readers: the names of the builtins, or of the `tf` ops that are legalized next.
-        rewrite: Emits the replacement of the op; returns the new results, or `None` if the op has become another.
-        types: Element types that it takes as its first (or `typed`th) operand; empty for any.
-        constraint: A further requirement.
-        typed: The operand that `types` restricts.
-        benefit: Precedence among the patterns of one op.
-        name: The pattern's name; derived from the op and the builtins by default.
-        note: A note for the user, as the end of a sentence that begins with the op, or empty.
-    """
-
-    op: str
-    becomes: str
+    op: str  # TensorFlow's op, `Conv2D`.
+    becomes: str  # Its replacement, for readers: the names of the builtins, or of the `tf` ops that are legalized next.
+    # Emits the replacement of the op; returns the new results, or `None` if the op has become another.
     rewrite: Callable[[Operation, LiteRTBuilder], Value | Sequence[Value] | None]
-    types: str = ""
-    constraint: Constraint | None = None
-    typed: int = 0
-    benefit: int = 1
-    name: str = ""
-    note: str = ""
+    types: str = ""  # Element types that it takes as its first (or `typed`th) operand; empty for any.
+    constraint: Constraint | None = None  # A further requirement.
+    typed: int = 0  # The operand that `types` restricts.
+    benefit: int = 1  # Precedence among the patterns of one op.
+    name: str = ""  # The pattern's name; derived from the op and the builtins by default.
+    note: str = ""  # A note for the user, as the end of a sentence that begins with the op, or empty.
 
     @property
     def pattern_name(self) -> str:

@@ -146,23 +146,14 @@ def _by_computed_range(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 class _Settings(NamedTuple):
-    """The settings of `QuantizeAndDequantize*`.
+    """The settings of `QuantizeAndDequantize*`."""
 
-    Attributes:
-        signed: Whether integers are signed.
-        bits: Bits of an integer.
-        narrow: Whether the lowest of the signed integers isn't used.
-        axis: The axis along which there are ranges, -1 if there is one for all.
-        given: Whether the op has the range; else it is that of the values.
-        half_up: Whether halves are rounded up; else to even numbers.
-    """
-
-    signed: bool
-    bits: int
-    narrow: bool
-    axis: int
-    given: bool
-    half_up: bool
+    signed: bool  # Whether integers are signed.
+    bits: int  # Bits of an integer.
+    narrow: bool  # Whether the lowest of the signed integers isn't used.
+    axis: int  # The axis along which there are ranges, -1 if there is one for all.
+    given: bool  # Whether the op has the range; else it is that of the values.
+    half_up: bool  # Whether halves are rounded up; else to even numbers.
 
     @property
     def integers(self) -> tuple[int, int]:

@@ -38,15 +38,10 @@ _INSIDE = frozenset((*_SUMS, *_PRODUCTS, "tf.Erfc"))
 
 
 class _Gelu(NamedTuple):
-    """A match.
+    """A match."""
 
-    Attributes:
-        x: The operand.
-        approximate: Whether it is the form with tanh.
-    """
-
-    x: Value
-    approximate: bool
+    x: Value  # The operand.
+    approximate: bool  # Whether it is the form with tanh.
 
 
 _Product = tuple[float, list[Value]]

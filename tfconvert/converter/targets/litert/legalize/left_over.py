@@ -41,18 +41,12 @@ _SOLVE = "compute it before or after the model, or write out the formula if the 
 
 
 class _Row(NamedTuple):
-    """A piece of advice.
+    """A piece of advice."""
 
-    Attributes:
-        pattern: The names of ops, without `tf.`, or reasons that it is for, as a regular expression.
-        text: The advice.
-        is_all: Whether nothing else helps, so that the last resort isn't mentioned.
-        side: Where in an app the ops belong, `before` the model or `behind` it; empty if they belong in the model.
-    """
-
-    pattern: str
-    text: str
-    is_all: bool = False
+    pattern: str  # The names of ops, without `tf.`, or reasons that it is for, as a regular expression.
+    text: str  # The advice.
+    is_all: bool = False  # Whether nothing else helps, so that the last resort isn't mentioned.
+    # Where in an app the ops belong, `before` the model or `behind` it; empty if they belong in the model.
     side: str = ""
 
 
@@ -250,17 +244,11 @@ _WHOLE = "include all constants in the text, and cast those of other element typ
 
 
 class _Cause(NamedTuple):
-    """Why an op stays.
+    """Why an op stays."""
 
-    Attributes:
-        reason: The reason, as a sentence.
-        given: The element type that no pattern takes, if that is the reason.
-        is_missing: Whether no pattern legalizes any op of this name.
-    """
-
-    reason: str
-    given: str = ""
-    is_missing: bool = False
+    reason: str  # The reason, as a sentence.
+    given: str = ""  # The element type that no pattern takes, if that is the reason.
+    is_missing: bool = False  # Whether no pattern legalizes any op of this name.
 
 
 def unsupported(

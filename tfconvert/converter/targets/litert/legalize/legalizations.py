@@ -112,21 +112,13 @@ def _phases(modules: frozenset[LazyModule], families: frozenset[str]) -> Phases:
 
 
 class EntryInfo(NamedTuple):
-    """An entry, as the table of support has it.
+    """An entry, as the table of support has it."""
 
-    Attributes:
-        topic: The topic's title.
-        op: TensorFlow's op.
-        becomes: Its replacement: names of `tfl` ops, or of `tf` ops that are legalized next.
-        types: The element types that it takes; empty for any.
-        note: The note for the user where it is applied, or empty.
-    """
-
-    topic: str
-    op: str
-    becomes: str
-    types: str
-    note: str
+    topic: str  # The topic's title.
+    op: str  # TensorFlow's op.
+    becomes: str  # Its replacement: names of `tfl` ops, or of `tf` ops that are legalized next.
+    types: str  # The element types that it takes; empty for any.
+    note: str  # The note for the user where it is applied, or empty.
 
 
 def entries() -> Iterator[EntryInfo]:

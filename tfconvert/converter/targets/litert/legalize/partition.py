@@ -47,31 +47,19 @@ _CHUNK = 1 << 16
 
 
 class _Parts(NamedTuple):
-    """A lookup in shards.
+    """A lookup in shards."""
 
-    Attributes:
-        shard: The number of each id's shard.
-        row: The number of each id's row in its shard.
-        tables: The shards.
-    """
-
-    shard: Value
-    row: Value
-    tables: list[tensor_data.Constant]
+    shard: Value  # The number of each id's shard.
+    row: Value  # The number of each id's row in its shard.
+    tables: list[tensor_data.Constant]  # The shards.
 
 
 class _Lookup(NamedTuple):
-    """The same lookup in one table.
+    """The same lookup in one table."""
 
-    Attributes:
-        ids: The ids that are looked up.
-        places: The id of each row, one shard after the other.
-        tables: The shards.
-    """
-
-    ids: Value
-    places: Array
-    tables: list[tensor_data.Constant]
+    ids: Value  # The ids that are looked up.
+    places: Array  # The id of each row, one shard after the other.
+    tables: list[tensor_data.Constant]  # The shards.
 
 
 _NO = Failure("it is not a lookup in the shards of a table")

@@ -40,21 +40,13 @@ def mask_of(op: Operation, name: str) -> int:
 
 
 class DimSlice(NamedTuple):
-    """The part of a dimension that a slice with constant bounds takes.
+    """The part of a dimension that a slice with constant bounds takes."""
 
-    Attributes:
-        axis: The dimension.
-        begin: The first index, `None` for the natural end.
-        end: The index to stop before, in the same way.
-        stride: The step.
-        shrinks: Whether only `begin` is taken and the dimension vanishes.
-    """
-
-    axis: int
-    begin: int | None = None
-    end: int | None = None
-    stride: int = 1
-    shrinks: bool = False
+    axis: int  # The dimension.
+    begin: int | None = None  # The first index, `None` for the natural end.
+    end: int | None = None  # The index to stop before, in the same way.
+    stride: int = 1  # The step.
+    shrinks: bool = False  # Whether only `begin` is taken and the dimension vanishes.
 
     def length(self, dim: int) -> int:
         """Returns the number of elements from a dimension, -1 if its size is unknown."""

@@ -22,23 +22,14 @@ _PACKS = frozenset({"tf.Pack", "tfl.pack"})
 
 
 class _Axis(NamedTuple):
-    """The range of one axis that is written, where some bounds are computed; steps are all 1.
+    """The range of one axis that is written, where some bounds are computed; steps are all 1."""
 
-    Attributes:
-        size: The axis' size.
-        position: Where in the op's vectors its bounds are.
-        begin: The first index, `None` if it is computed.
-        end: The index after the last, `None` if it is computed.
-        is_index: Whether it is a single index, for which the value has no axis.
-        extent: The value's size along it.
-    """
-
-    size: int
-    position: int
-    begin: int | None
-    end: int | None
-    is_index: bool
-    extent: int
+    size: int  # The axis' size.
+    position: int  # Where in the op's vectors its bounds are.
+    begin: int | None  # The first index, `None` if it is computed.
+    end: int | None  # The index after the last, `None` if it is computed.
+    is_index: bool  # Whether it is a single index, for which the value has no axis.
+    extent: int  # The value's size along it.
 
     @property
     def length(self) -> int | None:

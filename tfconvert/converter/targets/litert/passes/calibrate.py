@@ -58,13 +58,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Calibrate:
-    """Finds the ranges of the values to quantize.
+    """Finds the ranges of the values to quantize."""
 
-    Attributes:
-        quantize: How to quantize, with samples, or a file with ranges.
-    """
-
-    quantize: Quantize = INT8
+    quantize: Quantize = INT8  # How to quantize, with samples, or a file with ranges.
     name: ClassVar[str] = "calibrate"
 
     def apply(self, module: ModuleOp) -> PassResult:

@@ -53,13 +53,9 @@ _HALVES = (types.F16, types.BF16)
 
 @dataclass(frozen=True, slots=True)
 class FoldDequantize:
-    """Computes the floats of stored weights when the file is written.
+    """Computes the floats of stored weights when the file is written."""
 
-    Attributes:
-        quantize: How the model is quantized.
-    """
-
-    quantize: Quantize = INT8
+    quantize: Quantize = INT8  # How the model is quantized.
     name: ClassVar[str] = "fold-dequantize"
 
     def apply(self, module: ModuleOp) -> PassResult:

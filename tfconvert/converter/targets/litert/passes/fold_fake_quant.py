@@ -81,13 +81,9 @@ KEPT = "fake-quant-kept"
 
 @dataclass(frozen=True, slots=True)
 class FoldFakeQuant:
-    """Folds fake quantization into constants.
+    """Folds fake quantization into constants."""
 
-    Attributes:
-        quantize: How the model was quantized.
-    """
-
-    quantize: Quantize | None = None
+    quantize: Quantize | None = None  # How the model was quantized.
     name: ClassVar[str] = "fold-fake-quant"
 
     def apply(self, module: ModuleOp) -> PassResult:

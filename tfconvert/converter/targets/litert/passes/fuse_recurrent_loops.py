@@ -78,15 +78,11 @@ from tfconvert.schema.ir.operation import Operation
 
 @dataclass(frozen=True, slots=True)
 class FuseRecurrentLoops:
-    """Replaces loops that are recurrent layers by operators.
+    """Replaces loops that are recurrent layers by operators."""
 
-    Attributes:
-        recurrent_by_speed: Whether to replace only those that become faster.
-        tune: What has the times of this model's layers: `host`, the path of a table, or of a directory for files;
-            without it, those of `speed.tsv` decide.
-    """
-
-    recurrent_by_speed: bool = False
+    recurrent_by_speed: bool = False  # Whether to replace only those that become faster.
+    # What has the times of this model's layers: `host`, the path of a table, or of a directory for files; without it,
+    # those of `speed.tsv` decide.
     tune: str | os.PathLike[str] = ""
     name: ClassVar[str] = "fuse-recurrent-loops"
 

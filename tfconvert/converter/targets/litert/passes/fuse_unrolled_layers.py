@@ -65,15 +65,11 @@ from tfconvert.schema.ir.values import Value
 
 @dataclass(frozen=True, slots=True)
 class FuseUnrolledLayers:
-    """Replaces the unrolled steps of recurrent layers by operators.
+    """Replaces the unrolled steps of recurrent layers by operators."""
 
-    Attributes:
-        recurrent_by_speed: Whether to replace only those that become faster.
-        tune: What has the times of this model's layers: `host`, the path of a table, or of a directory for files;
-            without it, those of `speed.tsv` decide.
-    """
-
-    recurrent_by_speed: bool = False
+    recurrent_by_speed: bool = False  # Whether to replace only those that become faster.
+    # What has the times of this model's layers: `host`, the path of a table, or of a directory for files; without it,
+    # those of `speed.tsv` decide.
     tune: str | os.PathLike[str] = ""
     name: ClassVar[str] = "fuse-unrolled-layers"
 

@@ -67,17 +67,11 @@ _SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class PrepareCompositeFunctions:
-    """Replaces the bodies of marked functions by fused operators.
+    """Replaces the bodies of marked functions by fused operators."""
 
-    Attributes:
-        allow_custom_ops: Whether custom operators may be created.
-        composites: The user's fusions, which come first.
-        fuses_recurrent: Whether loops that are recurrent layers may be fused.
-    """
-
-    allow_custom_ops: bool = False
-    composites: tuple[Fusion, ...] = ()
-    fuses_recurrent: bool = True
+    allow_custom_ops: bool = False  # Whether custom operators may be created.
+    composites: tuple[Fusion, ...] = ()  # The user's fusions, which come first.
+    fuses_recurrent: bool = True  # Whether loops that are recurrent layers may be fused.
     name: ClassVar[str] = "prepare-composite-functions"
 
     def apply(self, module: ModuleOp) -> PassResult:

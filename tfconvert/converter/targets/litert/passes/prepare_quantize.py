@@ -48,13 +48,9 @@ _REPLACEMENTS: Mapping[str, Callable[[tfl.TFLOp, FormBuilder], Value]] = {
 
 @dataclass(frozen=True, slots=True)
 class PrepareQuantize:
-    """Replaces ops that have no kernel for integers.
+    """Replaces ops that have no kernel for integers."""
 
-    Attributes:
-        quantize: How to quantize; excluded ops stay.
-    """
-
-    quantize: Quantize = INT8
+    quantize: Quantize = INT8  # How to quantize; excluded ops stay.
     name: ClassVar[str] = "prepare-quantize"
 
     def apply(self, module: ModuleOp) -> PassResult:

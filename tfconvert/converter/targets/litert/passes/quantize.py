@@ -51,15 +51,11 @@ from tfconvert.settings.quantization import INT8, Quantize
 
 @dataclass(frozen=True, slots=True)
 class QuantizeOps:
-    """Quantizes activations and weights.
+    """Quantizes activations and weights."""
 
-    Attributes:
-        quantize: How to quantize.
-        for_processors: Whether processors run the file, so that ops may stay float that are faster so. Those with
-            weights have integers as in the mode `dynamic`.
-    """
-
-    quantize: Quantize = INT8
+    quantize: Quantize = INT8  # How to quantize.
+    # Whether processors run the file, so that ops may stay float that are faster so. Those with weights have integers
+    # as in the mode `dynamic`.
     for_processors: bool = False
     name: ClassVar[str] = "quantize"
 

@@ -56,13 +56,9 @@ _INT8 = Quantize("int8", io="int8")
 
 @dataclass(frozen=True, slots=True)
 class QuantizeIo:
-    """Quantizes float inputs, outputs or both.
+    """Quantizes float inputs, outputs or both."""
 
-    Attributes:
-        quantize: How to quantize; `io` is the integer type.
-    """
-
-    quantize: Quantize = _INT8
+    quantize: Quantize = _INT8  # How to quantize; `io` is the integer type.
     name: ClassVar[str] = "quantize-io"
 
     def apply(self, module: ModuleOp) -> PassResult:

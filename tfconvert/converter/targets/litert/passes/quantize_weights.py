@@ -74,27 +74,19 @@ _AS_DYNAMIC = "weights are integers that operators take as they are, since the G
 
 @dataclass(frozen=True, slots=True)
 class QuantizeWeights:
-    """Stores weights as integers or 16-bit floats; activations stay floats.
+    """Stores weights as integers or 16-bit floats; activations stay floats."""
 
-    Attributes:
-        mode: `dynamic`, `float16` or `weights`; other modes change nothing.
-        weights: Bit width of weights where 4 bits are an advantage, 8 or 4.
-        per_channel: Whether weights have a scale for each output channel, or which have.
-        exclude: Patterns of nodes or operators whose weights stay floats.
-        hybrid_only: Whether all convolutions use integers in the mode `dynamic`, faster or not.
-        accumulation: The float type that the runtime may sum up products in, in the mode `float16`.
-        trained_only: Whether all weights stay floats except fake-quantized ones, which are already integers.
-        accelerators: What the file is for. The GPU computes weights that operators turn to floats wrongly; it computes
-            with floats whatever form weights have, so the modes `dynamic` and `weights` are one there.
-    """
-
-    mode: str = "dynamic"
-    weights: int = 8
-    per_channel: PerChannel = True
-    exclude: tuple[str, ...] = ()
-    hybrid_only: bool = False
+    mode: str = "dynamic"  # `dynamic`, `float16` or `weights`; other modes change nothing.
+    weights: int = 8  # Bit width of weights where 4 bits are an advantage, 8 or 4.
+    per_channel: PerChannel = True  # Whether weights have a scale for each output channel, or which have.
+    exclude: tuple[str, ...] = ()  # Patterns of nodes or operators whose weights stay floats.
+    hybrid_only: bool = False  # Whether all convolutions use integers in the mode `dynamic`, faster or not.
+    # Whether all weights stay floats except fake-quantized ones, which are already integers.
     trained_only: bool = False
+    # The float type that the runtime may sum up products in, in the mode `float16`.
     accumulation: Accumulation = "float32"
+    # What the file is for. The GPU computes weights that operators turn to floats wrongly; it computes with floats
+    # whatever form weights have, so the modes `dynamic` and `weights` are one there.
     accelerators: Sequence[str] = ()
     name: ClassVar[str] = "quantize-weights"
 

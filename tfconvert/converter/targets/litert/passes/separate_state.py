@@ -123,12 +123,9 @@ _Use = tuple[Operation, int]
 
 @dataclass(frozen=True, slots=True)
 class SeparateState:
-    """Gives each operator that overwrites its state its own state, which is created again at each run.
+    """Gives each operator that overwrites its state its own state, which is created again at each run."""
 
-    Attributes:
-        recurrent_state: Whether states are `reset` at each run, or zero-initialized ones are `kept`.
-    """
-
+    # Whether states are `reset` at each run, or zero-initialized ones are `kept`.
     recurrent_state: RecurrentState = "reset"
     name: ClassVar[str] = "separate-state"
 

@@ -75,13 +75,9 @@ _HAS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class VerifyQuantized:
-    """Checks that LiteRT's kernels compute the quantized ops correctly.
+    """Checks that LiteRT's kernels compute the quantized ops correctly."""
 
-    Attributes:
-        quantize: How the module was quantized; `None` if it was not.
-    """
-
-    quantize: Quantize | None = None
+    quantize: Quantize | None = None  # How the module was quantized; `None` if it was not.
     name: ClassVar[str] = "verify-quantized"
 
     def apply(self, module: ModuleOp) -> PassResult:

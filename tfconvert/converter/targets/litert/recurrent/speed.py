@@ -29,36 +29,23 @@ LOSS = 1.02
 
 
 class Sizes(NamedTuple):
-    """The sizes that a layer's time depends on.
+    """The sizes that a layer's time depends on."""
 
-    Attributes:
-        cell: `lstm` or `rnn`.
-        form: Its form without the operator: `LOOP` or `UNROLLED`.
-        units: The size of its state.
-        steps: Its number of steps.
-        batch: The number of sequences.
-    """
-
-    cell: str
-    form: str
-    units: int
-    steps: int
-    batch: int
+    cell: str  # `lstm` or `rnn`.
+    form: str  # Its form without the operator: `LOOP` or `UNROLLED`.
+    units: int  # The size of its state.
+    steps: int  # Its number of steps.
+    batch: int  # The number of sequences.
 
     def __str__(self) -> str:
         return f"{self.units} units, {self.steps} steps, batch {self.batch}"
 
 
 class Choice(NamedTuple):
-    """The faster form of a layer, or of several in one loop.
+    """The faster form of a layer, or of several in one loop."""
 
-    Attributes:
-        fuse: Whether operators are the faster form.
-        reason: The reason, with figures.
-    """
-
-    fuse: bool
-    reason: str
+    fuse: bool  # Whether operators are the faster form.
+    reason: str  # The reason, with figures.
 
 
 def sizes_of(cell: Cell, form: str, steps: int) -> Sizes:
