@@ -9,6 +9,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accelerator_probe.trial import Result, Shape, Trial, data, floats, integers, result_of
+from benchmarks.kernel_probe.operators import (
+    ARITHMETIC,
+    BITS,
+    COMPARISONS,
+    LOGIC,
+    OF_BOOLEANS,
+    POSITIVE,
+    REDUCTIONS,
+    UNARY,
+)
 from benchmarks.kernel_probe.tensors import Tensor
 
 SHAPES: Mapping[int, Shape] = {
@@ -26,35 +36,6 @@ ALL_SHAPES = (*[shape for rank, shape in SHAPES.items() if rank], (2, 3, 4, 6), 
 
 R4 = SHAPES[4]
 
-_UNARY: Mapping[str, Mapping[str, Any]] = {
-    **{
-        name: {}
-        for name in [
-            "ABS",
-            "CEIL",
-            "COS",
-            "ELU",
-            "EXP",
-            "FLOOR",
-            "HARD_SWISH",
-            "LOG",
-            "LOGISTIC",
-            "NEG",
-            "ROUND",
-            "RSQRT",
-            "SIGN",
-            "SIN",
-            "SQRT",
-            "SQUARE",
-        ]
-    },
-    **{name: {} for name in ["TANH", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LOG_SOFTMAX", "ZEROS_LIKE"]},
-    "L2_NORMALIZATION": {"fused_activation_function": "NONE"},
-    "GELU": {"approximate": False},
-    "LEAKY_RELU": {"alpha": 0.3},
-    "SOFTMAX": {"beta": 1.0},
-}
-_POSITIVE = ("LOG", "SQRT", "RSQRT")
 _FIXED = {
     "LOGISTIC": (1 / 256, -128),
     "SOFTMAX": (1 / 256, -128),
@@ -66,14 +47,14 @@ _FIXED = {
 
 
 def _unary() -> Iterator[Trial]:
-    for name, options in _UNARY.items():
-        low, high = (0.1, 4.0) if name in _POSITIVE else (-6.0, 6.0)
+    for name, options in UNARY.items():
+        low, high = (0.1, 4.0) if name in POSITIVE else (-6.0, 6.0)
         for shape in ((), *ALL_SHAPES):
             yield Trial(name, [data("f32", shape, low, high)], options=options)
         for kind in ("i8", "u8", "i16", "i32", "i64", "f16"):
             for rank in (4, 2, 5):
                 x = data(kind, SHAPES[rank], low / 3, high / 3)
-                if name in _POSITIVE and kind == "i8":
+                if name in POSITIVE and kind == "i8":
                     x = Tensor("i8", x.value, (0.02,), (-128,))
                 result = Result(kind, *_FIXED[name]) if kind == "i8" and name in _FIXED else result_of(kind)
                 yield Trial(name, [x], [result], options)
@@ -120,23 +101,8 @@ def _slopes() -> Iterator[Trial]:
     yield Trial("PRELU", [data("i8", R4), data("i8", (1, 1, 6), constant=True)], [result_of("i8")])
 
 
-_BINARY = [
-    "ADD",
-    "SUB",
-    "MUL",
-    "DIV",
-    "MAXIMUM",
-    "MINIMUM",
-    "POW",
-    "SQUARED_DIFFERENCE",
-    "FLOOR_DIV",
-    "FLOOR_MOD",
-    "ATAN2",
-]
-_COMPARISONS = ["EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"]
-_LOGIC = ("LOGICAL_AND", "LOGICAL_OR")
 _ACTIVATED = ("ADD", "SUB", "MUL", "DIV")
-_NARROW = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", *_COMPARISONS)
+_NARROW = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", *COMPARISONS)
 
 # A computed operand and a constant, which come in this order and the other way round.
 _WITH_CONSTANT: Sequence[tuple[Shape, Shape]] = (
@@ -243,9 +209,9 @@ def _options(name: str, kind: str) -> Mapping[str, Any]:
 
 def _pairs(name: str, kind: str, *, thorough: bool) -> Iterator[Trial]:
     low, high = (0.2, 2.4) if name in ("DIV", "POW", "FLOOR_DIV", "FLOOR_MOD") else (-1.0, 1.0)
-    if name in _COMPARISONS and kind == "i8":
+    if name in COMPARISONS and kind == "i8":
         low, high = -2.4, 2.4
-    result = Result("bool") if name in _COMPARISONS else result_of(kind)
+    result = Result("bool") if name in COMPARISONS else result_of(kind)
     options = _options(name, kind)
 
     def trial(left: Tensor, right: Tensor) -> Trial:
@@ -254,7 +220,7 @@ def _pairs(name: str, kind: str, *, thorough: bool) -> Iterator[Trial]:
     def drawn(shape: Shape, *, constant: bool = False) -> Tensor:
         tensor = data(kind, shape, low, high, constant=constant)
         # Floats of which some are equal.
-        return replace(tensor, value=np.round(2 * tensor.value) / 2) if name in _COMPARISONS else tensor
+        return replace(tensor, value=np.round(2 * tensor.value) / 2) if name in COMPARISONS else tensor
 
     for computed, constant in _WITH_CONSTANT:
         if thorough or (computed in _FEW and constant in ((), (6,), computed)):
@@ -270,7 +236,7 @@ def _pairs(name: str, kind: str, *, thorough: bool) -> Iterator[Trial]:
 
 
 def _binary() -> Iterator[Trial]:
-    for name in (*_BINARY, *_COMPARISONS):
+    for name in (*ARITHMETIC, *COMPARISONS):
         yield from _pairs(name, "f32", thorough=True)
         yield from _pairs(name, "i32", thorough=name in ("ADD", "MUL", "EQUAL", "MAXIMUM", "FLOOR_DIV", "LESS"))
         yield from _pairs(name, "i64", thorough=False)
@@ -278,7 +244,7 @@ def _binary() -> Iterator[Trial]:
             yield from _pairs(name, "i8", thorough=name in ("ADD", "MUL"))
         for kind in ("u8", "i16") if name in ("ADD", "MUL", "EQUAL") else ():
             yield from _pairs(name, kind, thorough=False)
-    for name in _LOGIC:
+    for name in LOGIC:
         yield from _pairs(name, "bool", thorough=True)
     yield from _activated()
     yield from _shifts()
@@ -299,7 +265,7 @@ def _activated() -> Iterator[Trial]:
 
 
 def _shifts() -> Iterator[Trial]:
-    for name in ("BITWISE_XOR", "RIGHT_SHIFT"):
+    for name in BITS:
         for other in (data("i32", R4), data("i32", (), constant=True), data("i32", (6,), constant=True)):
             yield Trial(name, [data("i32", R4), other], [Result("i32")])
         yield Trial(name, [data("i32", (3, 6)), data("i32", (3, 6))], [Result("i32")])
@@ -320,7 +286,7 @@ _AXES: Mapping[Shape, Sequence[Sequence[int]]] = {
 
 
 def _reductions() -> Iterator[Trial]:
-    for name in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"):
+    for name in REDUCTIONS:
         for shape, sets in _AXES.items():
             for axes in sets:
                 for keeps in (True, False):
@@ -335,7 +301,7 @@ def _reductions() -> Iterator[Trial]:
 
 
 def _of_flags() -> Iterator[Trial]:
-    for name in ("REDUCE_ANY", "REDUCE_ALL"):
+    for name in OF_BOOLEANS:
         for shape, sets in _AXES.items():
             for axes in sets:
                 for keeps in (True, False):

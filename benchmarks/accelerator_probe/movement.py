@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.accelerator_probe.elementwise import R4, SHAPES
 from benchmarks.accelerator_probe.trial import Result, Shape, Trial, data, floats, integers, result_of, weight
+from benchmarks.kernel_probe.operators import MASKS, NOT_ALIGNED, OF_BOOLEANS
 from benchmarks.kernel_probe.tensors import Tensor
 
 KINDS = ("i32", "i64", "bool", "i8")
@@ -242,9 +243,8 @@ def _strided() -> Iterator[Trial]:
         ((3, 6), (1,), (3,), (1,), {}),
         ((2, 3, 6), (1,), (2,), (1,), {"shrink_axis_mask": 1}),
     )
-    masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     for (shape, begin, end, strides, more), kind in product(forms, ("f32", *KINDS)):
-        options = {**dict.fromkeys(masks, 0), **more}
+        options = {**MASKS, **more}
         operands = [data(kind, shape), integers(begin), integers(end), integers(strides)]
         yield Trial("STRIDED_SLICE", operands, [result_of(kind)], options)
 
@@ -398,7 +398,7 @@ def _images() -> Iterator[Trial]:
             (IMAGE, (12, 12)),
         ):
             for flags in ({}, {"half_pixel_centers": True}, {"align_corners": True}):
-                options = {"align_corners": False, "half_pixel_centers": False, **flags}
+                options = {**NOT_ALIGNED, **flags}
                 for kind in ("f32", "i8"):
                     yield Trial(name, [data(kind, shape), integers(size)], [result_of(kind)], options)
         yield Trial(name, [data("f32", IMAGE), integers((16, 16), constant=False)])
@@ -420,12 +420,11 @@ def _computed() -> Iterator[Trial]:
 
     x, image = data("f32", (4, 6)), data("f32", IMAGE)
     none = integers(np.zeros((2, 2)))
-    masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
     ends = (known((1, 0)), integers((3, 6))), (integers((1, 0)), known((3, 6))), (known((1, 0)), known((3, 6)))
     for begin, end in ends:
-        yield Trial("STRIDED_SLICE", [x, begin, end, integers((1, 1))], options=masks)
+        yield Trial("STRIDED_SLICE", [x, begin, end, integers((1, 1))], options=MASKS)
     row = [x, known((1, 0)), known((2, 6)), integers((1, 1))]
-    yield Trial("STRIDED_SLICE", row, options={**masks, "shrink_axis_mask": 1, "begin_mask": 2, "end_mask": 2})
+    yield Trial("STRIDED_SLICE", row, options={**MASKS, "shrink_axis_mask": 1, "begin_mask": 2, "end_mask": 2})
     for begin, end in ((integers((1, 0)), known((2, 6))), (known((1, 0)), known((2, 6)))):
         yield Trial("SLICE", [x, begin, end])
     yield Trial("BATCH_TO_SPACE_ND", [data("f32", (4, 4, 4, 4)), known((2, 2)), none])
@@ -434,7 +433,7 @@ def _computed() -> Iterator[Trial]:
     yield Trial("SPLIT_V", [x, known((2, 4)), integers(1)], [Result()] * 2, {"num_splits": 2})
     for name in ("ARG_MAX", "ARG_MIN"):
         yield Trial(name, [x, known(1)], [Result("i32")], {"output_type": "INT32"})
-    for name in ("REDUCE_ALL", "REDUCE_ANY"):
+    for name in OF_BOOLEANS:
         yield Trial(name, [data("bool", (4, 6)), known((1,))], [Result("bool")], {"keep_dims": False})
     yield Trial("SPARSE_TO_DENSE", [integers([[0], [2]]), known((4,)), data("f32", (2,)), floats(0.0)])
     yield Trial("EXPAND_DIMS", [x, known(1)])

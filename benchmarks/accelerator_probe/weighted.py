@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accelerator_probe.trial import Result, Shape, Trial, data, draw, integers, result_of, weight
+from benchmarks.kernel_probe.operators import SAME
 from benchmarks.kernel_probe.tensors import Tensor, bias
 
 _MODES = ("f32", "f32<f16", "computed", "i8", "i8c", "f32<i8", "f32<i8c")
-_CONV: Mapping[str, Any] = {
-    "padding": "SAME",
-    "stride_w": 1,
-    "stride_h": 1,
-    "dilation_w_factor": 1,
-    "dilation_h_factor": 1,
-    "fused_activation_function": "NONE",
-}
+_CONV: Mapping[str, Any] = {**SAME, "dilation_w_factor": 1, "dilation_h_factor": 1}
 
 
 def _weighted(
@@ -153,24 +147,21 @@ def _transposed() -> Iterator[Trial]:
         ((1, 7, 7, 4), (5, 3, 3, 4), (1, 15, 15, 5), "VALID", 2),
     )
     for shape, filters, result, padding, steps in forms:
-        options = {"padding": padding, "stride_w": steps, "stride_h": steps, "fused_activation_function": "NONE"}
+        options = {**SAME, "padding": padding, "stride_w": steps, "stride_h": steps}
         for biased in ("", "constant"):
             first = [integers(result)]
             yield _weighted("TRANSPOSE_CONV", shape, filters, options, first=first, biased=biased)
             for mode in ("i8", "i8c"):
                 yield _weighted("TRANSPOSE_CONV", shape, filters, options, mode, "i8", first=first, biased=biased)
     shape, filters, result, padding, steps = forms[0]
-    options = {"padding": padding, "stride_w": steps, "stride_h": steps, "fused_activation_function": "NONE"}
+    options = {**SAME, "padding": padding, "stride_w": steps, "stride_h": steps}
     for mode in _MODES:
         yield _weighted("TRANSPOSE_CONV", shape, filters, options, mode, first=[integers(result)], biased="")
     for activation in ("RELU", "RELU6"):
         fused = {**options, "fused_activation_function": activation}
         yield _weighted("TRANSPOSE_CONV", shape, filters, fused, first=[integers(result)])
     yield _weighted("TRANSPOSE_CONV", shape, filters, options, first=[integers(result, constant=False)])
-    cube = dict.fromkeys(
-        ("stride_d", "stride_h", "stride_w", "dilation_d_factor", "dilation_h_factor", "dilation_w_factor"), 1
-    )
-    cube_options = {**cube, "padding": "SAME", "fused_activation_function": "NONE"}
+    cube_options = {**_CONV, "stride_d": 1, "dilation_d_factor": 1}
     volume = [data("f32", (1, 4, 6, 6, 3)), data("f32", (3, 3, 3, 3, 4), constant=True)]
     yield Trial("CONV_3D", [*volume, data("f32", (4,), constant=True)], options=cube_options)
     backwards = data("f32", (3, 3, 3, 4, 3), constant=True)
@@ -295,14 +286,8 @@ def _pools() -> Iterator[Trial]:
             (2, 2, "VALID", "RELU"),
             (2, 2, "VALID", "RELU6"),
         ):
-            options = {
-                "padding": padding,
-                "fused_activation_function": activation,
-                "stride_w": steps,
-                "stride_h": steps,
-                "filter_width": size,
-                "filter_height": size,
-            }
+            window = {"stride_w": steps, "stride_h": steps, "filter_width": size, "filter_height": size}
+            options = {**window, "padding": padding, "fused_activation_function": activation}
             for shape, kind in product(((1, 8, 8, 4), (2, 8, 8, 4), (1, 8, 8, 3)), ("f32", "i8", "u8", "i16")):
                 yield Trial(name, [data(kind, shape)], [result_of(kind)], options)
     radius = {"radius": 2, "bias": 1.0, "alpha": 1.0, "beta": 0.5}

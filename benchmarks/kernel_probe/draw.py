@@ -10,6 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.kernel_probe.case import random
+from benchmarks.kernel_probe.operators import NO_OPTIONS
 from benchmarks.kernel_probe.tensors import ELEMENTS, Array, Tensor
 from tfconvert.schema.dialects import types
 
@@ -116,10 +117,6 @@ def fixed(value: Any, kind: str = "i32") -> Tensor:
 def fed(value: Any, kind: str = "i32") -> Tensor:
     """Returns a parameter that is an input."""
     return replace(fixed(value, kind), is_constant=False)
-
-
-NO_OPTIONS: Mapping[str, Any] = {}
-NO_ACTIVATION = {"fused_activation_function": "NONE"}
 
 
 class Plan(NamedTuple):

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.kernel_probe.case import Case, random
+from benchmarks.kernel_probe.operators import COMPARISONS, NO_ACTIVATION, NO_OPTIONS, SUM
 from benchmarks.kernel_probe.tensors import Array, Tensor, centred, like, plain, scaled, weights, with_offset, within
 from tfconvert.schema.tflite.kernels import fixed_result
 
 SHAPE = (1, 4, 4, 8)
 KINDS = ("i8", "u8", "i16")
-NO_OPTIONS: Mapping[str, Any] = {}
-NO_ACTIVATION = {"fused_activation_function": "NONE"}
 
 
 # Which of two operands are constants.
@@ -97,12 +96,11 @@ class Binary(NamedTuple):
     options: Mapping[str, Any] = NO_OPTIONS  # Its options.
 
 
-_PLAIN_SCALES = {**NO_ACTIVATION, "pot_scale_int16": False}
 _POWERS = {**NO_ACTIVATION, "pot_scale_int16": True}
 
 _BINARY = (
-    Binary("ADD", -1, -2, 2, _PLAIN_SCALES),
-    Binary("SUB", -1, -2, 2, _PLAIN_SCALES),
+    Binary("ADD", -1, -2, 2, SUM),
+    Binary("SUB", -1, -2, 2, SUM),
     Binary("ADD", -1, -2, 2, _POWERS),
     Binary("SUB", -1, -2, 2, _POWERS),
     Binary("MUL", -1, -1, 1, NO_ACTIVATION),
@@ -145,7 +143,7 @@ def _powers_of_two() -> Iterator[Case]:
     """Calls with scales that a kernel may treat as shifts."""
     x, y = random(150).uniform(-1, 1, (2, *SHAPE))
     for name in ("ADD", "SUB"):
-        for options in (_PLAIN_SCALES, _POWERS):
+        for options in (SUM, _POWERS):
             for powers in ((15, 15, 14), (15, 13, 14), (15, 15, 15), (13, 15, 16)):
                 one, other, result = (2.0**-power for power in powers)
                 operands = [scaled("i16", x, one), scaled("i16", y, other)]
@@ -153,9 +151,8 @@ def _powers_of_two() -> Iterator[Case]:
 
 
 def _comparisons() -> Iterator[Case]:
-    names = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
     result = Tensor("bool", np.zeros(SHAPE, np.bool_))
-    for seed, name in enumerate(names):
+    for seed, name in enumerate(COMPARISONS):
         draw = random(200 + seed)
         x = draw.uniform(-1, 1, SHAPE)
         y = np.where(draw.random(SHAPE) < 0.5, x, draw.uniform(-1, 1, SHAPE))

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.kernel_probe.case import Case, random
-from benchmarks.kernel_probe.elementwise import KINDS, NO_ACTIVATION, NO_OPTIONS
+from benchmarks.kernel_probe.elementwise import KINDS
+from benchmarks.kernel_probe.operators import MASKS, NO_ACTIVATION, NO_OPTIONS, NOT_ALIGNED, POOL
 from benchmarks.kernel_probe.tensors import (
     Array,
     Tensor,
@@ -24,10 +25,7 @@ from benchmarks.kernel_probe.tensors import (
 
 _IMAGE = (1, 4, 4, 8)
 _ROWS = (4, 8)
-_MASKS = {f"{name}_mask": 0 for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
-_POOL = {**NO_ACTIVATION, "padding": "VALID", "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
 _BORDERS = plain([[0, 0], [1, 1], [1, 1], [0, 0]])
-_NOT_ALIGNED = {"align_corners": False, "half_pixel_centers": False}
 
 
 class Move(NamedTuple):
@@ -54,7 +52,7 @@ _MOVES = (
     Move("PAD", _IMAGE, [(1, 6, 6, 8)], [_BORDERS]),
     Move("MIRROR_PAD", _IMAGE, [(1, 6, 6, 8)], [_BORDERS], {"mode": "REFLECT"}),
     Move("SLICE", _IMAGE, [(1, 2, 4, 8)], [plain([0, 1, 0, 0]), plain([1, 2, 4, 8])]),
-    Move("STRIDED_SLICE", _ROWS, [(2, 8)], [plain([0, 0]), plain(_ROWS), plain([2, 1])], _MASKS),
+    Move("STRIDED_SLICE", _ROWS, [(2, 8)], [plain([0, 0]), plain(_ROWS), plain([2, 1])], MASKS),
     Move("SPLIT", _ROWS, [(4, 4), (4, 4)], options={"num_splits": 2}, before=[plain(1)]),
     Move("SPLIT_V", _ROWS, [(4, 3), (4, 5)], [plain([3, 5]), plain(1)], {"num_splits": 2}),
     Move("UNPACK", _ROWS, [(8,)] * 4, options={"num": 4, "axis": 0}),
@@ -67,12 +65,12 @@ _MOVES = (
     Move("DEPTH_TO_SPACE", _IMAGE, [(1, 8, 8, 2)], options={"block_size": 2}),
     Move("SPACE_TO_BATCH_ND", _IMAGE, [(4, 2, 2, 8)], [plain([2, 2]), plain([[0, 0], [0, 0]])]),
     Move("BATCH_TO_SPACE_ND", (4, 2, 2, 8), [_IMAGE], [plain([2, 2]), plain([[0, 0], [0, 0]])]),
-    Move("RESIZE_BILINEAR", _IMAGE, [(1, 8, 8, 8)], [plain([8, 8])], {**_NOT_ALIGNED, "half_pixel_centers": True}),
-    Move("RESIZE_NEAREST_NEIGHBOR", _IMAGE, [(1, 8, 8, 8)], [plain([8, 8])], _NOT_ALIGNED),
+    Move("RESIZE_BILINEAR", _IMAGE, [(1, 8, 8, 8)], [plain([8, 8])], {**NOT_ALIGNED, "half_pixel_centers": True}),
+    Move("RESIZE_NEAREST_NEIGHBOR", _IMAGE, [(1, 8, 8, 8)], [plain([8, 8])], NOT_ALIGNED),
     Move("BROADCAST_TO", (1, 8), [_ROWS], [plain(_ROWS)]),
-    Move("MAX_POOL_2D", _IMAGE, [(1, 2, 2, 8)], options=_POOL),
-    Move("AVERAGE_POOL_2D", _IMAGE, [(1, 2, 2, 8)], options=_POOL),
-    Move("L2_POOL_2D", _IMAGE, [(1, 2, 2, 8)], options=_POOL),
+    Move("MAX_POOL_2D", _IMAGE, [(1, 2, 2, 8)], options=POOL),
+    Move("AVERAGE_POOL_2D", _IMAGE, [(1, 2, 2, 8)], options=POOL),
+    Move("L2_POOL_2D", _IMAGE, [(1, 2, 2, 8)], options=POOL),
     Move("MEAN", _IMAGE, _REDUCED, [_BOTH], _KEEP),
     Move("SUM", _IMAGE, _REDUCED, [_BOTH], _KEEP, most=10),
     Move("REDUCE_MAX", _IMAGE, _REDUCED, [_BOTH], _KEEP),

@@ -8,77 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.kernel_probe.draw import (
-    ALL,
-    COMPLEX,
-    FLOATS,
-    INTEGERS,
-    NO_ACTIVATION,
-    NO_OPTIONS,
-    NUMBERS,
-    Draw,
-    Family,
-    Plan,
-    dtype_of,
-)
+from benchmarks.kernel_probe.draw import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, Draw, Family, Plan, dtype_of
+from benchmarks.kernel_probe.operators import ALONG_ROWS, BINARY, COMPARISONS, NO_OPTIONS, POSITIVE, UNARY
 from benchmarks.kernel_probe.tensors import Tensor
 from tfconvert.schema.dialects import types
 
-_POSITIVE = ("LOG", "RSQRT", "SQRT")
-_UNARY: Mapping[str, Mapping[str, Any]] = {
-    **dict.fromkeys(
-        (
-            "ABS",
-            "CEIL",
-            "COS",
-            "ELU",
-            "EXP",
-            "FLOOR",
-            "HARD_SWISH",
-            "LOG",
-            "LOGISTIC",
-            "LOG_SOFTMAX",
-            "NEG",
-            "RELU",
-            "RELU6",
-            "RELU_0_TO_1",
-            "RELU_N1_TO_1",
-            "ROUND",
-            "RSQRT",
-            "SIGN",
-            "SIN",
-            "SQRT",
-            "SQUARE",
-            "TANH",
-            "ZEROS_LIKE",
-        ),
-        NO_OPTIONS,
-    ),
-    "GELU": {"approximate": False},
-    "LEAKY_RELU": {"alpha": 0.2},
-    "SOFTMAX": {"beta": 1.0},
-    "L2_NORMALIZATION": NO_ACTIVATION,
-}
 _COMPLEX = dict.fromkeys(
     ("COS", "EXP", "LOG", "LOGISTIC", "NEG", "RSQRT", "SIN", "SQRT", "SQUARE", "TANH"), ("complex64",)
 )
-_ALONG_ROWS = ("LOG_SOFTMAX", "SOFTMAX", "L2_NORMALIZATION")
-
-_SUM = {**NO_ACTIVATION, "pot_scale_int16": False}
-_ARITHMETIC: Mapping[str, Mapping[str, Any]] = {
-    **dict.fromkeys(("ADD", "SUB"), _SUM),
-    **dict.fromkeys(("MUL", "DIV"), NO_ACTIVATION),
-    **dict.fromkeys(("MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "POW", "FLOOR_DIV", "FLOOR_MOD", "ATAN2"), NO_OPTIONS),
-    **dict.fromkeys(("BITWISE_XOR", "RIGHT_SHIFT", "LOGICAL_AND", "LOGICAL_OR"), NO_OPTIONS),
-}
 _DIVIDE = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
-_COMPARISONS = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
-
 _WORD = ("bool", "string")
 
 
 def _unary(name: str, options: Mapping[str, Any], d: Draw) -> Iterator[Plan]:
-    low = 0.1 if name in _POSITIVE and d.is_float else None
+    low = 0.1 if name in POSITIVE and d.is_float else None
     yield Plan([d.x(low=low)], [d.type], options)
     if d.rank and d.is_thorough:
         yield Plan([d.x((0, *d.shape[1:]), low)], [d.type], options)
@@ -188,14 +131,14 @@ Plans = Callable[[Draw], Iterator[Plan]]
 # The operators.
 FAMILIES: tuple[Family, ...] = (
     *(
-        Family(name, partial(_unary, name, options), (*NUMBERS, *_COMPLEX.get(name, ())), range(name in _ALONG_ROWS, 9))
-        for name, options in _UNARY.items()
+        Family(name, partial(_unary, name, options), (*NUMBERS, *_COMPLEX.get(name, ())), range(name in ALONG_ROWS, 9))
+        for name, options in UNARY.items()
     ),
     *(
         Family(name, partial(_binary, name, options), (*NUMBERS, "complex64", "bool"))
-        for name, options in _ARITHMETIC.items()
+        for name, options in BINARY.items()
     ),
-    *(Family(name, partial(_comparison, name), (*NUMBERS, *COMPLEX, *_WORD)) for name in _COMPARISONS),
+    *(Family(name, partial(_comparison, name), (*NUMBERS, *COMPLEX, *_WORD)) for name in COMPARISONS),
     *(Family(name, partial(_select, name)) for name in ("SELECT", "SELECT_V2")),
     Family("ADD_N", _add_n),
     Family("PRELU", _prelu, NUMBERS),

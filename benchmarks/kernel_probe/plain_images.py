@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from benchmarks.kernel_probe.draw import ALL, FLOATS, NO_ACTIVATION, NUMBERS, Draw, Family, Plan, fed, fixed
+from benchmarks.kernel_probe.draw import ALL, FLOATS, NUMBERS, Draw, Family, Plan, fed, fixed
+from benchmarks.kernel_probe.operators import NO_ACTIVATION, POOL, SAME
 from benchmarks.kernel_probe.tensors import Tensor
 
 _TYPES = (*NUMBERS, "complex64")
-_STEPS = {**NO_ACTIVATION, "padding": "SAME", "stride_w": 1, "stride_h": 1}
-_POOL = {**NO_ACTIVATION, "padding": "VALID", "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
 
 
 def _small(d: Draw, shape: Sequence[int]) -> Tensor:
@@ -27,16 +27,16 @@ def _product(d: Draw, x: Tensor, w: Tensor, bias: int, options: Mapping[str, Any
 
 
 def _convolution(d: Draw) -> Iterator[Plan]:
-    yield from _product(d, _small(d, (1, 5, 6, 4)), _small(d, (6, 3, 3, 4)), 6, _STEPS)
-    yield from _product(d, _small(d, (2, 5, 6, 4)), _small(d, (6, 3, 3, 2)), 6, {**_STEPS, "padding": "VALID"})
+    yield from _product(d, _small(d, (1, 5, 6, 4)), _small(d, (6, 3, 3, 4)), 6, SAME)
+    yield from _product(d, _small(d, (2, 5, 6, 4)), _small(d, (6, 3, 3, 2)), 6, {**SAME, "padding": "VALID"})
 
 
 def _depthwise(d: Draw) -> Iterator[Plan]:
-    yield from _product(d, _small(d, (1, 5, 6, 4)), _small(d, (1, 3, 3, 8)), 8, {**_STEPS, "depth_multiplier": 2})
+    yield from _product(d, _small(d, (1, 5, 6, 4)), _small(d, (1, 3, 3, 8)), 8, {**SAME, "depth_multiplier": 2})
 
 
 def _transposed(d: Draw) -> Iterator[Plan]:
-    options = {**_STEPS, "stride_w": 2, "stride_h": 2}
+    options = {**SAME, "stride_w": 2, "stride_h": 2}
     for shape in (fixed, fed):
         for w in (_small(d, (3, 3, 3, 4)), replace(_small(d, (3, 3, 3, 4)), is_constant=True)):
             operands = [shape((1, 6, 8, 3)), w, _small(d, (1, 3, 4, 4))]
@@ -45,12 +45,12 @@ def _transposed(d: Draw) -> Iterator[Plan]:
 
 
 def _volume(d: Draw) -> Iterator[Plan]:
-    options = {**_STEPS, "stride_d": 1}
+    options = {**SAME, "stride_d": 1}
     yield from _product(d, _small(d, (1, 4, 4, 3, 2)), _small(d, (2, 2, 2, 2, 5)), 5, options)
 
 
 def _transposed_volume(d: Draw) -> Iterator[Plan]:
-    options = {**_STEPS, "stride_d": 2, "stride_w": 2, "stride_h": 2}
+    options = {**SAME, "stride_d": 2, "stride_w": 2, "stride_h": 2}
     yield Plan([fixed((1, 4, 4, 6, 5)), _small(d, (2, 2, 2, 5, 3)), _small(d, (1, 2, 2, 3, 3))], [d.type], options)
 
 
@@ -77,21 +77,16 @@ def _matrices(d: Draw) -> Iterator[Plan]:
 
 def _pool(d: Draw) -> Iterator[Plan]:
     for padding in ("SAME", "VALID"):
-        yield Plan([_small(d, (1, 5, 6, 4))], [d.type], {**_POOL, "padding": padding})
+        yield Plan([_small(d, (1, 5, 6, 4))], [d.type], {**POOL, "padding": padding})
 
 
-def _resize(d: Draw) -> Iterator[Plan]:
+def _resize(name: str, d: Draw) -> Iterator[Plan]:
+    is_mean = name == "RESIZE_BILINEAR"
+    x, result = ((-50, 50), d.type if d.is_float else "f32") if is_mean else ((None, None), d.type)
     for align, half in ((False, False), (True, False), (False, True)):
         options = {"align_corners": align, "half_pixel_centers": half}
         for parameter in (fixed, fed):
-            yield Plan([d.x((1, 4, 5, 3), -50, 50), parameter((7, 9))], ["f32" if not d.is_float else d.type], options)
-
-
-def _nearest(d: Draw) -> Iterator[Plan]:
-    for align, half in ((False, False), (True, False), (False, True)):
-        options = {"align_corners": align, "half_pixel_centers": half}
-        for parameter in (fixed, fed):
-            yield Plan([d.x((1, 4, 5, 3)), parameter((7, 9))], [d.type], options)
+            yield Plan([d.x((1, 4, 5, 3), *x), parameter((7, 9))], [result], options)
 
 
 def _local_response(d: Draw) -> Iterator[Plan]:
@@ -113,8 +108,8 @@ FAMILIES: tuple[Family, ...] = (
     Family("FULLY_CONNECTED", _dense, _TYPES, range(1, 9)),
     Family("BATCH_MATMUL", _matrices, _TYPES, range(2, 9)),
     *(Family(name, _pool, _TYPES, (4,)) for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")),
-    Family("RESIZE_BILINEAR", _resize, NUMBERS, (4,)),
-    Family("RESIZE_NEAREST_NEIGHBOR", _nearest, ALL[:-1], (4,)),
+    Family("RESIZE_BILINEAR", partial(_resize, "RESIZE_BILINEAR"), NUMBERS, (4,)),
+    Family("RESIZE_NEAREST_NEIGHBOR", partial(_resize, "RESIZE_NEAREST_NEIGHBOR"), ALL[:-1], (4,)),
     Family("LOCAL_RESPONSE_NORMALIZATION", _local_response, FLOATS, (4,)),
     Family("RFFT2D", _transform, ("f32",), range(2, 9)),
 )

@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.kernel_probe.draw import ALL, NO_ACTIVATION, NUMBERS, Draw, Family, Plan, fed, fixed
+from benchmarks.kernel_probe.draw import ALL, NUMBERS, Draw, Family, Plan, fed, fixed
+from benchmarks.kernel_probe.operators import MASKS, NO_ACTIVATION
 from benchmarks.kernel_probe.tensors import Tensor
 
 _FROM_1 = range(1, 9)
@@ -26,8 +27,6 @@ def _types(d: Draw) -> Sequence[str]:
 
 
 Parameter = Callable[..., Tensor]
-
-MASKS = {f"{name}_mask": 0 for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
 
 
 def _reshape(d: Draw) -> Iterator[Plan]:

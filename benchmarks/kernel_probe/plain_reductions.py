@@ -8,9 +8,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.kernel_probe.draw import ALL, FLOATS, NUMBERS, Draw, Family, Plan, fed, fixed
-
-_REDUCTIONS = ("SUM", "MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
-_OF_BOOLEANS = ("REDUCE_ANY", "REDUCE_ALL")
+from benchmarks.kernel_probe.operators import OF_BOOLEANS, REDUCTIONS
 
 
 def _axes(rank: int) -> Iterator[list[int]]:
@@ -103,8 +101,8 @@ _FROM_1 = range(1, 9)
 
 # The operators.
 FAMILIES: tuple[Family, ...] = (
-    *(Family(name, partial(_reduction, name), (*NUMBERS, "complex64", "bool")) for name in _REDUCTIONS),
-    *(Family(name, partial(_reduction, name), ("bool",)) for name in _OF_BOOLEANS),
+    *(Family(name, partial(_reduction, name), (*NUMBERS, "complex64", "bool")) for name in REDUCTIONS),
+    *(Family(name, partial(_reduction, name), ("bool",)) for name in OF_BOOLEANS),
     *(Family(name, partial(_index, name), (*NUMBERS, "bool"), _FROM_1) for name in ("ARG_MAX", "ARG_MIN")),
     Family("CUMSUM", _cumsum, NUMBERS, _FROM_1),
     Family("TOPK_V2", _top_k, NUMBERS, _FROM_1),

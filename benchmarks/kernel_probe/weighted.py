@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.kernel_probe.case import Case, random
-from benchmarks.kernel_probe.elementwise import NO_ACTIVATION, NO_OPTIONS
+from benchmarks.kernel_probe.operators import NO_ACTIVATION, NO_OPTIONS, SAME
 from benchmarks.kernel_probe.tensors import Array, Tensor, bias, like, plain, weights, with_offset, with_scales, within
 from tfconvert.schema.dialects import tfl
 
 Operands = Callable[[Tensor, Tensor, Sequence[Tensor | None]], list[Tensor | None]]
 
-_CONV = {**NO_ACTIVATION, "padding": "SAME", "stride_w": 1, "stride_h": 1}
 _ASYMMETRIC = {"asymmetric_quantize_inputs": True}
 
 _FORMS = ("i8", "u8", "i4", "i2", "i16", "f16")
@@ -46,9 +45,9 @@ class Product(NamedTuple):
 
 
 _PRODUCTS = (
-    Product("CONV_2D", (1, 6, 6, 8), (16, 3, 3, 8), 0, (1, 6, 6, 16), _CONV),
-    Product("CONV_2D", (1, 6, 6, 8), (16, 3, 3, 4), 0, (1, 6, 6, 16), _CONV),
-    Product("DEPTHWISE_CONV_2D", (1, 6, 6, 8), (1, 3, 3, 8), 3, (1, 6, 6, 8), {**_CONV, "depth_multiplier": 1}),
+    Product("CONV_2D", (1, 6, 6, 8), (16, 3, 3, 8), 0, (1, 6, 6, 16), SAME),
+    Product("CONV_2D", (1, 6, 6, 8), (16, 3, 3, 4), 0, (1, 6, 6, 16), SAME),
+    Product("DEPTHWISE_CONV_2D", (1, 6, 6, 8), (1, 3, 3, 8), 3, (1, 6, 6, 8), {**SAME, "depth_multiplier": 1}),
     Product("FULLY_CONNECTED", (4, 32), (16, 32), 0, (4, 16), NO_ACTIVATION, is_hybrid=True),
     Product(
         "TRANSPOSE_CONV",
@@ -56,10 +55,10 @@ _PRODUCTS = (
         (4, 3, 3, 8),
         0,
         (1, 6, 6, 4),
-        {**_CONV, "stride_w": 2, "stride_h": 2},
+        {**SAME, "stride_w": 2, "stride_h": 2},
         _shape_first,
     ),
-    Product("CONV_3D", (1, 4, 4, 4, 4), (3, 3, 3, 4, 4), 4, (1, 4, 4, 4, 4), {**_CONV, "stride_d": 1}),
+    Product("CONV_3D", (1, 4, 4, 4, 4), (3, 3, 3, 4, 4), 4, (1, 4, 4, 4, 4), {**SAME, "stride_d": 1}),
 )
 
 
