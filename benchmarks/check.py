@@ -10,7 +10,6 @@ operators or bytes than the official converter's result.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -21,9 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.litert import Measured, last_line, measure_results, operators
+from benchmarks.commands import REPOSITORY, last_line, parser_of
+from benchmarks.litert import Measured, measure_results, operators
 from benchmarks.measure import child_environment
-from benchmarks.zoo import REPOSITORY, Entry, add_selection, make_official, selected
+from benchmarks.zoo import Entry, add_selection, make_official, selected
 
 TOLERANCE = 1e-4
 
@@ -114,7 +114,7 @@ def check(entry: Entry, folder: Path, tolerance: float, with_official: bool) -> 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.check", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("check", __doc__)
     add_selection(parser)
     parser.add_argument("--official", action="store_true", help="create missing official results, run them too")
     parser.add_argument("--diff", action="store_true", help="list operators that differ from the official result's")

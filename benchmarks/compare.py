@@ -9,17 +9,17 @@ Both convert the same SavedModel in processes of their own, in turns, and their 
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.commands import REPOSITORY, last_line, parser_of
 from benchmarks.comparison import Comparison, Side, as_dict, conditions, draw, markdown
-from benchmarks.litert import last_line, measure_results
+from benchmarks.litert import measure_results
 from benchmarks.measure import Run, measure
-from benchmarks.zoo import REPOSITORY, Entry, add_selection, selected
+from benchmarks.zoo import Entry, add_selection, selected
 
 BLOCK = 1 << 20
 
@@ -94,7 +94,7 @@ def compare_all(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("compare", __doc__)
     add_selection(parser, which="bench", flavour="k3")
     parser.add_argument("--runs", type=int, default=3, help="runs of each converter, default: %(default)s")
     parser.add_argument("--seconds", type=float, default=4.0, help="of timing inferences a model, default: %(default)s")

@@ -9,13 +9,12 @@ stages of a conversion, without the start of the process.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.litert import last_line
+from benchmarks.commands import last_line, parser_of
 from benchmarks.scaling import stage_seconds
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -196,9 +195,7 @@ def is_linear(shape: str, folder: Path, runs: int, *, with_stages: bool) -> bool
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.control_flow", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = parser_of("control_flow", __doc__)
     parser.add_argument("--shape", choices=(*SHAPES, "all"), default="all", help="default: %(default)s")
     parser.add_argument("--runs", type=int, default=2, help="of each size, default: %(default)s")
     parser.add_argument("--stages", action="store_true", help="show the time of each stage too")

@@ -8,10 +8,10 @@ graphs are those of the tests.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
+from benchmarks.commands import parser_of
 from tests.converter.targets.litert.forms.cases import FAST_CASES, FastCase
 from tests.converter.targets.litert.optimize.graph import Graph
 from tfconvert.converter.targets.litert.passes.fast_forms import FastForms
@@ -32,7 +32,7 @@ def measured(case: FastCase) -> list[float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.form_speed", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("form_speed", __doc__)
     parser.parse_args(arguments)
     print("pattern", "shape", "becomes", "usual", "fast", sep="\t")
     for case in FAST_CASES:

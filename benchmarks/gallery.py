@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tfconvert
+from benchmarks.commands import REPOSITORY
 from benchmarks.comparison import table
 from benchmarks.in_memory import NETWORKS
 from benchmarks.litert import operators_of
-from benchmarks.zoo import QUIET_TENSORFLOW, REPOSITORY
+from benchmarks.zoo import QUIET_TENSORFLOW
 
 PAGE = REPOSITORY / "docs" / "gallery.md"
 

@@ -15,20 +15,19 @@ an official file that is right.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.commands import parser_of, run
 from benchmarks.hub_table import Network
 from benchmarks.hub_table_keras import NETWORKS
-from benchmarks.litert import last_line, measure_results
-from benchmarks.zoo import QUIET_TENSORFLOW, REPOSITORY
+from benchmarks.litert import measure_results
+from benchmarks.zoo import QUIET_TENSORFLOW
 
 TOLERANCE = 1e-3
 
@@ -52,14 +51,15 @@ class Outcome:
         return f"{'right' if self.right else 'wrong'}, {self.error:.0e}"
 
 
-def run(network: Network, *command: str) -> str:
+def failure_of(network: Network, *command: str) -> str:
     """Runs a module in a process of its own; returns the last line of its complaint, or nothing if it succeeds."""
     legacy = {"TF_USE_LEGACY_KERAS": "1"} if network.library == "transformers" else {}
     environment = {**os.environ, **QUIET_TENSORFLOW, **legacy}
-    done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
-    )
-    return f"{last_line(done.stderr)}" if done.returncode else ""
+    try:
+        run([sys.executable, "-m", *command], environment)
+    except RuntimeError as problem:
+        return str(problem)
+    return ""
 
 
 def measure(io: Path, result: Path, failure: str) -> Outcome:
@@ -87,15 +87,15 @@ def try_network(network: Network, folder: Path, *, compares: bool = True) -> tup
     folder.mkdir(parents=True, exist_ok=True)
     model, io = folder / "saved_model", folder / "io.npz"
     if not io.exists():
-        failure = run(network, "benchmarks.hub_export", network.name, str(folder))
+        failure = failure_of(network, "benchmarks.hub_export", network.name, str(folder))
         if failure:
             raise RuntimeError(f"{network.name} can't be built: {failure}")
     ours, official = folder / "ours.tflite", folder / "official.tflite"
-    failure = run(network, "tfconvert", str(model), "-o", str(ours), "-q")
+    failure = failure_of(network, "tfconvert", str(model), "-o", str(ours), "-q")
     mine = measure(io, ours, failure)
     if not official.exists() and not compares:
         return mine, Outcome("not tried")
-    failure = "" if official.exists() else run(network, "benchmarks.official", str(model), str(official))
+    failure = "" if official.exists() else failure_of(network, "benchmarks.official", str(model), str(official))
     return mine, measure(io, official, failure)
 
 
@@ -122,7 +122,7 @@ def choose(names: Sequence[str]) -> list[Network]:
 
 def main() -> int:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.hub_models", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("hub_models", __doc__)
     parser.add_argument("--only", default="", help="names of networks, separated by commas")
     parser.add_argument("--folder", type=Path, help="where models and results are kept (default: nowhere)")
     parser.add_argument("--alone", action="store_true", help="don't try the official converter")

@@ -9,7 +9,6 @@ batch. Exit status 1 if the results of ours differ from Keras'.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import math
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.commands import parser_of
 from benchmarks.comparison import table
 
 _TOLERANCE = 1e-4
@@ -95,7 +95,7 @@ def _error(model: Any) -> float:
 
 def main() -> int:
     """Runs the command line, and returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.in_memory", description=__doc__)
+    parser = parser_of("in_memory", __doc__)
     parser.add_argument("--runs", type=int, default=5, help="conversions of each network by each converter")
     runs = parser.parse_args().runs
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")

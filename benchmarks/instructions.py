@@ -14,7 +14,6 @@ the modules. Hashes of strings and the environment are fixed.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import importlib.metadata
 import io
@@ -32,8 +31,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import control_flow, synthetic
-from benchmarks.litert import last_line
-from benchmarks.zoo import REPOSITORY
+from benchmarks.commands import REPOSITORY, last_line, parser_of
 
 TABLE = Path(__file__).with_suffix(".tsv")
 
@@ -208,9 +206,7 @@ def expected_counts(recorded: Recorded) -> Mapping[str, int]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.instructions", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = parser_of("instructions", __doc__)
     parser.add_argument("--write", action="store_true", help="record the counts instead of comparing them")
     options = parser.parse_args(arguments)
     if shutil.which(_COUNTER[0]) is None:

@@ -9,7 +9,6 @@ left out: one thread, minima of runs in turns. Conversions have one time.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.commands import parser_of
 from tests.converter.targets.litert.optimize.graph import Graph
 from tfconvert.converter.targets.litert.passes.calibrate import Calibrate
 from tfconvert.converter.targets.litert.passes.quantize import QuantizeOps
@@ -479,9 +479,7 @@ def measured(case: Case, index: int) -> list[float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.integer_speed", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = parser_of("integer_speed", __doc__)
     parser.add_argument("--only", default="", metavar="NAME,...", help="these operators")
     options = parser.parse_args(arguments)
     print("operator", "work", "integers", "floats", sep="\t")

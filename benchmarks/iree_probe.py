@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.commands import parser_of
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.targets.iree import compiler
 from tfconvert.converter.targets.iree.passes.stablehlo_to_iree_input import StablehloToIreeInput
@@ -140,7 +141,7 @@ def table() -> dict[tuple[str, str], str]:
 
 def main() -> None:
     """Probes IREE and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of("iree_probe", __doc__)
     parser.add_argument("--write", action="store_true", help="rewrite the table")
     parser.add_argument("--run", nargs=3, type=Path, metavar=("PROGRAM", "INPUTS", "RESULTS"), help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -28,6 +28,7 @@ import numpy as np
 
 from benchmarks import instructions
 from benchmarks.architectures import ARCHITECTURES
+from benchmarks.commands import REPOSITORY, parser_of
 from benchmarks.compare import read_through
 from benchmarks.comparison import table
 from benchmarks.latency import PROCESSES, SECONDS, least_times
@@ -35,7 +36,7 @@ from benchmarks.latency_models import MODELS
 from benchmarks.litert import load, operators
 from benchmarks.measure import Run, measure
 from benchmarks.samples import relative_error
-from benchmarks.zoo import REPOSITORY, default_cache, run_module
+from benchmarks.zoo import default_cache, run_module
 
 # The version of `keras_export`'s models, incremented so that old ones are created again.
 RECIPE = 2
@@ -261,9 +262,7 @@ def selected(parser: argparse.ArgumentParser, only: str) -> Sequence[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.keras_backends", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = parser_of("keras_backends", __doc__)
     parser.add_argument("--only", default="", metavar="NAME,...", help="these: of keras.applications, or latency.py's")
     parser.add_argument("--runs", type=int, default=5, help="conversions from each backend (%(default)s)")
     parser.add_argument(

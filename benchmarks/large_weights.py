@@ -11,7 +11,6 @@ removed in the end. Exit status 1 if a conversion takes more memory than it may.
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import sys
@@ -22,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.bundle_writer import write_checkpoint
+from benchmarks.commands import REPOSITORY, parser_of
 from benchmarks.measure import measure
-from benchmarks.zoo import REPOSITORY
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.settings.quantization import WEIGHT_MODES
 
@@ -161,7 +160,7 @@ def write_model(folder: Path, sizes: dict[str, tuple[int, ...]]) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints seconds and memory of conversions; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of("large_weights", __doc__)
     parser.add_argument("--megabytes", type=int, default=512, help="size of each of the four weights")
     parser.add_argument("--runs", type=int, default=3, help="conversions, of which the median is told")
     parser.add_argument("--folder", type=Path, help="where the model is made, and removed in the end")

@@ -34,9 +34,10 @@ from typing import Any
 import numpy as np
 
 import tfconvert
+from benchmarks.commands import REPOSITORY, parser_of
 from benchmarks.latency_models import MODELS, LatencyModel
 from benchmarks.litert import operators
-from benchmarks.zoo import QUIET_TENSORFLOW, REPOSITORY, default_cache
+from benchmarks.zoo import QUIET_TENSORFLOW, default_cache
 
 MODES = ("float", "dynamic", "int8")
 SAMPLES = 4
@@ -352,7 +353,7 @@ def _folder(options: argparse.Namespace, model: LatencyModel) -> Path:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("latency", __doc__)
     parser.add_argument("--only", default="", metavar="NAME,...", help="these models")
     parser.add_argument("--family", default="", help="models of this family")
     parser.add_argument("--mode", choices=MODES, default="float", help="the numbers of the weights (%(default)s)")

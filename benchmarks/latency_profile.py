@@ -9,7 +9,6 @@ each of its operators down to whole microseconds, so short ones appear as nothin
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import re
 import sys
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.commands import parser_of
 
 _CPU, _FLOAT, _FOR_WRITING = 1, 1, 1
 
@@ -152,9 +153,7 @@ def times_by_kind(model: ProfiledModel) -> dict[str, tuple[float, float]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.latency_profile", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = parser_of("latency_profile", __doc__)
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--order", action="store_true", help="print LiteRT's own text, in the order of operators")
     options = parser.parse_args(arguments)

@@ -9,10 +9,8 @@ machine does slows them all alike.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -21,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.commands import parser_of, run
 from benchmarks.samples import Arrays, Sample, load_samples, relative_error
-from benchmarks.zoo import REPOSITORY
 from tfconvert.schema.tflite.reader import read_model
 
 SIGNATURE = "serving_default"
@@ -143,22 +141,16 @@ def measure_results(io: Path, models: Sequence[Path], seconds: float = 0.0) -> l
         RuntimeError: LiteRT refused a model or crashed on it.
     """
     command = [sys.executable, "-m", "benchmarks.litert", str(io), *map(str, models), "--seconds", str(seconds)]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    if done.returncode < 0:
-        raise RuntimeError(f"LiteRT died of signal {-done.returncode}")
-    if done.returncode:
-        raise RuntimeError(f"LiteRT: {last_line(done.stderr)}")
+    try:
+        done = run(command)
+    except RuntimeError as problem:
+        raise RuntimeError(f"LiteRT: {problem}") from None
     return [Measured.from_dict(values) for values in json.loads(done.stdout.splitlines()[-1])]
-
-
-def last_line(text: str) -> str:
-    """Returns the last line that is not empty."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message")
 
 
 def main() -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.litert", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("litert", __doc__)
     parser.add_argument("io", type=Path, help="inputs and answers, from the zoo")
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--seconds", type=float, default=0.0, help="time inferences for so long (default: do not)")

@@ -29,6 +29,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.commands import parser_of
 from benchmarks.load_clients import Load, Outcome
 from benchmarks.measure import child_environment
 from benchmarks.zoo import default_cache, make, select
@@ -192,7 +193,7 @@ async def _measured(load: Load, seconds: float, process: int | None) -> tuple[Ou
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("load", __doc__)
     parser.add_argument("--server", default="", metavar="URL", help="default: one that is started for this")
     parser.add_argument("--token-file", type=Path, metavar="FILE")
     parser.add_argument("--model", type=Path, metavar="SAVED_MODEL", help=f"default: {_MODEL} of the zoo")

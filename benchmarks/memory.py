@@ -8,11 +8,11 @@ The directory has models, each beside the file that another converter made of it
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 import tfconvert
+from benchmarks.commands import parser_of
 from tfconvert.tools.litert_file import read_file
 
 
@@ -22,7 +22,7 @@ def row(model: Path, other: Path) -> tuple[str, int | None, int | None]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of("memory", __doc__)
     parser.add_argument("directory", type=Path)
     is_larger = False
     print("| model | ours | other | ratio |\n|---|---|---|---|")

@@ -10,7 +10,6 @@ more processor time than it may. Without IREE's compiler its rows are left out.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import tempfile
@@ -19,9 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.commands import REPOSITORY, parser_of
 from benchmarks.large_weights import shapes, write_model
 from benchmarks.measure import measure
-from benchmarks.zoo import REPOSITORY
 from tfconvert.settings.setting import settings_of
 from tfconvert.settings.targets import StableHLO
 
@@ -92,7 +91,7 @@ def cost(model: Path, output: Path, flags: Sequence[str]) -> Cost:
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints a row a form; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of("mlir_weights", __doc__)
     parser.add_argument("--megabytes", type=int, default=100, help="size of all weights together")
     parser.add_argument("--runs", type=int, default=3, help="conversions, of which the median is told")
     parser.add_argument("--folder", type=Path, help="where the model is made, and removed in the end")

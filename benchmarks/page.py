@@ -8,7 +8,6 @@ A section has what its program prints, tables as they are, and is replaced only 
 
 from __future__ import annotations
 
-import argparse
 import re
 import subprocess
 import sys
@@ -16,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.commands import REPOSITORY, parser_of
 from benchmarks.comparison import conditions
-from benchmarks.zoo import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "benchmarks.md"
 
@@ -128,7 +127,7 @@ def sections(text: str) -> dict[str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("page", __doc__)
     parser.add_argument("--only", choices=[part.name for part in PARTS], action="append", help="repeatable")
     parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE.md", help="default: docs/benchmarks.md")
     options = parser.parse_args(arguments)

@@ -13,7 +13,6 @@ more operators than the official converter's file. An official file that is wron
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -33,6 +32,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import tfconvert
+from benchmarks.commands import parser_of
 from benchmarks.litert import SIGNATURE, error_of, operators
 from benchmarks.recurrent_models import build
 from benchmarks.recurrent_table import Case, cases
@@ -275,7 +275,7 @@ def _difference(outcome: Outcome) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.recurrent", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("recurrent", __doc__)
     parser.add_argument("--only", default="*", metavar="PATTERN", help="networks whose names fit, as k3/gru/*")
     parser.add_argument("--recurrent", default=RECURRENT[0], choices=RECURRENT, help="what recurrent layers become")
     parser.add_argument("--official", action="store_true", help="convert by the official converter, too")

@@ -8,7 +8,6 @@ in turns.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from itertools import product
 from pathlib import Path
 
 import tfconvert
+from benchmarks.commands import parser_of
 from benchmarks.zoo import QUIET_TENSORFLOW
 from tfconvert.converter.targets.litert.recurrent.speed import LOOP, UNROLLED, Sizes
 from tfconvert.converter.targets.litert.tuning.form_timing import microseconds_of_files
@@ -58,9 +58,7 @@ def measured(cell: str, form: str, units: int, steps: int, batch: int) -> list[f
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.recurrent_speed", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = parser_of("recurrent_speed", __doc__)
     parser.parse_args(arguments)
     os.environ.update(QUIET_TENSORFLOW)
     print(*Sizes._fields, "fused", "kept", sep="\t")

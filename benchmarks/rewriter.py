@@ -10,7 +10,6 @@ for comparison: their tests can't be shared.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import time
@@ -18,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
 
+from benchmarks.commands import parser_of
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.dsl import op, rest, tfl, value
@@ -168,7 +168,7 @@ def sweep(region: Region, patterns: PatternSet, ops: int, runs: int) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.rewriter", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("rewriter", __doc__)
     parser.add_argument("--ops", type=int, default=5000, help="of the graph, default: %(default)s")
     parser.add_argument("--runs", type=int, default=5, help="of each, the fastest counts; default: %(default)s")
     options = parser.parse_args(arguments)

@@ -12,17 +12,15 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.litert import last_line
+from benchmarks.commands import REPOSITORY, last_line, parser_of, run
 from benchmarks.measure import Run, child_environment, measure
 from benchmarks.synthetic import INPUT, OUTPUT, SHAPES, write
-from benchmarks.zoo import REPOSITORY
 
 NODES = "1000,10000,100000"
 # The limit of the growth of time relative to nodes.
@@ -69,11 +67,7 @@ def stage_seconds(command: list[str]) -> dict[str, float]:
     Raises:
         RuntimeError: It failed.
     """
-    done = subprocess.run(
-        [*command, "--json"], cwd=REPOSITORY, env=child_environment(), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise RuntimeError(last_line(done.stderr))
+    done = run([*command, "--json"], child_environment())
     return {stage["name"]: stage["seconds"] for stage in json.loads(done.stdout)["stages"]}
 
 
@@ -119,7 +113,7 @@ def stage_table(points: Sequence[Point]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("scaling", __doc__)
     parser.add_argument("--nodes", default=NODES, metavar="N,...", help="ascending, default: %(default)s")
     parser.add_argument("--shape", choices=(*SHAPES, "all"), default="all", help="default: %(default)s")
     parser.add_argument("--runs", type=int, default=3, help="of each size, default: %(default)s")

@@ -9,13 +9,13 @@ updates. They are not negative, and fit the relative errors best. The errors are
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 
+from benchmarks.commands import parser_of
 from benchmarks.form_speed import measured
 from tests.converter.targets.litert.forms.cases import FastCase
 from tests.converter.targets.litert.forms.scatter_cases import FORMS
@@ -61,9 +61,7 @@ def fitted(terms: Array, times: Array) -> Array:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.scatter_speed", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = parser_of("scatter_speed", __doc__)
     parser.parse_args(arguments)
     timed = sizes()
     terms = np.array([each.terms for each in timed], np.float64)

@@ -12,7 +12,6 @@ string, with the names of six or more of them, outside of tfconvert/ops.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import inspect
 import io
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tfconvert
-from benchmarks.zoo import REPOSITORY
+from benchmarks.commands import REPOSITORY, parser_of
 from tfconvert.converter.targets.litert.legalize import legalizations
 from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow
 from tfconvert.converter.targets.stablehlo.legalize.lowerings import LOWERINGS
@@ -126,7 +125,7 @@ def lowered_twice() -> set[str]:
 
 def main() -> None:
     """Prints the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of("size", __doc__)
     parser.add_argument("--ops", type=int, default=0, help="how many of the ops that stand in the most files to list")
     arguments = parser.parse_args()
     by_folder: dict[str, Size] = {}

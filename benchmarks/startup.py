@@ -8,18 +8,15 @@ Exit status 1 if one is over its budget, 0.15 s and 0.20 s. The bare interpreter
 
 from __future__ import annotations
 
-import argparse
 import re
 import statistics
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.litert import last_line
+from benchmarks.commands import REPOSITORY, last_line, parser_of, run
 from benchmarks.measure import child_environment, measure
-from benchmarks.zoo import REPOSITORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +61,7 @@ def module_times(model: str, runs: int) -> Mapping[str, int]:
     command = [sys.executable, "-X", "importtime", "-c", script, str(Path(model).resolve())]
     minimum: dict[str, int] = {}
     for _ in range(runs):
-        done = subprocess.run(
-            command, cwd=REPOSITORY, env=child_environment(), capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise RuntimeError(last_line(done.stderr))
+        done = run(command, child_environment())
         for taken, name in _IMPORT_TIME.findall(done.stderr):
             minimum[name] = min(int(taken), minimum.get(name, int(taken)))
     return minimum
@@ -102,7 +95,7 @@ _SHOWN = 1000
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.startup", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("startup", __doc__)
     parser.add_argument("--runs", type=int, default=11, help="of each, default: %(default)s")
     parser.add_argument("--modules", metavar="SAVED_MODEL", help="show what converting a model loads instead")
     options = parser.parse_args(arguments)

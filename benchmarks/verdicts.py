@@ -8,13 +8,13 @@ Nothing runs on the accelerators here; the tests in `tests/rings` compare the ta
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import tfconvert
+from benchmarks.commands import parser_of
 from benchmarks.comparison import table
 from benchmarks.zoo import Entry, add_selection, selected
 from tfconvert.settings.options import Options
@@ -42,7 +42,7 @@ def row(entry: Entry, accelerators: Sequence[Accelerator], folder: Path) -> list
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.verdicts", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("verdicts", __doc__)
     add_selection(parser, which="bench", flavour="k3")
     parser.add_argument("--accelerators", default="gpu,npu", metavar="NAME,...", help="default: %(default)s")
     options = parser.parse_args(arguments)

@@ -30,11 +30,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.architectures import ARCHITECTURES, BENCH_SET, FLAVOURS, Architecture, Flavour
+from benchmarks.commands import REPOSITORY, parser_of
 
 # The version of `export_model`'s models, incremented so that old ones are created again.
 RECIPE = 2
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 QUIET_TENSORFLOW = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "CUDA_VISIBLE_DEVICES": "",
@@ -226,7 +226,7 @@ def selected(parser: argparse.ArgumentParser, options: argparse.Namespace) -> li
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("zoo", __doc__)
     add_selection(parser)
     parser.add_argument("--list", action="store_true", help="list the models, and create nothing")
     parser.add_argument("--official", action="store_true", help="convert each by the official converter too")

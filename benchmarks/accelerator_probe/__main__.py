@@ -10,7 +10,6 @@ some are right by chance.
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import subprocess
@@ -23,6 +22,7 @@ from benchmarks.accelerator_probe import elementwise, movement, state, vela, wei
 from benchmarks.accelerator_probe.judge import Found, probe
 from benchmarks.accelerator_probe.learn import table_of
 from benchmarks.accelerator_probe.trial import Trial
+from benchmarks.commands import parser_of
 from tfconvert.schema.tflite import FOLDER
 from tfconvert.schema.tflite.accelerators.acceptance import OUTCOMES, AcceptanceTable
 from tfconvert.schema.tflite.accelerators.forms import conditions
@@ -76,7 +76,7 @@ def _release(kind: str, python: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.accelerator_probe", description=__doc__)
+    parser = parser_of("accelerator_probe", __doc__)
     parser.add_argument("accelerator", choices=_TABLES)
     parser.add_argument("--check", action="store_true", help="compare with the table")
     parser.add_argument("--sample", type=int, help="how many forms to try; compare with the table")

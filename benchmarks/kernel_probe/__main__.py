@@ -8,12 +8,12 @@ they are.
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks.commands import parser_of
 from benchmarks.kernel_probe import plain
 from benchmarks.kernel_probe.judge import Found, probe
 from benchmarks.kernel_probe.table import all_cases, rows, rows_in, write
@@ -30,7 +30,7 @@ def _line(found: Found) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel_probe", description=__doc__)
+    parser = parser_of("kernel_probe", __doc__)
     parser.add_argument("--output", type=Path, default=kernels.TABLE, help="where the table goes")
     parser.add_argument("--cases", type=Path, help="where the single calls go")
     parser.add_argument("--only", nargs="*", default=(), help="the operators that are tried")

@@ -18,13 +18,13 @@ Where the official converter has no file that runs, the ratio to reach is writte
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.commands import parser_of
 from benchmarks.comparison import conditions
 from benchmarks.litert import operators
 from benchmarks.quantization.convert import MODES, Mode
@@ -95,8 +95,7 @@ def write(output: Path, text: str, rows: Sequence[Row]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    summary = (__doc__ or "").split("\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.quantization", description=summary)
+    parser = parser_of("quantization", __doc__)
     add_selection(parser)
     parser.add_argument("--modes", default="", metavar="MODE,...", help=f"these modes, of {' '.join(MODES)}")
     parser.add_argument(

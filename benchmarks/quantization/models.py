@@ -30,6 +30,7 @@ import numpy as np
 
 from benchmarks import zoo
 from benchmarks.architectures import ARCHITECTURES
+from benchmarks.commands import parser_of
 from benchmarks.samples import images, load_samples
 
 # The version of the models and samples, incremented so that old ones are created again.
@@ -178,8 +179,7 @@ def selected(parser: argparse.ArgumentParser, options: argparse.Namespace) -> li
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
-    summary = (__doc__ or "").split("\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.quantization.models", description=summary)
+    parser = parser_of("quantization.models", __doc__)
     add_selection(parser)
     failed = 0
     for reference in selected(parser, parser.parse_args(arguments)):

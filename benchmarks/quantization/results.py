@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.litert import last_line, operators
+from benchmarks.commands import REPOSITORY, last_line
+from benchmarks.litert import operators
 from benchmarks.measure import Run, measure
 from benchmarks.quantization.convert import MIXED, Mode
 from benchmarks.quantization.models import Reference
 from benchmarks.quantization.run import KERNELS, Kernels, answers, operators_on_constants, reduced_tensors, times
-from benchmarks.zoo import REPOSITORY
 
 # The version of the figures, incremented so that kept ones are measured again.
 RECIPE: Final = 1

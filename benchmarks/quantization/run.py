@@ -13,9 +13,7 @@ then seen in the input of its last SOFTMAX alone: the logits.
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -23,8 +21,8 @@ from typing import Any, Final, Literal
 import flatbuffers
 import numpy as np
 
-from benchmarks.litert import SIGNATURE, last_line, latencies
-from benchmarks.zoo import REPOSITORY
+from benchmarks.commands import parser_of, run
+from benchmarks.litert import SIGNATURE, latencies
 from tfconvert.schema.tflite.reader import read_model
 
 Kernels = Literal["xnnpack", "builtin"]
@@ -143,12 +141,10 @@ def times_here(models: list[Path], test: Path, seconds: float) -> list[float]:
 
 def _run(*arguments: str) -> str:
     command = [sys.executable, "-m", "benchmarks.quantization.run", *arguments]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    if done.returncode < 0:
-        raise RuntimeError(f"LiteRT died of signal {-done.returncode}")
-    if done.returncode:
-        raise RuntimeError(f"LiteRT: {last_line(done.stderr)}")
-    return done.stdout
+    try:
+        return run(command).stdout
+    except RuntimeError as problem:
+        raise RuntimeError(f"LiteRT: {problem}") from None
 
 
 def answers(model: Path, test: Path, kernels: Kernels, has_logits: bool, target: Path) -> np.ndarray:
@@ -210,7 +206,7 @@ def reduced_tensors(model: Path) -> int:
 
 def main() -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = parser_of("quantization.run", __doc__)
     kinds = parser.add_subparsers(dest="what", required=True)
     answering = kinds.add_parser("answers", help="write a file's answers")
     answering.add_argument("kernels", choices=KERNELS)

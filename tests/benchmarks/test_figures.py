@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tfconvert
-from benchmarks import comparison, litert, scaling
+from benchmarks import commands, comparison, litert, scaling
 from benchmarks.check import Outcome
 from benchmarks.comparison import Comparison, Side
 from benchmarks.litert import Measured
@@ -146,4 +146,4 @@ def test_operators_are_counted_in_the_file(digits_model: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize(("text", "line"), [("a\nb\n\n", "b"), ("", "no message"), (" x ", "x")])
 def test_the_last_line_is_the_reason(text: str, line: str) -> None:
-    assert litert.last_line(text) == line
+    assert commands.last_line(text) == line
