@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tfconvert.schema.tflite import versions
+from tfconvert.schema.tflite import operators, versions
 from tfconvert.schema.tflite.tables import TFLITE
 from tfconvert.schema.tflite.versions import ABSENT, Call, Operand, minimum_runtime, operator_version
 
@@ -92,7 +92,7 @@ def test_rules_are_of_operators_and_hold_for_calls_without_operands() -> None:
 
 
 def test_every_version_of_a_rule_has_a_release() -> None:
-    releases = versions._releases()
+    releases = {name.upper(): found for name, found in operators.releases().items()}
     assert set(releases) <= set(TFLITE.enums["BuiltinOperator"])
     missing = {
         (operator, version)

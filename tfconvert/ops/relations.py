@@ -113,7 +113,7 @@ def _check_tfl(op: TFLOp, with_elements: bool) -> None:
         rule(view)
     function = tfl_relations.shape_function(operator.name)
     if function is not None and (operator.name != "reshape" or len(op.operands) == 2):
-        _check_shapes(op, function, with_results=operator.name not in tfl_relations.RECOMPUTED)
+        _check_shapes(op, function, with_results="recomputed" not in operator.traits)
 
 
 def _by_argument(arguments: Sequence[operators.Value], values: Sequence[Value]) -> dict[str, Sequence[Value]]:

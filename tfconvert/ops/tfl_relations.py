@@ -29,12 +29,6 @@ from tfconvert.schema.tflite import operators
 # The kernel of `atan2` doesn't broadcast.
 _BROADCAST = (operators.elementwise(2, 3) | {"prelu"}) - {"atan2"}
 
-# Operators with the operands and options of the op of TensorFlow that computes them.
-_LIKE = frozenset({"pack", "pad", "padv2", "reshape", "scatter_nd", "slice", "split", "split_v", "transpose", "unpack"})
-
-RECOMPUTED = frozenset({"gather", "pad", "padv2", "scatter_nd", "split", "split_v"})
-"""Operators of which only the operands are checked: the runtime computes the shapes of results itself."""
-
 
 def _concatenation_shape(operands: Operands) -> Shapes:
     return concatenated(operands.shapes(), operands.integer("axis"))
@@ -60,7 +54,7 @@ _SHAPES: Mapping[str, ShapeFunction] = {
 
 def shape_function(operator: str) -> ShapeFunction | None:
     """Returns the shape function by which an operator is verified, or `None`."""
-    if operator in _LIKE:
+    if operator in operators.having("like"):
         return registry.shape_function(operators.tensorflow_ops()[operator])
     return _SHAPES.get(operator)
 

@@ -6,7 +6,7 @@ looked up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -143,6 +143,19 @@ def tensorflow_ops() -> Mapping[str, str]:
     return {name: row[5] for name, row in _rows().items() if row[5] != "-"}
 
 
+@cache
+def releases() -> Mapping[str, tuple[str, ...]]:
+    """Returns the first releases of the runtime that run versions 1, 2, ... of operators, `-` where not recorded."""
+    return {name: tuple(row[6].split(" ")) for name, row in _rows().items() if row[6] != "-"}
+
+
+def types() -> Iterator[tuple[str, str, str, str]]:
+    """Yields the operators with what the table says of the types of operands, of results, and of those alike."""
+    for name, *_, operands, results, alike in _rows().values():
+        if (operands, results, alike) != ("-", "-", "-"):
+            yield name, operands, results, alike
+
+
 def having(trait: str) -> Mapping[str, str]:
     """Returns the operators that have a trait, with its value: empty if it needs none."""
     return _operators_by_trait().get(trait, {})
@@ -192,7 +205,7 @@ def lookup(name: str) -> Operator | None:
     row = _rows().get(name)
     if row is None:
         return None
-    _, options, operands, results, traits, _ = row
+    _, options, operands, results, traits, *_ = row
     options = "" if options == "-" else options
     union = OPTIONS_2 if options in TFLITE.enums["BuiltinOptions2"] else OPTIONS
     code = TFLITE.enums["BuiltinOperator"][name.upper()]

@@ -1,7 +1,8 @@
 """The operator version that a call requires, and the release of the runtime that has it.
 
 A kernel's version states its features: types, ranks, options that were added after the operator itself. A file states
-the highest version of each operator that it uses. The rules are in the table `operator_versions.tsv`.
+the highest version of each operator that it uses. The rules are in the table `operator_versions.tsv`, the releases in
+that of the operators.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tfconvert.schema import rows_of
-from tfconvert.schema.tflite import FOLDER
+from tfconvert.schema.tflite import FOLDER, operators
 
 OPERATOR_VERSIONS = FOLDER / "operator_versions.tsv"
-RUNTIME_VERSIONS = FOLDER / "runtime_versions.tsv"
 
 _RELEASE = re.compile(r"\d{1,4}\.\d{1,4}(?:\.\d{1,4})?")
 
@@ -145,8 +145,8 @@ def _test(word: str) -> Test:
 def rules() -> Mapping[str, Sequence[tuple[int, Sequence[str]]]]:
     """Returns versions and the tests that require them, by the format's enumerators of operators."""
     found: dict[str, list[tuple[int, Sequence[str]]]] = {}
-    for operators, version, tests in rows_of(OPERATOR_VERSIONS):
-        for operator in operators.upper().split(" "):
+    for names, version, tests in rows_of(OPERATOR_VERSIONS):
+        for operator in names.upper().split(" "):
             found.setdefault(operator, []).append((int(version), () if tests == "-" else tests.split(" ")))
     return found
 
@@ -162,25 +162,20 @@ def operator_version(operator: str, call: Call) -> int:
     return next(found, 1)
 
 
-@cache
-def _releases() -> Mapping[str, tuple[str, ...]]:
-    return {name.upper(): tuple(releases.split(" ")) for name, releases in rows_of(RUNTIME_VERSIONS)}
-
-
 Release = tuple[float, ...]
 """A release of the runtime, as comparable numbers."""
 
 
 def first_release(operator: str, version: int) -> str:
     """Returns the first release of the runtime that can run a version of an operator; empty if that is not known."""
-    releases = _releases().get(operator, ())
+    releases = operators.releases().get(operator.lower(), ())
     release = releases[version - 1] if 0 < version <= len(releases) else "-"
     return "" if release == "-" else release
 
 
 def newest_version(operator: str) -> int:
     """Returns the newest known version of an operator, 0 if none is known."""
-    listed = len(_releases().get(operator, ()))
+    listed = len(operators.releases().get(operator.lower(), ()))
     return max((listed, *(version for version, _ in rules().get(operator, ())))) if listed else 0
 
 

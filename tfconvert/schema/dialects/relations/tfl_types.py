@@ -12,10 +12,8 @@ from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import IntegerType, TensorType, UnrankedTensorType
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.tflite import FOLDER, kernels, operators
+from tfconvert.schema.tflite import kernels, operators
 from tfconvert.schema.tflite.versions import Operand
-
-TABLE = FOLDER / "dialect_types.tsv"
 
 
 class TypeConstraint(NamedTuple):
@@ -42,10 +40,9 @@ _SIDES = ("lhs", "rhs")
 @cache
 def rows() -> Mapping[str, OperatorTypes]:
     """Returns the rows of the table, by operator."""
-    lines = (line for line in TABLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
     return {
         name: OperatorTypes(_kinds(operands), _kinds(results), () if alike == "-" else tuple(alike.split(",")))
-        for name, operands, results, alike in (line.split("\t") for line in lines)
+        for name, operands, results, alike in operators.types()
     }
 
 
