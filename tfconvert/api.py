@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tfconvert.tools.inspection import Inspection
     from tfconvert.tools.model_comparison import Comparison
     from tfconvert.tools.programs import Program
-    from tfconvert.tools.view import View
+    from tfconvert.tools.view import ViewedModel
 
 
 class Model:
@@ -441,7 +441,7 @@ def bench(
     return diagnosed(run)
 
 
-def view(model: object, other: object = None, *, bench: bool = False, **settings: Any) -> View:
+def view(model: object, other: object = None, *, bench: bool = False, **settings: Any) -> ViewedModel:
     """Returns the page of a model, which a notebook shows: its graph, tensors and weights, and what accelerators take.
 
     Args:
@@ -462,7 +462,7 @@ def view(model: object, other: object = None, *, bench: bool = False, **settings
             return read_file(_path(each, end))
         return each if each is None or isinstance(each, Source) or _is_file(each) else Source(each, **selection)
 
-    def run() -> View:
+    def run() -> ViewedModel:
         selection, options = from_data(settings)
         with ExitStack() as end:
             pair = [shown_as(each, selection, end) for each in (model, other)]

@@ -71,7 +71,7 @@ def is_keras_file(head: bytes) -> bool:
     return is_packed or head.startswith(_HDF5)
 
 
-class Found:
+class ForeignFile:
     """A path as far as rows look at it.
 
     Args:
@@ -127,7 +127,7 @@ class Found:
     def saved_models_below(self) -> list[Path]:
         """Returns the SavedModels one or two directories below."""
         folders = [self.path / name for name in self.names]
-        folders += [folder / name for folder in folders for name in Found(folder, "").names]
+        folders += [folder / name for folder in folders for name in ForeignFile(folder, "").names]
         return [folder for folder in folders if any(is_file(folder / name) for name in SAVED_MODEL_FILES)]
 
 
@@ -141,7 +141,7 @@ def _head(path: Path) -> bytes:
         return b""
 
 
-class Row(NamedTuple):
+class ForeignFormat(NamedTuple):
     """Something that is not a model.
 
     Attributes:
@@ -153,25 +153,25 @@ class Row(NamedTuple):
 
     what: str
     hint: str
-    matches: Callable[[Found], bool | str]
+    matches: Callable[[ForeignFile], bool | str]
 
 
-def _url(found: Found) -> bool:
+def _url(found: ForeignFile) -> bool:
     return _URL.match(found.given) is not None
 
 
-def _lfs_pointer(found: Found) -> str | bool:
+def _lfs_pointer(found: ForeignFile) -> str | bool:
     """Returns whether the file is a pointer of Git LFS, or which file of a SavedModel is one."""
     inside = [found.path / name for name in (*SAVED_MODEL_FILES, "fingerprint.pb")] if found.names else [found.path]
     if "variables" in found.names:
-        inside += [found.path / "variables" / name for name in Found(found.path / "variables", "").names]
+        inside += [found.path / "variables" / name for name in ForeignFile(found.path / "variables", "").names]
     pointers = [path for path in inside if _head(path).startswith(b"version https://git-lfs.github.com/spec/")]
     if not pointers:
         return False
     return f" (the pointer is {pointers[0]})" if found.names else True
 
 
-def _checkpoint(found: Found) -> str | bool:
+def _checkpoint(found: ForeignFile) -> str | bool:
     """Returns whether the path is a checkpoint's prefix or one of its files, or which prefix a directory holds."""
     if found.names:
         indices = [name for name in found.names if name.endswith(".index")]
@@ -180,12 +180,12 @@ def _checkpoint(found: Found) -> str | bool:
     return is_file(Path(prefix + ".index"))
 
 
-def _version_folder(found: Found) -> str:
+def _version_folder(found: ForeignFile) -> str:
     models = found.saved_models_below()
     return str(models[-1]) if models else ""
 
 
-def _contained(found: Found) -> str:
+def _contained(found: ForeignFile) -> str:
     """Returns a model's file in a directory that is not a model itself."""
     if set(SAVED_MODEL_FILES) & set(found.names):
         return ""
@@ -196,34 +196,34 @@ def _contained(found: Found) -> str:
     return ""
 
 
-def _torch(found: Found) -> bool:
+def _torch(found: ForeignFile) -> bool:
     in_zip = any(name.endswith(("/data.pkl", "/constants.pkl", "/archive_format")) for name in found.members)
     # `torch.save` begins older files with this number.
     return in_zip or found.head.startswith(b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9") or found.has(".pt", ".pth", ".pt2")
 
 
-def _onnx(found: Found) -> bool:
+def _onnx(found: ForeignFile) -> bool:
     if found.has(".onnx"):
         return True
     # The version of the format, then the name of the producer.
     return found.head[:1] == b"\x08" and found.head[2:3] == b"\x12" and b"onnx" in found.head.lower()
 
 
-def _renamed_saved_model(found: Found) -> bool:
+def _renamed_saved_model(found: ForeignFile) -> bool:
     # The version of the format, 1, then the first graph.
     return found.head.startswith(b"\x08\x01\x12") and found.path.name not in SAVED_MODEL_FILES
 
 
-def _safetensors(found: Found) -> bool:
+def _safetensors(found: ForeignFile) -> bool:
     size = int.from_bytes(found.head[:8], "little")
     return found.head[8:9] == b"{" and 0 < size < 1 << 30 and b'"dtype"' in found.head
 
 
-def _transformers(found: Found) -> bool:
+def _transformers(found: ForeignFile) -> bool:
     return "config.json" in found.names and bool({"architectures", "model_type"} & found.json("config.json").keys())
 
 
-def _web_model(found: Found) -> str:
+def _web_model(found: ForeignFile) -> str:
     """Returns the format of a model of TensorFlow.js."""
     name = "" if found.path.suffix == ".json" else "model.json"
     if name and name not in found.names:
@@ -232,113 +232,119 @@ def _web_model(found: Found) -> str:
     return str(model.get("format") or "graph-model") if "weightsManifest" in model else ""
 
 
-def _magic(*starts: bytes) -> Callable[[Found], bool]:
+def _magic(*starts: bytes) -> Callable[[ForeignFile], bool]:
     return lambda found: found.head.startswith(starts)
 
 
-def _ending(*endings: str) -> Callable[[Found], bool]:
+def _ending(*endings: str) -> Callable[[ForeignFile], bool]:
     return lambda found: found.path.name.lower().endswith(endings)
 
 
-def _other_zip(found: Found) -> bool:
+def _other_zip(found: ForeignFile) -> bool:
     return found.path.suffix != ".keras" and archive_format(found.head) == ZIP
 
 
 _WEIGHTS = "build the model in Python, load the weights, and pass it to tfconvert.convert"
 _TORCH = "pip install litert-torch; litert_torch.convert(model.eval(), (sample,)).export('model.tflite')"
 
-ROWS: Sequence[Row] = (
-    Row("a URL", "download it first, and give the path of the file or of the unpacked directory", _url),
-    Row(
+ROWS: Sequence[ForeignFormat] = (
+    ForeignFormat("a URL", "download it first, and give the path of the file or of the unpacked directory", _url),
+    ForeignFormat(
         "a pointer of Git LFS, not the file itself",
         "fetch the files in the repository: git lfs pull{found}",
         _lfs_pointer,
     ),
-    Row(
+    ForeignFormat(
         "a web page, not the file that it links to",
         "download the file itself; where a site shows a page, use its raw or download link",
         lambda found: _WEB_PAGE.match(found.head) is not None,
     ),
-    Row("empty", "copy or download it again", lambda found: is_file(found.path) and not found.head),
-    Row("a directory above a SavedModel", "give the SavedModel itself: {found}", _version_folder),
-    Row(
+    ForeignFormat("empty", "copy or download it again", lambda found: is_file(found.path) and not found.head),
+    ForeignFormat("a directory above a SavedModel", "give the SavedModel itself: {found}", _version_folder),
+    ForeignFormat(
         "an unpacked Keras file",
         "pack it again: (cd {path} && zip -0 -r ../model.keras .), and convert model.keras",
         lambda found: set(found.names) >= KERAS_FILES,
     ),
-    Row(
+    ForeignFormat(
         "a model of TensorFlow.js ({found})",
         "convert the model that it was made of; or pip install tfjs-graph-converter, and tfjs_graph_converter {path} "
         "saved_model --output_format tf_saved_model",
         _web_model,
     ),
-    Row(
+    ForeignFormat(
         "a model of Hugging Face's transformers",
         "save it for TensorFlow, tf.saved_model.save(TFAutoModel.from_pretrained(...), directory, signatures=...); or, "
         "for PyTorch, litert-torch",
         _transformers,
     ),
-    Row("a model of PyTorch", _TORCH, _torch),
-    Row("an ONNX model", "pip install onnx2tf; onnx2tf -i {path} -o saved_model, and convert saved_model", _onnx),
-    Row(
+    ForeignFormat("a model of PyTorch", _TORCH, _torch),
+    ForeignFormat(
+        "an ONNX model", "pip install onnx2tf; onnx2tf -i {path} -o saved_model, and convert saved_model", _onnx
+    ),
+    ForeignFormat(
         "the main file of a SavedModel under another name",
         "name it saved_model.pb, in a directory with its variables, and give the directory",
         _renamed_saved_model,
     ),
-    Row("a file of safetensors, which has weights only", _WEIGHTS, _safetensors),
-    Row(
+    ForeignFormat("a file of safetensors, which has weights only", _WEIGHTS, _safetensors),
+    ForeignFormat(
         "a checkpoint without a graph{found}",
         "it has values only: restore it in Python (tf.train.Checkpoint(model).restore, model.load_weights), and "
         "pass the model to tfconvert.convert",
         _checkpoint,
     ),
-    Row(
+    ForeignFormat(
         "a model of LiteRT-LM",
         "it is for LiteRT-LM's own runtime, and holds .tflite files already",
         _magic(b"LITERTLM"),
     ),
-    Row(
+    ForeignFormat(
         "a model of llama.cpp (GGUF), which has weights only", "convert the model that it was made of", _magic(b"GGUF")
     ),
-    Row(
+    ForeignFormat(
         "a MediaPipe task bundle",
         "unpack it (unzip {path}): it holds .tflite files",
         lambda found: any(name.endswith(".tflite") for name in found.members),
     ),
-    Row(
+    ForeignFormat(
         "an archive of a SavedModel",
         "unpack it (unzip {path}), and give the directory with saved_model.pb",
         lambda found: any(name.endswith(SAVED_MODEL_FILES) for name in found.members),
     ),
-    Row(
+    ForeignFormat(
         "a compressed archive",
         "unpack it (tar -xf {path}), and give the directory with saved_model.pb, or the model's file",
         lambda found: archive_format(found.head) not in ("", ZIP),
     ),
-    Row("a zip that holds no model", "unpack it, and give the model in it", _other_zip),
-    Row(
+    ForeignFormat("a zip that holds no model", "unpack it, and give the model in it", _other_zip),
+    ForeignFormat(
         "a model of Core ML",
         "convert the TensorFlow or PyTorch model that it was made of",
         _ending(".mlmodel", ".mlpackage", ".mlmodelc"),
     ),
-    Row(
+    ForeignFormat(
         "a model of OpenVINO", "convert the TensorFlow model that it was made of", lambda found: b"<net " in found.head
     ),
-    Row("a model of PaddlePaddle", "pip install paddle2onnx, then onnx2tf", _ending(".pdmodel", ".pdiparams")),
-    Row("a model of Caffe", "convert the model by a tool for Caffe to ONNX, then onnx2tf", _ending(".caffemodel")),
-    Row(
+    ForeignFormat(
+        "a model of PaddlePaddle", "pip install paddle2onnx, then onnx2tf", _ending(".pdmodel", ".pdiparams")
+    ),
+    ForeignFormat(
+        "a model of Caffe", "convert the model by a tool for Caffe to ONNX, then onnx2tf", _ending(".caffemodel")
+    ),
+    ForeignFormat(
         "an engine of TensorRT, made for one GPU",
         "convert the model that it was made of",
         _ending(".engine", ".plan", ".trt"),
     ),
-    Row(
+    ForeignFormat(
         "a pickle of Python",
         "load it in Python; a Keras model or a function of TensorFlow can be passed to tfconvert.convert",
         lambda found: (
             _ending(".pkl", ".pickle", ".joblib")(found) or _magic(b"\x80\x03", b"\x80\x04", b"\x80\x05")(found)
         ),
     ),
-    Row("a directory that holds a model", "give the file: {found}", _contained),
+    ForeignFormat("a directory that holds a model", "give the file: {found}", _contained),
 )
 """All that is recognized, in this order."""
 
@@ -398,7 +404,7 @@ def foreign(path: Path, given: str) -> ConversionError | None:
         path: The path.
         given: What the user calls it.
     """
-    found = Found(path, given)
+    found = ForeignFile(path, given)
     for row in ROWS:
         match = row.matches(found)
         if match:

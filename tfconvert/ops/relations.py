@@ -116,7 +116,7 @@ def _check_tfl(op: TFLOp, with_elements: bool) -> None:
         _check_shapes(op, function, with_results="recomputed" not in operator.traits)
 
 
-def _by_argument(arguments: Sequence[operators.Value], values: Sequence[Value]) -> dict[str, Sequence[Value]]:
+def _by_argument(arguments: Sequence[operators.DeclaredValue], values: Sequence[Value]) -> dict[str, Sequence[Value]]:
     """Returns values by the names of the operator's arguments; those of a list are all that are left."""
     found: dict[str, Sequence[Value]] = {}
     for index, argument in enumerate(arguments):

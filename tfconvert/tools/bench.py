@@ -32,7 +32,7 @@ from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-from tfconvert.tools.litert_child import KeptTensors, Times, measured
+from tfconvert.tools.litert_child import KeptTensors, RunTimes, measured
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -190,12 +190,12 @@ class _Bench:
     def __init__(self, folder: Path, module: ModuleOp, runs: int, threads: int) -> None:
         self._folder, self._module, self._runs, self._threads = folder, module, runs, threads
 
-    def whole(self, content: bytes, inputs: Sequence[Array]) -> Times:
+    def whole(self, content: bytes, inputs: Sequence[Array]) -> RunTimes:
         """Returns the times of the whole file, and its memory."""
         path = self._folder / "whole.tflite"
         path.write_bytes(content)
         with Child() as child:
-            return Times(*_call(child, measured, str(path), inputs, self._runs, self._threads))
+            return RunTimes(*_call(child, measured, str(path), inputs, self._runs, self._threads))
 
     def operators(self, inputs: Sequence[Array]) -> list[OperatorTime]:
         """Returns the time of each operator by itself."""
@@ -211,13 +211,13 @@ class _Bench:
                 self._operator(child, cut, [values.get(places[value].tensor) for value in cut.inputs]) for cut in found
             ]
 
-    def _operator(self, child: Child, cut: Cut, values: Sequence[Array | None]) -> OperatorTime:
+    def _operator(self, child: Child, cut: BenchmarkCut, values: Sequence[Array | None]) -> OperatorTime:
         known = [value for value in values if value is not None]
         median = None
         if cut.module is not None and len(known) == len(values):
             path = self._folder / "operator.tflite"
             export(cut.module).save(path)
-            times = Times(*_call(child, measured, str(path), known, self._runs, self._threads))
+            times = RunTimes(*_call(child, measured, str(path), known, self._runs, self._threads))
             median = Latency.of(times.runs).median
         name = cut.op.properties.get("custom_code")
         return OperatorTime(
@@ -237,7 +237,7 @@ def _call(child: Child, function: Callable[P, T], /, *args: P.args, **kwargs: P.
 _ALONE = frozenset(("tfl.assign_variable", "tfl.call_once", "tfl.read_variable", "tfl.var_handle"))
 
 
-class Cut(NamedTuple):
+class BenchmarkCut(NamedTuple):
     """One operator as a model.
 
     Attributes:
@@ -251,7 +251,7 @@ class Cut(NamedTuple):
     module: ModuleOp | None
 
 
-def cuts(module: ModuleOp) -> Iterator[Cut]:
+def cuts(module: ModuleOp) -> Iterator[BenchmarkCut]:
     """Yields the operators of a file's first subgraph, in the order in which they run.
 
     Args:
@@ -264,7 +264,7 @@ def cuts(module: ModuleOp) -> Iterator[Cut]:
         owners = (value.owner for value in op.operands)
         weights = [owner for owner in dict.fromkeys(owners) if isinstance(owner, Operation) and _is_folded(owner)]
         alone = excerpt(module, [*weights, op])
-        yield Cut(op, alone.inputs, None if is_bound else alone.module)
+        yield BenchmarkCut(op, alone.inputs, None if is_bound else alone.module)
 
 
 def _is_folded(op: Operation) -> bool:

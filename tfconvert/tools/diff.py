@@ -114,7 +114,7 @@ def _shown(content: bytes) -> str:
 _CONSTANTS = frozenset(("tfl.pseudo_const", "tfl.pseudo_qconst"))
 
 
-class Weight(NamedTuple):
+class DiffWeight(NamedTuple):
     """A constant: its name, its type as text, its shape, and its op."""
 
     name: str
@@ -162,14 +162,14 @@ def changed_weights(first: ModuleOp, second: ModuleOp) -> Iterator[WeightChange]
     yield from (WeightChange(each.name, "", each.type, each.shape) for each in theirs if id(each.op) not in known)
 
 
-def _weights(module: ModuleOp) -> Iterator[Weight]:
+def _weights(module: ModuleOp) -> Iterator[DiffWeight]:
     for function in module.ops:
         if isinstance(function, FuncOp):
             for op in function.body.block.ops:
                 if op.name in _CONSTANTS and tensor_data.is_constant(op.properties.get("value")):
                     kind = op.results[0].type
                     shape = types.shape_of(kind) or ()
-                    yield Weight(node_of(op.location), _text(types.element_of(kind)), tuple(shape), op)
+                    yield DiffWeight(node_of(op.location), _text(types.element_of(kind)), tuple(shape), op)
 
 
 def _text(element: Any) -> str:
@@ -180,9 +180,9 @@ def _text(element: Any) -> str:
     return f"{text} (scale {scales[0]:.6g})" if len(scales) == 1 else f"{text} ({len(scales)} scales)"
 
 
-def _pairs(ours: Sequence[Weight], theirs: Sequence[Weight]) -> list[tuple[Weight, Weight]]:
+def _pairs(ours: Sequence[DiffWeight], theirs: Sequence[DiffWeight]) -> list[tuple[DiffWeight, DiffWeight]]:
     """Returns matching constants: those of equal name and shape, then those of equal shape in order."""
-    pairs: list[tuple[Weight, Weight]] = []
+    pairs: list[tuple[DiffWeight, DiffWeight]] = []
     left = list(theirs)
     rest = []
     for one in ours:
@@ -200,7 +200,7 @@ def _pairs(ours: Sequence[Weight], theirs: Sequence[Weight]) -> list[tuple[Weigh
     return pairs
 
 
-def _change(one: Weight, other: Weight) -> WeightChange | None:
+def _change(one: DiffWeight, other: DiffWeight) -> WeightChange | None:
     first, second = tensor_data.to_array(one.op.properties["value"]), tensor_data.to_array(other.op.properties["value"])
     kinds = [each.op.results[0].type for each in (one, other)]
     if kinds[0] == kinds[1] and first.tobytes() == second.tobytes() and first.dtype.kind != "O":

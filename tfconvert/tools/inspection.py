@@ -72,7 +72,7 @@ _NO_WORK = frozenset(
 )
 
 
-class Imported(NamedTuple):
+class InspectedModule(NamedTuple):
     """The contents of a TensorFlow model.
 
     Attributes:
@@ -105,13 +105,13 @@ class Imported(NamedTuple):
         }
 
 
-def facts_of(module: ModuleOp) -> Imported:
+def facts_of(module: ModuleOp) -> InspectedModule:
     """Returns the contents of an imported module."""
     names = Counter(op.name for op in module.walk())
     variables = variables_of(module)
     version = module.attributes.get(tf.PRODUCER_VERSION)
     assets = (op.properties.get("filename") for op in module.ops if isinstance(op, AssetOp))
-    return Imported(
+    return InspectedModule(
         version.data if isinstance(version, StringAttr) else "",
         tuple(each._replace(keys=(*each.other_keys, *each.keys)) for each in interfaces(module)),
         _ranked({name: count for name, count in names.items() if name.startswith(_DIALECTS) and name not in _NO_WORK}),
@@ -176,7 +176,7 @@ class Inspection(NamedTuple):
     converts: bool | None = None
     problems: tuple[Diagnostic, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
-    model: Imported | None = None
+    model: InspectedModule | None = None
     mutable_variables: int | None = None
     litert: LiteRTFile | None = None
     acceptances: tuple[Acceptance, ...] = ()
@@ -280,7 +280,7 @@ class _Watch:
     """
 
     def __init__(self) -> None:
-        self.facts: Imported | None = None
+        self.facts: InspectedModule | None = None
         self.mutable: int | None = None
         self._module: ModuleOp | None = None
         self._last = ""

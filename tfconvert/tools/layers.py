@@ -41,7 +41,7 @@ from tfconvert.tools.litert_child import KeptTensors
 _NOT_COMPARED = "not compared"
 
 
-class Layer(NamedTuple):
+class ComparedLayer(NamedTuple):
     """An operator whose result was compared.
 
     Attributes:
@@ -175,7 +175,7 @@ def _note(runs: LayerRuns, draws: Iterator[Sequence[Array]]) -> Diagnostic:
     )
 
 
-def _found(runs: LayerRuns, label: str, layer: Layer, compared: Mapping[int, Layer]) -> Diagnostic:
+def _found(runs: LayerRuns, label: str, layer: ComparedLayer, compared: Mapping[int, ComparedLayer]) -> Diagnostic:
     made = {index for operator in runs.operators for index in operator.outputs}
     inputs = [
         f"{runs.tensors[index].name!r} {_share(compared.get(index))}"
@@ -193,7 +193,7 @@ def _found(runs: LayerRuns, label: str, layer: Layer, compared: Mapping[int, Lay
     )
 
 
-def _layers(runs: LayerRuns, values: Sequence[Array]) -> list[Layer]:
+def _layers(runs: LayerRuns, values: Sequence[Array]) -> list[ComparedLayer]:
     """Returns the operators whose results can be compared, in the order in which they run."""
     expected, got = runs.expected(values), runs.got(values)
     layers = []
@@ -203,7 +203,7 @@ def _layers(runs: LayerRuns, values: Sequence[Array]) -> list[Layer]:
             candidates = [each for _, each in runs.candidates(tensor, expected)]
             found = _closest(candidates, got[index]) if index in got else None
             if found is not None:
-                layers.append(Layer(operator, tensor, found))
+                layers.append(ComparedLayer(operator, tensor, found))
     return layers
 
 
@@ -240,7 +240,7 @@ def is_alike(value: Array, other: Array) -> bool:
     return value.dtype == other.dtype and shapes[0] == shapes[1]
 
 
-def _share(layer: Layer | None) -> str:
+def _share(layer: ComparedLayer | None) -> str:
     return f"{layer.difference.relative:.1e}" if layer is not None else _NOT_COMPARED
 
 

@@ -23,7 +23,7 @@ _WARM_UP = 3
 _STATM = Path("/proc/self/statm")
 
 
-class Times(NamedTuple):
+class RunTimes(NamedTuple):
     """Times of runs and of loading in nanoseconds, and the growth of the process in bytes."""
 
     runs: list[int]
@@ -31,7 +31,7 @@ class Times(NamedTuple):
     memory: int
 
 
-def measured(path: str, values: Sequence[Array], runs: int, threads: int) -> Times:
+def measured(path: str, values: Sequence[Array], runs: int, threads: int) -> RunTimes:
     """Runs a file and returns the times."""
     before, start = _memory(), time.perf_counter_ns()
     interpreter = _loaded(runtime.interpreter_of(path, num_threads=threads), values)
@@ -43,7 +43,7 @@ def measured(path: str, values: Sequence[Array], runs: int, threads: int) -> Tim
         start = time.perf_counter_ns()
         interpreter.invoke()
         times.append(time.perf_counter_ns() - start)
-    return Times(times, loading, _memory() - before)
+    return RunTimes(times, loading, _memory() - before)
 
 
 def _loaded(interpreter: Any, arrays: Sequence[Array]) -> Any:

@@ -38,7 +38,7 @@ FILE, FAILED, CONVERSION, COMPARISON = "file", "failed", "conversion", "comparis
 """The kinds of pages: of a finished file, of a conversion that failed, of one that succeeded, of two models."""
 
 
-class View(NamedTuple):
+class ViewedModel(NamedTuple):
     """The contents of a page.
 
     Attributes:
@@ -92,7 +92,7 @@ def view_page(model: object, other: object = None, *, options: Options | None = 
 
 
 @with_room
-def view(model: object, other: object = None, *, options: Options | None = None, bench: bool = False) -> View:
+def view(model: object, other: object = None, *, options: Options | None = None, bench: bool = False) -> ViewedModel:
     """Returns what the page of a model shows; see `view_page`."""
     settings = Options() if options is None else options
     if other is not None:
@@ -171,11 +171,11 @@ class _File(NamedTuple):
         return report.to_dict() | {"kind": FILE, "file": facts}
 
 
-def _of_file(model: object, bench: bool) -> View:
+def _of_file(model: object, bench: bool) -> ViewedModel:
     name, content = _content(model)
     file = _File.read(name, content)
     graphs = {"before": [], "after": [graph.to_dict() for graph in file.graphs], "stages": []}
-    return View(FILE, file.to_dict(), graphs, _measured(content) if bench else ())
+    return ViewedModel(FILE, file.to_dict(), graphs, _measured(content) if bench else ())
 
 
 def _measured(content: Any) -> list[float | None]:
@@ -187,7 +187,7 @@ def _measured(content: Any) -> list[float | None]:
         return [each.milliseconds for each in measure(path).operators]
 
 
-def _of_model(model: object, options: Options, bench: bool) -> View:
+def _of_model(model: object, options: Options, bench: bool) -> ViewedModel:
     """Returns what the page of a model shows: both sides of a conversion, or the side that can't be converted."""
     original = model if isinstance(model, Source) else Source(model)
     source = original
@@ -198,12 +198,12 @@ def _of_model(model: object, options: Options, bench: bool) -> View:
     except ConversionError as problem:
         _discard(source, original)
         found = problem.report or Report(original.name, failure=problem)
-        return View(FAILED, found.to_dict() | {"kind": FAILED}, found.graphs, failure=problem)
+        return ViewedModel(FAILED, found.to_dict() | {"kind": FAILED}, found.graphs, failure=problem)
     try:
         latency = _written(file, _measured) if bench else []
     finally:
         _discard(source, original)
-    return View(CONVERSION, report.to_dict() | {"kind": CONVERSION}, report.graphs, latency)
+    return ViewedModel(CONVERSION, report.to_dict() | {"kind": CONVERSION}, report.graphs, latency)
 
 
 def _finished(model: object, options: Options) -> _File:
@@ -234,10 +234,10 @@ def _written(file: ConvertedFile, work: Callable[[Path], Result]) -> Result:
         return work(path)
 
 
-def _comparison(files: Sequence[_File]) -> View:
+def _comparison(files: Sequence[_File]) -> ViewedModel:
     first, second = files
     graphs = compared(first.graphs, second.graphs)
     nodes = (node for file in files for function in file.graphs for node in function.nodes)
     changes = Counter(node.change for node in nodes if node.change)
     report = second.to_dict() | {"kind": COMPARISON, "first": first.to_dict(), "changes": dict(sorted(changes.items()))}
-    return View(COMPARISON, report, graphs)
+    return ViewedModel(COMPARISON, report, graphs)

@@ -57,7 +57,7 @@ from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes.list_ops import OPS, ListClass
-from tfconvert.converter.shapes.materialize import MAKERS, Positions, Sizes
+from tfconvert.converter.shapes.materialize import MAKERS, MaterializedSizes, Positions
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.tensor_lists import lists
 from tfconvert.converter.tensor_lists.lists import LOWERINGS, Lowered
@@ -203,4 +203,4 @@ def _size(
         return TFBuilder(anchor).number(dim)
     shape = symbols.shape(op.results[0])
     assert shape is not None
-    return Sizes(symbols, positions, anchor).scalar(shape[axis + 1])
+    return MaterializedSizes(symbols, positions, anchor).scalar(shape[axis + 1])

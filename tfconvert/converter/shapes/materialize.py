@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfconvert.converter.ir.tf_builder import TFBuilder
-from tfconvert.converter.shapes.symbolic import Source, Symbols
+from tfconvert.converter.shapes.symbolic import Symbols, SymbolSource
 from tfconvert.ops.registry import shape_function
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import UNKNOWN
@@ -46,7 +46,7 @@ class Positions:
 
 
 @dataclass(slots=True)
-class Sizes:
+class MaterializedSizes:
     """Materializes dimensions as scalars before an op.
 
     Attributes:
@@ -118,7 +118,7 @@ class Sizes:
                 return self._rerun(source.value, source)
         return None
 
-    def _rerun(self, result: OpResult, source: Source) -> Value | None:
+    def _rerun(self, result: OpResult, source: SymbolSource) -> Value | None:
         op = result.op
         operands: list[Value] = []
         for value in op.operands:

@@ -35,7 +35,7 @@ _BROADCASTING = tuple(map(shape_function, ("AddV2", "SelectV2")))
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SymbolSource:
     """A value that has a dimension.
 
     Attributes:
@@ -83,7 +83,7 @@ class Symbols:
         self._branches = 0
         self.broadcasts: dict[int, frozenset[int]] = {}
         self._met: dict[frozenset[int], int] = {}
-        self._sources: dict[int, list[Source]] | None = None
+        self._sources: dict[int, list[SymbolSource]] | None = None
         for function in calls.functions.values():
             block = function.body.block
             if block not in calls.to:
@@ -110,19 +110,19 @@ class Symbols:
         shape = self.known.shapes.get(value)
         return None if shape is None else tuple(map(self.find, shape))
 
-    def sources(self, symbol: int) -> Sequence[Source]:
+    def sources(self, symbol: int) -> Sequence[SymbolSource]:
         """Returns the values that have a symbol, in the module's order."""
         if self._sources is None:
             self._sources = {}
             for value, shape in self.known.shapes.items():
                 for axis, dim in enumerate(shape or ()):
-                    self._add(dim, Source(value, axis))
+                    self._add(dim, SymbolSource(value, axis))
             for value, elements in self.known.partials.items():
                 if len(elements) == 1 and self.known.shapes.get(value) == ():
-                    self._add(elements[0], Source(value, None))
+                    self._add(elements[0], SymbolSource(value, None))
         return self._sources.get(symbol, ())
 
-    def _add(self, dim: int, source: Source) -> None:
+    def _add(self, dim: int, source: SymbolSource) -> None:
         found = self.find(dim)
         if found < UNKNOWN and self._sources is not None:
             self._sources.setdefault(found, []).append(source)

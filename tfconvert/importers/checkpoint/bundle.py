@@ -247,7 +247,7 @@ _MAX_RANK = 32
 _MAX_ELEMENTS = 1 << 58
 
 
-class Entry(NamedTuple):
+class BundleEntry(NamedTuple):
     """The index's entry of one tensor.
 
     Attributes:
@@ -292,8 +292,8 @@ class Checkpoint:
         self._folder = folder if folder is not None else Folder(Path(self.prefix).parent)
         self._index_path = f"{self.prefix}.index"
         self._shards: dict[int, InputFile] = {}
-        self._entries: dict[str, Entry] = {}
-        self._slices: dict[bytes, Entry] = {}
+        self._entries: dict[str, BundleEntry] = {}
+        self._slices: dict[bytes, BundleEntry] = {}
         data = _read_index(self.prefix, self._folder)
         try:
             self._parse(data)
@@ -301,7 +301,7 @@ class Checkpoint:
             hint = _DAMAGE_HINT if problem.code in _DAMAGE else ""
             raise error(problem.code, f"{self._index_path} can't be read: {problem}", hint=hint) from problem
 
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, BundleEntry]:
         """Returns all tensors by their keys, sorted; a partitioned one is a single entry."""
         return MappingProxyType(self._entries)
 
@@ -386,7 +386,7 @@ class Checkpoint:
             else:
                 self._slices[key] = entry
 
-    def _check_place(self, entry: Entry, shards: int) -> None:
+    def _check_place(self, entry: BundleEntry, shards: int) -> None:
         """Checks that the entry's data lies within its shard."""
         file = self._shards.get(entry.shard_id)
         if file is None:
@@ -400,7 +400,7 @@ class Checkpoint:
             message = f"{file.path} is truncated: it has {file.size} bytes, the index refers to {needed} or more"
             raise error("truncated-shard", message, hint=_DAMAGE_HINT)
 
-    def _parts(self, key: str, entry: Entry) -> list[tuple[tuple[Extent, ...], Entry]]:
+    def _parts(self, key: str, entry: BundleEntry) -> list[tuple[tuple[Extent, ...], BundleEntry]]:
         """Returns the places and entries of a partitioned tensor's slices."""
         parts = []
         for extents in entry.slices:
@@ -414,7 +414,7 @@ class Checkpoint:
             raise MalformedError("they have more bytes than their shards")
         return parts
 
-    def _source(self, key: str, entry: Entry) -> DataSource:
+    def _source(self, key: str, entry: BundleEntry) -> DataSource:
         """Returns the source of an entry that has data of its own."""
         dtype = self._numpy_dtype(key, entry)
         file = self._shards[entry.shard_id]
@@ -429,7 +429,7 @@ class Checkpoint:
             raise error(problem.code, f"the data of {key!r} in {file.path} can't be read: {problem}") from problem
         return BufferSource(strings.reshape(entry.shape))
 
-    def _numpy_dtype(self, key: str, entry: Entry) -> np.dtype[Any]:
+    def _numpy_dtype(self, key: str, entry: BundleEntry) -> np.dtype[Any]:
         row = types.from_number(entry.dtype)
         if row is None or (row.dtype.kind == "O" and entry.dtype != DT_STRING):
             known = entry.dtype in DataType.values()
@@ -475,7 +475,7 @@ def _parse_header(value: bytes) -> int:
     return header.num_shards
 
 
-def _parse_entry(value: bytes) -> Entry:
+def _parse_entry(value: bytes) -> BundleEntry:
     """Returns an entry after a check that it is consistent."""
     try:
         proto = BundleEntryProto.FromString(value)
@@ -489,7 +489,7 @@ def _parse_entry(value: bytes) -> Entry:
     if proto.offset < 0 or proto.size < 0:
         raise MalformedError("a tensor's place is negative")
     slices = tuple(map(_extents, proto.slices))
-    entry = Entry(proto.dtype, shape, proto.shard_id, proto.offset, proto.size, unmask(proto.crc32c), slices)
+    entry = BundleEntry(proto.dtype, shape, proto.shard_id, proto.offset, proto.size, unmask(proto.crc32c), slices)
     if not slices:
         _check_size(entry)
     return entry
@@ -499,7 +499,7 @@ def _extents(part: TensorSliceProto) -> tuple[Extent, ...]:
     return tuple((extent.start, extent.length if extent.HasField("length") else WHOLE) for extent in part.extent)
 
 
-def _check_size(entry: Entry) -> None:
+def _check_size(entry: BundleEntry) -> None:
     """Compares an entry's size with its shape, if the element type has a fixed width."""
     count = prod(entry.shape)
     row = types.from_number(entry.dtype)

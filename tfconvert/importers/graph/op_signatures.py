@@ -40,7 +40,7 @@ _RESULT_SEGMENTS = frozenset({"ParseExample", "ParseExampleV2"})
 _MAX_COUNT = 1 << 20
 
 
-class Argument(NamedTuple):
+class SignatureArgument(NamedTuple):
     """One input or output argument of an op: one tensor, or a list of them.
 
     Attributes:
@@ -127,8 +127,8 @@ class OpSignature:
 
     def __init__(
         self,
-        inputs: tuple[Argument, ...],
-        outputs: tuple[Argument, ...],
+        inputs: tuple[SignatureArgument, ...],
+        outputs: tuple[SignatureArgument, ...],
         derived: Mapping[str, str],
         dropped: frozenset[str],
         rules: Mapping[str, AttributeRule],
@@ -295,7 +295,8 @@ def _digest(op_def: pb.OpDef) -> OpSignature:
     derived = {attr.name: KINDS.get(attr.type, "list") for attr in op_def.attr if attr.name in names}
     inputs, outputs = (
         tuple(
-            Argument(arg.name, arg.type, arg.type_attr, arg.number_attr, arg.type_list_attr, arg.is_ref) for arg in args
+            SignatureArgument(arg.name, arg.type, arg.type_attr, arg.number_attr, arg.type_list_attr, arg.is_ref)
+            for arg in args
         )
         for args in (op_def.input_arg, op_def.output_arg)
     )

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from tfconvert.importers.stablehlo.bytecode import Bytecode, Entry
+from tfconvert.importers.stablehlo.bytecode import Bytecode, BytecodeEntry
 from tfconvert.importers.stablehlo.cursor import MAX_MESSAGE, Cursor, malformed
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, types
@@ -166,7 +166,7 @@ class Attributes:
             raise malformed(f"an attribute consists of more than {_MAX_PARTS} parts")
         return part
 
-    def _decoded(self, entry: Entry, decoders: Mapping[str, Mapping[int, _Decoder]]) -> Attribute:
+    def _decoded(self, entry: BytecodeEntry, decoders: Mapping[str, Mapping[int, _Decoder]]) -> Attribute:
         dialect = entry.dialect
         cursor = Cursor(self.file.data, entry.start, entry.end)
         known = decoders.get(dialect) if entry.is_custom else None
@@ -224,7 +224,7 @@ class Attributes:
         data = values.tobytes()
         return DenseElementsAttr.get(kind, data * count if is_splat else data[: count * dtype.itemsize])
 
-    def _opaque(self, entry: Entry) -> Attribute:
+    def _opaque(self, entry: BytecodeEntry) -> Attribute:
         """Returns an attribute that nothing here reads, with its bytes as digits; a reader of text finds it opaque."""
         digits = self.file.data[entry.start : entry.end].hex().upper()
         return OpaqueAttr.get(f"opaque.{_NO_NAME.sub('_', entry.dialect)}", f'<"0x{digits}">')

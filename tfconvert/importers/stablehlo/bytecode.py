@@ -46,7 +46,7 @@ class OpName(NamedTuple):
     has_blobs: bool
 
 
-class Entry(NamedTuple):
+class BytecodeEntry(NamedTuple):
     """An attribute or a type.
 
     Attributes:
@@ -97,10 +97,10 @@ class Entries:
             raise malformed(f"there is no attribute or type {index}")
         return self._ends[index], self._ends[index + 1]
 
-    def at(self, index: int) -> Entry:
+    def at(self, index: int) -> BytecodeEntry:
         """Returns an entry."""
         start, end = self.place(index)
-        return Entry(self._dialects[index], start, end, bool(self._flags[index] & 1))
+        return BytecodeEntry(self._dialects[index], start, end, bool(self._flags[index] & 1))
 
 
 class Bytecode:

@@ -148,7 +148,7 @@ def unknown(*, is_natural: bool = True) -> Symbol:
     return Symbol(f"unknown{next(_unknown_numbers)}", is_natural=is_natural, is_known=False)
 
 
-class Call(Expression):
+class DimCall(Expression):
     """The result of an operation that is not a sum or a product.
 
     Attributes:
@@ -161,11 +161,11 @@ class Call(Expression):
     name: str
     arguments: tuple[Dim, ...]
 
-    def __new__(cls, name: str, *arguments: Dim) -> Call:
+    def __new__(cls, name: str, *arguments: Dim) -> DimCall:
         """Returns the call as it is; `apply` simplifies."""
         key = (cls, name, arguments)
         found = cls._all.get(key)
-        if not isinstance(found, Call):
+        if not isinstance(found, DimCall):
             found = cls._all[key] = super().__new__(cls)
             found.name, found.arguments = name, arguments
             label = f"{name} {[each if isinstance(each, int) else None for each in arguments]}"
@@ -190,13 +190,13 @@ class Call(Expression):
     def _chain(self) -> Iterator[Dim]:
         """Yields the arguments, for those that are calls of the same operation theirs."""
         for argument in self.arguments:
-            if isinstance(argument, Call) and argument.name == self.name:
+            if isinstance(argument, DimCall) and argument.name == self.name:
                 yield from argument._chain()  # noqa: SLF001
             else:
                 yield argument
 
 
-Term = tuple[tuple[Symbol | Call, ...], int]
+Term = tuple[tuple[Symbol | DimCall, ...], int]
 """A product of factors, and how often it is counted."""
 
 
@@ -236,7 +236,7 @@ def _terms(size: Dim) -> Sequence[Term]:
         return (((), size),) if size else ()
     if isinstance(size, Sum):
         return size.terms
-    assert isinstance(size, Symbol | Call)
+    assert isinstance(size, Symbol | DimCall)
     return (((size,), 1),)
 
 
@@ -245,7 +245,7 @@ def _order(term: Term) -> tuple[int, list[Rank]]:
 
 
 def _sum(terms: Iterable[Term]) -> Dim:
-    counts: dict[tuple[Symbol | Call, ...], int] = {}
+    counts: dict[tuple[Symbol | DimCall, ...], int] = {}
     for factors, times in terms:
         counts[factors] = counts.get(factors, 0) + times
     kept = sorted(((factors, times) for factors, times in counts.items() if times), key=_order)
@@ -271,7 +271,7 @@ def multiply(x: Dim, y: Dim) -> Dim:
     """Returns a product."""
     first, second = _terms(x), _terms(y)
     if len(first) * len(second) > _MAX_TERMS:
-        return Call("multiply", *sorted((x, y), key=rank))
+        return DimCall("multiply", *sorted((x, y), key=rank))
     return _sum(
         (tuple(sorted((*some, *others), key=rank)), times * number)
         for some, times in first
@@ -313,7 +313,7 @@ def _without_quotients(size: Dim) -> Dim:
     found: Dim = size
     for factors, times in _terms(size):
         (call,) = factors if len(factors) == 1 else (None,)
-        if not isinstance(call, Call) or call.name not in _QUOTIENTS or times <= 0:
+        if not isinstance(call, DimCall) or call.name not in _QUOTIENTS or times <= 0:
             continue
         dividend, divisor = call.arguments
         if isinstance(divisor, int) and divisor > 0 and times % divisor == 0 and is_natural(dividend):
@@ -359,14 +359,14 @@ def apply(name: str, *operands: Dim) -> Dim:
         condition, x, y = operands
         if isinstance(condition, int):
             return x if condition else y
-        return x if x == y else Call(name, *operands)
+        return x if x == y else DimCall(name, *operands)
     x, y = operands
     found = simplified(name, x, y)
     rule = _RULES.get(name)
     if found is None and rule is not None:
         found = rule(name, x, y)
     if found is None:
-        found = Call(name, *(sorted((x, y), key=_numbers_last) if name in _COMMUTATIVE else (x, y)))
+        found = DimCall(name, *(sorted((x, y), key=_numbers_last) if name in _COMMUTATIVE else (x, y)))
     return found
 
 
@@ -445,7 +445,7 @@ def emit(
 
 
 def _computed(expression: Expression, compute: Callable[..., T | int], known: Mapping[Expression, T | int]) -> T | int:
-    if isinstance(expression, Call):
+    if isinstance(expression, DimCall):
         arguments = [each if isinstance(each, int) else known[each] for each in expression.arguments]
         return compute(expression.name, *arguments)
     assert isinstance(expression, Sum)

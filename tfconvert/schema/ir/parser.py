@@ -95,7 +95,7 @@ class NamedBlock(NamedTuple):
     is_defined: bool
 
 
-class Scope:
+class ParserScope:
     """The names that are known in a region.
 
     Args:
@@ -110,7 +110,7 @@ class Scope:
 
     __slots__ = ("_names", "blocks", "forward", "places", "values")
 
-    def __init__(self, outer: Scope | None) -> None:
+    def __init__(self, outer: ParserScope | None) -> None:
         # One dictionary for all regions of an isolated op: a copy for each would take quadratic time.
         self.values: dict[str, Sequence[Value]] = {} if outer is None else outer.values
         self.places: dict[str, int] = {} if outer is None else outer.places
@@ -237,7 +237,7 @@ class Parser(AttributeParser):
     ) -> None:
         super().__init__(registry, text, filename)
         self.first_line = first_line
-        self.scope = Scope(None)
+        self.scope = ParserScope(None)
         self.resources: dict[str, str] = {}
         self.op_name = ""
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))] if locate else None
@@ -443,7 +443,7 @@ class Parser(AttributeParser):
         self.advance()
         outer = self.scope
         isolated = bool(self._enclosing) and Trait.ISOLATED_FROM_ABOVE in self._enclosing[-1][0].TRAITS
-        scope = self.scope = Scope(None if isolated else outer)
+        scope = self.scope = ParserScope(None if isolated else outer)
         region = Region()
         if arguments and self.token[0] == CARET:
             self.raise_error("invalid block name in region with named arguments")
@@ -464,7 +464,7 @@ class Parser(AttributeParser):
         """Parses `{...}`, if it is there."""
         return self.parse_region(arguments) if self.token[0] == "{" else None
 
-    def _leave(self, scope: Scope, isolated: bool) -> None:
+    def _leave(self, scope: ParserScope, isolated: bool) -> None:
         missing = scope.first_undefined_block()
         if missing is not None:
             position, name = missing
@@ -643,7 +643,7 @@ class Parser(AttributeParser):
                 self._refuse_operand(UnresolvedOperand(name, index, use.position), use.value.type, values)
             use.value.replace_all_uses_with(values[index])
 
-    def check_defined(self, scope: Scope) -> None:
+    def check_defined(self, scope: ParserScope) -> None:
         """Checks that each value that is used in a scope and those inside it has a definition."""
         undefined = scope.first_undefined()
         if undefined is not None:

@@ -43,7 +43,7 @@ def needs_registration(custom: str) -> bool:
     return custom not in _REGISTERED | _OF_XNNPACK and not custom.startswith(FLEX)
 
 
-class Value(NamedTuple):
+class DeclaredValue(NamedTuple):
     """An operand or a result as the table declares it."""
 
     name: str  # Its name.
@@ -79,8 +79,8 @@ class Operator(NamedTuple):
     code: int  # Its number.
     options: str  # Name of its options table; empty if it has none.
     union: str  # The field of `Operator` that holds the options.
-    operands: tuple[Value, ...]  # Its operands.
-    results: tuple[Value, ...]  # Its results.
+    operands: tuple[DeclaredValue, ...]  # Its operands.
+    results: tuple[DeclaredValue, ...]  # Its results.
     traits: Mapping[str, str]  # What the table says of it, with values where traits have them.
     variables: tuple[int, ...]  # Indices of the operands that hold state.
 
@@ -100,20 +100,20 @@ class Operator(NamedTuple):
         return _range(self.results)
 
 
-def _range(values: tuple[Value, ...]) -> tuple[int, int]:
+def _range(values: tuple[DeclaredValue, ...]) -> tuple[int, int]:
     minimum = max(
         (index + 1 for index, value in enumerate(values) if not (value.optional or value.variadic)), default=0
     )
     return minimum, UNBOUNDED if any(value.variadic for value in values) else len(values)
 
 
-def _value(text: str) -> Value:
+def _value(text: str) -> DeclaredValue:
     name = text.rstrip("?*&")
     marks = text[len(name) :]
-    return Value(name, "?" in marks, "*" in marks, "&" in marks)
+    return DeclaredValue(name, "?" in marks, "*" in marks, "&" in marks)
 
 
-def _values(text: str) -> tuple[Value, ...]:
+def _values(text: str) -> tuple[DeclaredValue, ...]:
     return () if text == "-" else tuple(map(_value, text.split(" ")))
 
 
@@ -141,6 +141,12 @@ def elementwise(*counts: int) -> frozenset[str]:
 def tensorflow_ops() -> Mapping[str, str]:
     """Returns the operators that an op of TensorFlow computes, with its name; layouts may differ."""
     return {name: row[5] for name, row in _rows().items() if row[5] != "-"}
+
+
+@cache
+def moving_ops() -> Mapping[str, int]:
+    """Returns the ops of TensorFlow whose results have elements of one operand as they are, with its index."""
+    return {tensorflow_ops()[name]: int(index) for name, index in having("moves").items() if name in tensorflow_ops()}
 
 
 @cache
