@@ -25,6 +25,16 @@ def _embedding(tf: Any) -> Any:
     return lambda ids: tf.gather(table, ids), [_spec(tf, [None, 3], "int64", "ids")]
 
 
+def _halves_of_ids(tf: Any) -> Any:
+    table = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+
+    def look_up(ids: Any) -> Any:
+        first, second = tf.split(ids, 2)
+        return tf.gather(table, first) - tf.gather(table, tf.reverse_sequence(second, [1, 2], 1))
+
+    return look_up, [_spec(tf, [4, 3], "int32", "ids")]
+
+
 def _cast_embedding(tf: Any) -> Any:
     table = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     return (lambda ids: tf.gather(table, tf.reshape(tf.cast(ids, tf.int32), [-1]))), [
@@ -154,6 +164,7 @@ MODELS: dict[str, Build] = {
     build.__name__[1:]: build
     for build in (
         _embedding,
+        _halves_of_ids,
         _cast_embedding,
         _gather_nd,
         _dynamic_partition,

@@ -32,10 +32,12 @@ from tfconvert.ops.call import Array, Results, call_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.tf_traits import SAME_ELEMENTS
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Use, Value
+from tfconvert.schema.tflite import operators
 
 DRAWS = 3
 """The number of different kinds of values."""
@@ -138,37 +140,10 @@ def sizes_of(shape: Sequence[int], draw: int = 0, scale: int = 1) -> tuple[int, 
     )
 
 
-_PASS_FIRST = (
-    "BroadcastTo",
-    "Cast",
-    "CheckNumerics",
-    "ClipByValue",
-    "EnsureShape",
-    "ExpandDims",
-    "Gather",
-    "GatherNd",
-    "GatherV2",
-    "Identity",
-    "Pad",
-    "PreventGradient",
-    "Reshape",
-    "Reverse",
-    "ReverseV2",
-    "Slice",
-    "Snapshot",
-    "Split",
-    "SplitV",
-    "Squeeze",
-    "StopGradient",
-    "StridedSlice",
-    "Tile",
-    "Transpose",
-    "Unpack",
-)
-
 # Op -> the operands whose elements become the results'; `None` for all.
 _THROUGH: Mapping[str, Sequence[int] | None] = {
-    **dict.fromkeys(_PASS_FIRST, (0,)),
+    **{op: (index,) for op, index in operators.moving_ops().items()},
+    **dict.fromkeys(SAME_ELEMENTS | {"Cast", "CheckNumerics", "ClipByValue", "Gather", "Pad", "Reverse"}, (0,)),
     "ConcatV2": None,
     **dict.fromkeys(("Maximum", "Minimum"), (0, 1)),
     "Pack": None,
