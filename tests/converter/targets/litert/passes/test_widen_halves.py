@@ -62,6 +62,17 @@ def test_halves_that_are_only_copied_stay() -> None:
     np.testing.assert_array_equal(run(content, [x])[0], np.concatenate([x, x], 1).T)
 
 
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_halves_that_are_only_reversed_stay(kind: str) -> None:
+    body = f"""
+        %r = stablehlo.reverse %a, dims = [1] : tensor<3x4x{kind}>
+        return %r : tensor<3x4x{kind}>"""
+    content = convert(program(body, [f"tensor<3x4x{kind}>"], [f"tensor<3x4x{kind}>"]))
+    assert operators(content) == {"REVERSE_V2": 1}
+    x = _X.astype(np.float16 if kind == "f16" else ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(run(content, [x])[0], x[:, ::-1])
+
+
 def test_a_model_rounds_by_itself() -> None:
     body = """
         %h = stablehlo.convert %a : (tensor<3x4xf32>) -> tensor<3x4xf16>

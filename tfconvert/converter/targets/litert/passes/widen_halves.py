@@ -39,10 +39,12 @@ from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.call_interfaces import KINDS
 from tfconvert.schema.dialects.func import functions_of
+from tfconvert.schema.dialects.tf_traits import full_names
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 
 _HALVES = frozenset({types.F16, types.BF16})
 
@@ -51,29 +53,13 @@ _CONST, _CAST, _RETURN = "tf.Const", "tf.Cast", "func.return"
 # Ops that read the bits of their operand, or make other numbers of the same random bits for each type.
 _OF_BITS = frozenset({"tf.Bitcast", "tf.NextAfter", "tf.StatelessRandomUniform", "tf.StatelessRandomUniformV2"})
 
-# Ops that LiteRT does for halves, too.
-_COPIES = frozenset(
-    f"tf.{name}"
-    for name in (
-        "BroadcastTo",
-        "ConcatV2",
-        "ExpandDims",
-        "GatherV2",
-        "Identity",
-        "Pack",
-        "Pad",
-        "PadV2",
-        "Reshape",
-        "Shape",
-        "Slice",
-        "Split",
-        "SplitV",
-        "Squeeze",
-        "StridedSlice",
-        "Tile",
-        "Transpose",
-        "Unpack",
-    )
+# Ops that LiteRT does for halves, too. Of the moves that are left out no kernel takes halves, or only XNNPACK, or up to
+# rank 4; and images are resized as floats.
+_COPIES = full_names(
+    operators.moving_ops().keys()
+    - {"BatchToSpaceND", "DepthToSpace", "ReverseSequence", "SpaceToDepth"}
+    - {"ResizeNearestNeighbor"}
+    | {"ConcatV2", "Identity", "Pack", "Pad", "PadV2", "Shape"}
 )
 
 
