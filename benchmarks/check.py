@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.commands import REPOSITORY, last_line, parser_of
-from benchmarks.litert import Measured, measure_results, operators
+from benchmarks.litert import Measured, differing, measure_results, operators
 from benchmarks.measure import child_environment
 from benchmarks.zoo import Entry, add_selection, make_official, selected
 
@@ -76,13 +76,8 @@ class Outcome:
         """Returns the operators of which there are more or fewer than in the official result."""
         if self.ours is None or self.official_operators is None:
             return []
-        names = sorted(self.ours.operators.keys() | self.official_operators.keys())
-        pairs = [(name, self.ours.operators[name], self.official_operators[name]) for name in names]
-        return [
-            f"       {name:24} {ours:5d} {official:5d} {ours - official:+5d}"
-            for name, ours, official in pairs
-            if ours != official
-        ]
+        found = differing(self.ours.operators, self.official_operators)
+        return [f"       {name:24} {ours:5d} {official:5d} {ours - official:+5d}" for name, ours, official in found]
 
 
 def check(entry: Entry, folder: Path, tolerance: float, with_official: bool) -> Outcome:

@@ -33,7 +33,7 @@ from benchmarks.compare import read_through
 from benchmarks.comparison import table
 from benchmarks.latency import PROCESSES, SECONDS, least_times
 from benchmarks.latency_models import MODELS
-from benchmarks.litert import load, operators
+from benchmarks.litert import differing, load, operators
 from benchmarks.measure import Run, measure
 from benchmarks.samples import relative_error
 from benchmarks.zoo import default_cache, run_module
@@ -144,10 +144,8 @@ class Row:
 
     def operator_lines(self) -> Iterator[str]:
         """Yields the operators that the files have in different numbers."""
-        both = (self.jax.operators, self.tensorflow.operators)
-        for name in sorted(both[0] | both[1]):
-            if both[0][name] != both[1][name]:
-                yield f"    {name:30} {both[0][name]:4} {both[1][name]:4}"
+        for name, jax, tensorflow in differing(self.jax.operators, self.tensorflow.operators):
+            yield f"    {name:30} {jax:4} {tensorflow:4}"
 
 
 def _recipe(name: str) -> str:

@@ -36,7 +36,7 @@ import numpy as np
 import tfconvert
 from benchmarks.commands import REPOSITORY, parser_of
 from benchmarks.latency_models import MODELS, LatencyModel
-from benchmarks.litert import operators
+from benchmarks.litert import differing, operators
 from benchmarks.zoo import QUIET_TENSORFLOW, default_cache
 
 MODES = ("float", "dynamic", "int8")
@@ -305,10 +305,8 @@ def lines_of(pair: Pair, with_operators: bool) -> Iterator[str]:
         f" {pair.quartile_ratio:6.3f}  {counts[0]:4} {counts[1]:4}  {parts:12} {pair.difference:.0e}{by_float}"
     )
     if with_operators:
-        mine, theirs = map(Counter, pair.operators)
-        for name in sorted(mine | theirs):
-            if mine[name] != theirs[name]:
-                yield f"    {name:30} {mine[name]:4} {theirs[name]:4}"
+        for name, mine, theirs in differing(*map(Counter, pair.operators)):
+            yield f"    {name:30} {mine:4} {theirs:4}"
 
 
 def means(pairs: Sequence[Pair]) -> Iterator[str]:

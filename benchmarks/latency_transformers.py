@@ -149,21 +149,23 @@ def hugging_bert(length: int = 64, depth: int = 128, heads: int = 4, layers: int
     return call
 
 
+def _joint_layer(make: Weights, depth: int) -> tuple[Any, ...]:
+    """The weights of two norms, of one product for query, key and value, and of three dense layers."""
+    return (
+        [(make(depth, base=1), make(depth)) for _ in range(2)],
+        (make(depth, 3 * depth), make(3 * depth)),
+        (make(depth, depth), make(depth)),
+        (make(depth, 4 * depth), make(4 * depth)),
+        (make(4 * depth, depth), make(depth)),
+    )
+
+
 def gpt(length: int = 48, depth: int = 96, heads: int = 4) -> Any:
     """GPT-2: one product for query, key and value, a mask by a band of ones, the approximate GELU."""
     import tensorflow as tf
 
     make = Weights(1)
-    blocks = [
-        (
-            [(make(depth, base=1), make(depth)) for _ in range(2)],
-            (make(depth, 3 * depth), make(3 * depth)),
-            (make(depth, depth), make(depth)),
-            (make(depth, 4 * depth), make(4 * depth)),
-            (make(4 * depth, depth), make(depth)),
-        )
-        for _ in range(2)
-    ]
+    blocks = [_joint_layer(make, depth) for _ in range(2)]
     words, positions, last = make(1000, depth), make(length, depth), (make(depth, base=1), make(depth))
 
     def product(x: Any, weight: Any, bias: Any) -> Any:
@@ -456,16 +458,7 @@ def timm_vit() -> Any:
 
     make, depth, heads, count = Weights(5), 96, 3, 50
     patches, position, token = make(8, 8, 3, depth), make(1, count, depth), make(1, 1, depth)
-    blocks = [
-        (
-            [(make(depth, base=1), make(depth)) for _ in range(2)],
-            (make(depth, 3 * depth), make(3 * depth)),
-            (make(depth, depth), make(depth)),
-            (make(depth, 4 * depth), make(4 * depth)),
-            (make(4 * depth, depth), make(depth)),
-        )
-        for _ in range(3)
-    ]
+    blocks = [_joint_layer(make, depth) for _ in range(3)]
     last, head = (make(depth, base=1), make(depth)), make(depth, 50)
 
     def call(images: Any) -> Any:

@@ -83,6 +83,11 @@ def operators_of(content: bytes) -> Counter[str]:
     )
 
 
+def differing(ours: Counter[str], theirs: Counter[str]) -> list[tuple[str, int, int]]:
+    """Returns the operators that two files have in different numbers, with these."""
+    return [(name, ours[name], theirs[name]) for name in sorted(ours | theirs) if ours[name] != theirs[name]]
+
+
 def load(path: Path) -> Runner:
     """Returns the serving signature of a .tflite file as a function of named arrays, in one thread."""
     from ai_edge_litert.interpreter import Interpreter

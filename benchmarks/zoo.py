@@ -50,6 +50,15 @@ def default_cache() -> Path:
     return Path(base) / "tfconvert" / "zoo"
 
 
+def is_made(manifest: Path, settings: str) -> bool:
+    """Returns whether a manifest is there and has been written for these settings."""
+    try:
+        made = json.loads(manifest.read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return False
+    return bool(made.get("settings") == settings)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One model in the cache."""
@@ -97,11 +106,7 @@ class Entry:
 
     def exists(self) -> bool:
         """Whether the model is there, as this version of the script creates it."""
-        try:
-            made = json.loads(self.manifest.read_text())
-        except (FileNotFoundError, json.JSONDecodeError):
-            return False
-        return bool(made.get("settings") == self.settings())
+        return is_made(self.manifest, self.settings())
 
 
 def select(cache: Path, only: Iterable[str] = (), flavour: str = "all", which: str = "all") -> list[Entry]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.kernel_probe.child import _pack, _unpack
+from benchmarks.kernel_probe.child import pack, unpack
 from benchmarks.kernel_probe.tensors import Array
 from tfconvert.converter.validation.runtimes_check import find_driver
 
@@ -87,13 +87,13 @@ def _serve(kind: str, log: str) -> None:
             os.truncate(log, 0)
             item = json.loads(line)
             Path(path).write_bytes(base64.b64decode(item["file"]))
-            inputs, expected = ([_unpack(each) for each in item[name]] for name in ("inputs", "expected"))
+            inputs, expected = ([unpack(each) for each in item[name]] for name in ("inputs", "expected"))
             try:
                 results, problem = run(path, inputs, expected), ""
             except Exception as failure:  # noqa: BLE001  # Each runtime has its own.
                 results, problem = [], " ".join(str(failure).split()) or type(failure).__name__
             answer = {"problem": problem, "log": Path(log).read_text("utf-8", "replace")}
-            packed = [_pack(np.asarray(each)) for each in results]
+            packed = [pack(np.asarray(each)) for each in results]
             os.write(answers, (json.dumps({**answer, "results": packed}) + "\n").encode())
 
 

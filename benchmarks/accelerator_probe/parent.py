@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.kernel_probe.child import _pack, _unpack
+from benchmarks.kernel_probe.child import pack, unpack
 from benchmarks.kernel_probe.tensors import Array
 
 # The number of jobs of a process, and the seconds that a job may take.
@@ -93,7 +93,7 @@ def _answers(child: subprocess.Popen[str], jobs: Sequence[Job], log: Path) -> It
             yield Answer([], problem, log.read_text("utf-8", "replace"))
             return
         item = json.loads(text)
-        yield Answer([_unpack(each) for each in item["results"]], item["problem"], item["log"])
+        yield Answer([unpack(each) for each in item["results"]], item["problem"], item["log"])
 
 
 def _read(child: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
@@ -104,7 +104,7 @@ def _read(child: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
 
 
 def _line(job: Job) -> str:
-    arrays = {name: [_pack(each) for each in getattr(job, name)] for name in ("inputs", "expected")}
+    arrays = {name: [pack(each) for each in getattr(job, name)] for name in ("inputs", "expected")}
     return json.dumps({"file": base64.b64encode(job.file).decode(), **arrays}) + "\n"
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.kernel_probe.case import constant_op
 from benchmarks.kernel_probe.tensors import Array, Tensor, weights
 from tfconvert.exporters.tflite.model import export
-from tfconvert.schema.dialects import tensor_data, tfl, tfl_file, types
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
-from tfconvert.schema.ir.attributes import UNIT
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.types import FunctionType
@@ -83,13 +83,7 @@ class Trial:
 
 
 def _constant(block: Block, operand: Tensor | None, *, is_dequantized: bool) -> Value:
-    if operand is None:
-        op = tfl.no_value()
-    else:
-        stored = tensor_data.of_array(operand.stored, None if operand.scales else operand.element)
-        op = tfl.constant(stored, result_type=operand.tensor_type if operand.scales else None)
-        if operand.is_variable:
-            op.attributes[tfl_file.IS_VARIABLE] = UNIT
+    op = constant_op(operand)
     block.add_op(op)
     if operand is None or not is_dequantized:
         return op.results[0]
@@ -101,6 +95,8 @@ def _constant(block: Block, operand: Tensor | None, *, is_dequantized: bool) -> 
 SCALE, ZERO = 0.02, 3
 """The scale and the zero point of quantized data."""
 
+_MAPPINGS = {"i8": (SCALE, ZERO), "u8": (SCALE, 128), "i16": (1e-4, 0)}
+
 
 def draw(shape: Shape, low: float = -1.0, high: float = 1.0) -> Array:
     """Returns random numbers."""
@@ -109,8 +105,8 @@ def draw(shape: Shape, low: float = -1.0, high: float = 1.0) -> Array:
 
 def data(kind: str, shape: Shape, low: float = -1.0, high: float = 1.0, *, constant: bool = False) -> Tensor:
     """Returns an operand of a type: `i8` is quantized, integers are 1 to 4, or -4 to -1 if no number is positive."""
-    if kind in ("i8", "u8", "i16"):
-        scale, zero = {"i8": (SCALE, ZERO), "u8": (SCALE, 128), "i16": (1e-4, 0)}[kind]
+    if kind in _MAPPINGS:
+        scale, zero = _MAPPINGS[kind]
         return Tensor(kind, draw(shape, low, high), (scale,), (zero,), is_constant=constant)
     if kind == "bool":
         return Tensor(kind, draw(shape) > 0, is_constant=constant)
@@ -132,8 +128,7 @@ def floats(values: Any, *, constant: bool = True) -> Tensor:
 
 def result_of(kind: str) -> Result:
     """Returns a result of the type and the scale that `data` has."""
-    scales = {"i8": (SCALE, ZERO), "u8": (SCALE, 128), "i16": (1e-4, 0)}
-    return Result(kind, *scales.get(kind, ()))
+    return Result(kind, *_MAPPINGS.get(kind, ()))
 
 
 def weight(mode: str, shape: Shape, axis: int = 0) -> tuple[Tensor, bool]:

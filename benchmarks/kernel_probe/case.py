@@ -87,7 +87,7 @@ class Case:
     def _build(self) -> tuple[ModuleOp, tfl.TFLOp]:
         block = Block(arg_types=[each.tensor_type for each in self.operands if _is_input(each)])
         given = iter(block.args)
-        values = [next(given) if _is_input(operand) else _constant(block, operand) for operand in self.operands]
+        values = [next(given) if _is_input(operand) else _add(block, constant_op(operand)) for operand in self.operands]
         op = tfl.build(self.operator.lower(), values, [result.tensor_type for result in self.results], self.options)
         if self.intermediates:
             items = [DictionaryAttr.get({"tensor": each.tensor_type}) for each in self.intermediates]
@@ -107,15 +107,15 @@ def _is_input(operand: Tensor | None) -> TypeGuard[Tensor]:
     return operand is not None and not operand.is_constant and not operand.is_variable
 
 
-def _constant(block: Block, operand: Tensor | None) -> Value:
+def constant_op(operand: Tensor | None) -> tfl.TFLOp:
+    """Returns the op that holds an operand, or stands for an absent one."""
     if operand is None:
-        op = tfl.no_value()
-    else:
-        stored = tensor_data.of_array(operand.stored, None if operand.scales else operand.element)
-        op = tfl.constant(stored, result_type=operand.tensor_type if operand.scales else None)
-        if operand.is_variable:
-            op.attributes[tfl_file.IS_VARIABLE] = UNIT
-    return _add(block, op)
+        return tfl.no_value()
+    stored = tensor_data.of_array(operand.stored, None if operand.scales else operand.element)
+    op = tfl.constant(stored, result_type=operand.tensor_type if operand.scales else None)
+    if operand.is_variable:
+        op.attributes[tfl_file.IS_VARIABLE] = UNIT
+    return op
 
 
 def _add(block: Block, op: tfl.TFLOp) -> Value:

@@ -41,14 +41,16 @@ class Answer:
     problem: str = ""  # Why there are no results; `CRASH` if the process ended.
 
 
-def _pack(array: Array) -> dict[str, Any]:
+def pack(array: Array) -> dict[str, Any]:
+    """Returns an array as JSON has it."""
     if array.dtype.kind in "OS":
         return {"type": "object", "shape": array.shape, "data": [text.decode("latin1") for text in array.flat]}
     data = base64.b64encode(array.tobytes()).decode()
     return {"type": array.dtype.name, "shape": array.shape, "data": data}
 
 
-def _unpack(item: dict[str, Any]) -> Array:
+def unpack(item: dict[str, Any]) -> Array:
+    """Inverse of `pack`."""
     array: Array
     if item["type"] == "object":
         array = np.empty(len(item["data"]), object)
@@ -73,7 +75,7 @@ def run(jobs: Sequence[Job]) -> list[Answer]:
 
 
 def _line(job: Job) -> str:
-    inputs = [_pack(array) for array in job.inputs]
+    inputs = [pack(array) for array in job.inputs]
     file = base64.b64encode(job.file).decode()
     return json.dumps({"file": file, "inputs": inputs, "has_delegates": job.has_delegates}) + "\n"
 
@@ -83,7 +85,7 @@ def _answers(text: str) -> Iterator[Answer]:
         # The runtime has no business on this channel, but the line on which a process ends may be cut.
         if line.startswith('{"problem"') and line.endswith("\n"):
             item = json.loads(line)
-            yield Answer([_unpack(each) for each in item["results"]], item["problem"])
+            yield Answer([unpack(each) for each in item["results"]], item["problem"])
 
 
 def _serve() -> None:
@@ -93,7 +95,7 @@ def _serve() -> None:
             results, problem = _invoke(item), ""
         except (RuntimeError, ValueError) as refused:
             results, problem = [], " ".join(str(refused).split()) or "no reason given"
-        print(json.dumps({"problem": problem, "results": [_pack(array) for array in results]}), flush=True)
+        print(json.dumps({"problem": problem, "results": [pack(array) for array in results]}), flush=True)
 
 
 def _invoke(item: dict[str, Any]) -> list[Array]:
@@ -105,7 +107,7 @@ def _invoke(item: dict[str, Any]) -> list[Array]:
     )
     interpreter.allocate_tensors()
     for detail, array in zip(interpreter.get_input_details(), item["inputs"], strict=True):
-        interpreter.set_tensor(detail["index"], _unpack(array))
+        interpreter.set_tensor(detail["index"], unpack(array))
     interpreter.invoke()
     return [_result(interpreter, detail) for detail in interpreter.get_output_details()]
 

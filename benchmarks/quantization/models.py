@@ -114,11 +114,7 @@ class Reference:
         """Whether the model and its samples are there, as this version of the script creates them."""
         if self.entry is not None and not self.entry.exists():
             return False
-        try:
-            made = json.loads(self.manifest.read_text())
-        except (FileNotFoundError, json.JSONDecodeError):
-            return False
-        return bool(made.get("settings") == self.settings())
+        return zoo.is_made(self.manifest, self.settings())
 
 
 def select(cache: Path, only: Iterable[str] = ()) -> list[Reference]:
