@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.versions import Call
 
 Shape = Sequence[int]
+Other = TypeVar("Other")
 
 _RNG = np.random.default_rng(7)
 
@@ -90,6 +91,11 @@ def _constant(block: Block, operand: Tensor | None, *, is_dequantized: bool) -> 
     whole = tfl.build("dequantize", op.results, [types.tensor(types.F32, operand.value.shape)])
     block.add_op(whole)
     return whole.results[0]
+
+
+def pairs(groups: Mapping[Shape, Sequence[Other]]) -> Iterator[tuple[Shape, Other]]:
+    """Yields the shapes with each of those that they are tried with."""
+    return ((shape, other) for shape, others in groups.items() for other in others)
 
 
 SCALE, ZERO = 0.02, 3

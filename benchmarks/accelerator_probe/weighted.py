@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.accelerator_probe.trial import Result, Shape, Trial, data, draw, integers, result_of, weight
+from benchmarks.accelerator_probe.trial import Result, Shape, Trial, data, draw, integers, pairs, result_of, weight
 from benchmarks.kernel_probe.operators import SAME
 from benchmarks.kernel_probe.tensors import Tensor, bias
 
@@ -211,32 +211,25 @@ def _narrow() -> Iterator[Trial]:
 
 
 def _products() -> Iterator[Trial]:
-    forms: Sequence[tuple[Shape, Shape]] = (
-        ((3, 4), (4, 5)),
-        ((1, 3, 4), (1, 4, 5)),
-        ((2, 3, 4), (2, 4, 5)),
-        ((1, 2, 3, 4), (1, 2, 4, 5)),
-        ((2, 2, 3, 4), (2, 2, 4, 5)),
-        ((1, 2, 2, 3, 4), (1, 2, 2, 4, 5)),
-        ((2, 3, 4), (1, 4, 5)),
-        ((1, 3, 4), (2, 4, 5)),
-        ((1, 4, 3, 4), (1, 1, 4, 5)),
-        ((1, 1, 3, 4), (1, 4, 4, 5)),
-        ((1, 2, 3, 4), (4, 5)),
-        ((2, 3, 4), (4, 5)),
-        ((1, 2, 3, 4), (2, 4, 5)),
-        ((1, 2, 1, 4), (1, 2, 4, 5)),
-        ((1, 2, 3, 7), (1, 2, 7, 5)),
-        ((1, 4, 6, 8), (1, 4, 8, 6)),
-        ((2, 4, 6, 8), (2, 4, 8, 6)),
-        ((4, 6, 8), (4, 8, 6)),
-        ((1, 3, 4), (4, 5)),
-        ((3, 8), (8, 8)),
-        ((1, 8), (8, 4)),
-        ((2, 1, 3, 4), (2, 4, 4, 5)),
-        ((1, 1, 3, 4), (1, 1, 4, 5)),
-    )
-    for (left, right), flips in product(forms, product((False, True), repeat=2)):
+    forms: Mapping[Shape, Sequence[Shape]] = {
+        (3, 4): ((4, 5),),
+        (1, 3, 4): ((1, 4, 5), (2, 4, 5), (4, 5)),
+        (2, 3, 4): ((2, 4, 5), (1, 4, 5), (4, 5)),
+        (1, 2, 3, 4): ((1, 2, 4, 5), (4, 5), (2, 4, 5)),
+        (2, 2, 3, 4): ((2, 2, 4, 5),),
+        (1, 2, 2, 3, 4): ((1, 2, 2, 4, 5),),
+        (1, 4, 3, 4): ((1, 1, 4, 5),),
+        (1, 1, 3, 4): ((1, 4, 4, 5), (1, 1, 4, 5)),
+        (1, 2, 1, 4): ((1, 2, 4, 5),),
+        (1, 2, 3, 7): ((1, 2, 7, 5),),
+        (1, 4, 6, 8): ((1, 4, 8, 6),),
+        (2, 4, 6, 8): ((2, 4, 8, 6),),
+        (4, 6, 8): ((4, 8, 6),),
+        (3, 8): ((8, 8),),
+        (1, 8): ((8, 4),),
+        (2, 1, 3, 4): ((2, 4, 4, 5),),
+    }
+    for (left, right), flips in product(pairs(forms), product((False, True), repeat=2)):
         a, b = (_flipped(shape, is_flipped) for shape, is_flipped in zip((left, right), flips, strict=True))
         options = {"adj_x": flips[0], "adj_y": flips[1]}
         for constants in ((False, False), (False, True), (True, False)):
