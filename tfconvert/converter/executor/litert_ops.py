@@ -142,9 +142,6 @@ _OWN_KERNELS: Mapping[str, Kernel] = {
 """Operator -> kernel."""
 
 
-_ACTIVATION = "fused_activation_function"
-
-
 # Options, and the attributes of TensorFlow's ops for the dtype of the result, that have other names there.
 _RENAMED = {"num_splits": "num_split", "radius": "depth_radius"}
 _DTYPES = ("DstT", "out_type", "output_type", "type")
@@ -179,7 +176,7 @@ def _evaluate(name: str, op: str, call: Call) -> Results:
     for bias in call.inputs[len(operands) :]:
         if bias.dtype.kind != "O":  # Else it is absent.
             first = first + bias
-    if _ACTIVATION in call.attributes:
+    if tfl.ACTIVATION in call.attributes:
         first = recurrent.activation_of(call)(first)
     return first, *others
 

@@ -29,7 +29,6 @@ _QUANTIZED, _SPARSE = tfl.PREFIX + tfl.PSEUDO_QCONST, tfl.PREFIX + tfl.PSEUDO_SP
 _BESIDE = tfl.full_names(tfl.BESIDE)
 _EXTERNAL = tfl.PREFIX + tfl.EXTERNAL_CONST
 _CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d")
-_ACTIVATION = "fused_activation_function"
 
 
 # What JAX's names of all ops of a program begin with.
@@ -78,7 +77,7 @@ class Naming(NamedTuple):
             # A filter has the name of the node that multiplies, and so has a bias that only the kernel requires. Others
             # have the names of all fused nodes.
             if position == row.bias:
-                has_activation = tfl.attribute(op, _ACTIVATION) not in (None, "NONE")
+                has_activation = tfl.attribute(op, tfl.ACTIVATION) not in (None, "NONE")
                 return ";".join(nodes if len(nodes) > 1 + has_activation else nodes[-1:]) or "constant"
             if nodes and nodes[-1] not in nodes_of(location):
                 return nodes[-1]

@@ -109,6 +109,11 @@ class ConstBytesAttr(Attribute):
         printer.write(f'#tfl<const_bytes : "0x{self.data.hex().upper()}">')
 
 
+ACTIVATION = "fused_activation_function"
+"""The option of operators that apply an activation to their result."""
+
+NOT_FUSED: Mapping[str, Any] = {ACTIVATION: "NONE"}
+
 ACTIVATIONS: Mapping[str, str] = {"RELU": "relu", "RELU6": "relu6", "RELU_N1_TO_1": "relu_n1_to_1", "TANH": "tanh"}
 """Fused activations, by their names in the schema, with the operators that compute them."""
 

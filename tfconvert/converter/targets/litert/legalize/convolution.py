@@ -98,7 +98,7 @@ def _geometry(op: Operation, padding: str) -> dict[str, Any]:
     strides: Sequence[int] = tf.get(op, "strides")
     dilations: Sequence[int] = tf.get(op, "dilations") or (1,) * len(strides)
     names = ("d", "h", "w")[-(len(strides) - 2) :]
-    options: dict[str, Any] = {"padding": padding, "fused_activation_function": "NONE"}
+    options: dict[str, Any] = {"padding": padding, **tfl.NOT_FUSED}
     for name, stride, dilation in zip(names, strides[1:-1], dilations[1:-1], strict=True):
         options[f"stride_{name}"] = stride
         options[f"dilation_{name}_factor"] = dilation
@@ -183,7 +183,7 @@ def _transpose_conv(op: Operation, emit: LiteRTBuilder) -> Value:
     weights = emit.transpose(op.operands[1], (2, 0, 1, 3))
     bias = _zero_bias(emit, filters[2])
     strides = tf.get(op, "strides")
-    options = {"stride_h": strides[1], "stride_w": strides[2], "fused_activation_function": "NONE"}
+    options = {"stride_h": strides[1], "stride_w": strides[2], **tfl.NOT_FUSED}
     pads = explicit_pads(op)
     if pads is None:
         options["padding"] = tf.get(op, "padding")

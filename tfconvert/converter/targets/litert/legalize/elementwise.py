@@ -21,7 +21,6 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
 
-_NONE = {"fused_activation_function": "NONE"}
 _FLOAT = "f32"
 _TFL_CONSTANT = tfl.PREFIX + tfl.PSEUDO_CONST
 _CASTABLE = frozenset(
@@ -223,12 +222,12 @@ ENTRIES: tuple[Entry, ...] = (
     # Arithmetic.
     BuiltinRow("Abs", "abs", "f32 i32 i16"),
     Lowering("Abs", "Neg Maximum", _larger_of_both, "i64"),
-    BuiltinRow("Add", "add", "f32 i32 i64 i16", options=_NONE),
-    BuiltinRow("AddV2", "add", "f32 i32 i64 i16", options=_NONE),
-    BuiltinRow("Sub", "sub", "f32 i32 i64", options=_NONE),
-    BuiltinRow("Mul", "mul", "f32 i32 i64 ui32 i16 complex<f32>", options=_NONE),
-    BuiltinRow("Div", "div", "f32 i32", options=_NONE),
-    BuiltinRow("RealDiv", "div", _FLOAT, options=_NONE),
+    BuiltinRow("Add", "add", "f32 i32 i64 i16", options=tfl.NOT_FUSED),
+    BuiltinRow("AddV2", "add", "f32 i32 i64 i16", options=tfl.NOT_FUSED),
+    BuiltinRow("Sub", "sub", "f32 i32 i64", options=tfl.NOT_FUSED),
+    BuiltinRow("Mul", "mul", "f32 i32 i64 ui32 i16 complex<f32>", options=tfl.NOT_FUSED),
+    BuiltinRow("Div", "div", "f32 i32", options=tfl.NOT_FUSED),
+    BuiltinRow("RealDiv", "div", _FLOAT, options=tfl.NOT_FUSED),
     BuiltinRow("FloorDiv", "floor_div", "f32 i32 i8 i16"),
     Lowering("FloorDiv", "FloorMod RealDiv", _floor_div_of_longs, "i64"),
     BuiltinRow("FloorMod", "floor_mod", "f32 i32 i64 i8 i16"),

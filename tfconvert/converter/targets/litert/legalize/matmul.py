@@ -8,7 +8,7 @@ from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert import fake_quant
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import tf, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -31,7 +31,7 @@ def _matmul(op: Operation, emit: LiteRTBuilder) -> Value:
     if tf.get(op, "transpose_a", False):
         left = _swapped(emit, left)
     weights = right if tf.get(op, "transpose_b", False) else _swapped(emit, right)
-    options = {"fused_activation_function": "NONE", "keep_num_dims": False}
+    options = {**tfl.NOT_FUSED, "keep_num_dims": False}
     return emit.tfl("fully_connected", (left, weights), op.results[0].type, options)
 
 
@@ -55,7 +55,7 @@ def _layer_constraint(op: Operation) -> Failure | None:
 def _batch_matmul_as_layer(op: Operation, emit: LiteRTBuilder) -> Value:
     weights = op.operands[1] if tf.get(op, "adj_y", False) else _swapped(emit, op.operands[1])
     shape = op.operands[0].shape
-    options = {"fused_activation_function": "NONE", "keep_num_dims": shape is not None and len(shape) > 2}
+    options = {**tfl.NOT_FUSED, "keep_num_dims": shape is not None and len(shape) > 2}
     return emit.tfl("fully_connected", (op.operands[0], weights), op.results[0].type, options)
 
 

@@ -10,12 +10,11 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
-_NONE = {"fused_activation_function": "NONE"}
 
 
 def _channels_last(op: Operation) -> Failure | None:
@@ -37,8 +36,8 @@ def _normalize(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """`x * m + a` with `m = scale / sqrt(variance + epsilon)` and `a = offset - mean * m`."""
     x, _, _, mean, variance = op.operands
     factor, addend = _folded(op, emit) or _computed(op, emit)
-    product = emit.tfl("mul", (x, factor), op.results[0].type, _NONE)
-    result = emit.tfl("add", (product, addend), op.results[0].type, _NONE)
+    product = emit.tfl("mul", (x, factor), op.results[0].type, tfl.NOT_FUSED)
+    result = emit.tfl("add", (product, addend), op.results[0].type, tfl.NOT_FUSED)
     return [result, mean, variance, *_for_gradients(op, emit, mean, variance)]
 
 

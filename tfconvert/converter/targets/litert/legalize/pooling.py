@@ -12,7 +12,7 @@ from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.convolution import explicit_pads, slides
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, ints
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -43,7 +43,7 @@ def _options(op: Operation, padding: str) -> dict[str, Any]:
         "stride_w": strides[2],
         "filter_height": ksize[1],
         "filter_width": ksize[2],
-        "fused_activation_function": "NONE",
+        **tfl.NOT_FUSED,
     }
 
 

@@ -21,7 +21,7 @@ from tfconvert.converter.targets.litert.legalize.entry import (
     rank_is_known,
 )
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -36,7 +36,7 @@ def _axis(value: Value, rank: int | None) -> int:
 
 def _concat(emit: LiteRTBuilder, op: Operation, values: Sequence[Value], axis: Value) -> Value:
     shape = op.results[0].shape
-    options = {"axis": _axis(axis, None if shape is None else len(shape)), "fused_activation_function": "NONE"}
+    options = {"axis": _axis(axis, None if shape is None else len(shape)), **tfl.NOT_FUSED}
     return emit.tfl("concatenation", values, op.results[0].type, options)
 
 

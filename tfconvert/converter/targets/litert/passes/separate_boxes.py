@@ -55,7 +55,7 @@ import numpy as np
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.litert.optimize.matching import producer
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
@@ -103,16 +103,15 @@ def _separated(builder: TFLBuilder, boxes: Value) -> Value:
     size = (boxes.shape or (-1,))[0]
     corner, whole = (types.tensor(types.F32, (size, width)) for width in (2, 4))
     vector = types.tensor(types.F32, (size,))
-    is_plain = {"fused_activation_function": "NONE"}
     axis = builder.constant(np.array(1, np.int32))
     first, second = builder.tfl_op("split", (axis, boxes), (corner, corner), {"num_splits": 2}).results
-    sides = builder.tfl("sub", (second, first), corner, is_plain)
+    sides = builder.tfl("sub", (second, first), corner, tfl.NOT_FUSED)
     area = builder.tfl("reduce_prod", (sides, axis), vector, {"keep_dims": False})
-    twice = builder.tfl("add", (area, area), vector, is_plain)
-    ratio = builder.tfl("div", (area, twice), vector, is_plain)
+    twice = builder.tfl("add", (area, area), vector, tfl.NOT_FUSED)
+    ratio = builder.tfl("div", (area, twice), vector, tfl.NOT_FUSED)
     half = builder.constant(np.array(0.5, np.float32))
     is_empty = builder.tfl("not_equal", (ratio, half), types.tensor(types.I1, (size,)))
-    far = builder.tfl("mul", (_places(builder, boxes, size), builder.constant(_FAR)), whole, is_plain)
+    far = builder.tfl("mul", (_places(builder, boxes, size), builder.constant(_FAR)), whole, tfl.NOT_FUSED)
     return builder.tfl("select", (is_empty, far, boxes), whole)  # Of rows, which `select_v2` doesn't choose.
 
 

@@ -50,7 +50,7 @@ class Operators:
         Returns:
             The layer's outputs.
         """
-        options: dict[str, Any] = {"fused_activation_function": cell.activation, "time_major": steps.axis == 0}
+        options: dict[str, Any] = {tfl.ACTIVATION: cell.activation, "time_major": steps.axis == 0}
         if isinstance(cell, LstmFormula):
             name, operands = "unidirectional_sequence_lstm", self._lstm(cell, past, initial)
             options |= _limits(cell)
@@ -74,7 +74,7 @@ class Operators:
             Its output.
         """
         batch = (row.shape or ())[0]
-        options: dict[str, Any] = {"fused_activation_function": cell.activation, **_limits(cell), "kernel_type": "FULL"}
+        options: dict[str, Any] = {tfl.ACTIVATION: cell.activation, **_limits(cell), "kernel_type": "FULL"}
         result = types.tensor(types.F32, (batch, cell.outputs))
         return self._insert.tfl("lstm", (row, *self._lstm(cell, past, initial)), result, options)
 
