@@ -17,7 +17,6 @@ from tfconvert.converter.executor.resources import Simple
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.ops import recurrent, registry
 from tfconvert.ops.call import Array, Call, Function, Kernel, Results, boxed, highest, lowest, scalar, typed
-from tfconvert.ops.recurrent import ACTIVATIONS
 from tfconvert.ops.special_functions import erfc
 from tfconvert.ops.suppression import kernel_differs, ordered, overlaps_of
 from tfconvert.schema.diagnostics import error
@@ -131,13 +130,17 @@ def _unary(function: Function) -> Kernel:
     return kernel
 
 
+def _clip(limits: tuple[float, float]) -> Kernel:
+    return _unary(lambda x: np.clip(x, *limits))
+
+
 _OWN_KERNELS: Mapping[str, Kernel] = {
     "hard_swish": _unary(lambda x: x * np.clip(x + 3, 0, 6) / 6),
     "l2_normalization": _l2_normalization,
     "l2_pool_2d": _l2_pool,
     "prelu": _prelu,
-    "relu_0_to_1": _unary(lambda x: np.clip(x, 0, 1)),
-    "relu_n1_to_1": _unary(ACTIVATIONS["RELU_N1_TO_1"]),
+    # Others of this name are ops of TensorFlow.
+    **{name: _clip(limits) for name, limits in operators.ranges().items() if name.startswith("relu_")},
 }
 """Operator -> kernel."""
 
