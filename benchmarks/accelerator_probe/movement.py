@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accelerator_probe.elementwise import R4, SHAPES
-from benchmarks.accelerator_probe.trial import Result, Shape, Trial, data, floats, integers, result_of, weight
+from benchmarks.accelerator_probe.trial import Result, Shape, Trial, data, floats, integers, pairs, result_of, weight
 from benchmarks.kernel_probe.operators import MASKS, NOT_ALIGNED, OF_BOOLEANS
 from benchmarks.kernel_probe.tensors import Tensor
 
@@ -108,21 +108,14 @@ def _transposed() -> Iterator[Trial]:
 
 
 def _repeated() -> Iterator[Trial]:
-    for kind, (shape, times) in product(
-        ("f32", *KINDS),
-        (
-            ((6,), (2,)),
-            ((3, 6), (2, 1)),
-            ((3, 6), (1, 3)),
-            ((2, 3, 6), (1, 2, 1)),
-            ((2, 3, 6), (2, 1, 1)),
-            ((2, 3, 6), (1, 1, 2)),
-            (R4, (1, 2, 2, 1)),
-            (R4, (1, 1, 1, 3)),
-            (R4, (2, 1, 1, 1)),
-            (SHAPES[5], (1, 1, 2, 1, 1)),
-        ),
-    ):
+    repeats: Mapping[Shape, Sequence[Shape]] = {
+        (6,): ((2,),),
+        (3, 6): ((2, 1), (1, 3)),
+        (2, 3, 6): ((1, 2, 1), (2, 1, 1), (1, 1, 2)),
+        R4: ((1, 2, 2, 1), (1, 1, 1, 3), (2, 1, 1, 1)),
+        SHAPES[5]: ((1, 1, 2, 1, 1),),
+    }
+    for kind, (shape, times) in product(("f32", *KINDS), pairs(repeats)):
         yield Trial("TILE", [data(kind, shape), integers(times)], [result_of(kind)])
     for times_of in (integers((1, 2, 1, 1), "i64"), integers((1, 2, 1, 1), constant=False)):
         yield Trial("TILE", [data("f32", R4), times_of])
@@ -387,16 +380,14 @@ def _along() -> Iterator[Trial]:
 
 
 def _images() -> Iterator[Trial]:
+    sizes: Mapping[Shape, Sequence[Shape]] = {
+        IMAGE: ((16, 16), (5, 3), (1, 1), (12, 12)),
+        (1, 1, 1, 4): ((6, 6),),
+        (2, 8, 8, 4): ((16, 16),),
+        (1, 8, 8, 3): ((24, 24),),
+    }
     for name in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"):
-        for shape, size in (
-            (IMAGE, (16, 16)),
-            (IMAGE, (5, 3)),
-            ((1, 1, 1, 4), (6, 6)),
-            (IMAGE, (1, 1)),
-            ((2, 8, 8, 4), (16, 16)),
-            ((1, 8, 8, 3), (24, 24)),
-            (IMAGE, (12, 12)),
-        ):
+        for shape, size in pairs(sizes):
             for flags in ({}, {"half_pixel_centers": True}, {"align_corners": True}):
                 options = {**NOT_ALIGNED, **flags}
                 for kind in ("f32", "i8"):

@@ -20,6 +20,7 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.versions import Call
 
 Shape = Sequence[int]
+One = TypeVar("One")
 Other = TypeVar("Other")
 
 _RNG = np.random.default_rng(7)
@@ -93,9 +94,9 @@ def _constant(block: Block, operand: Tensor | None, *, is_dequantized: bool) -> 
     return whole.results[0]
 
 
-def pairs(groups: Mapping[Shape, Sequence[Other]]) -> Iterator[tuple[Shape, Other]]:
+def pairs(groups: Mapping[One, Sequence[Other]]) -> Iterator[tuple[One, Other]]:
     """Yields the shapes with each of those that they are tried with."""
-    return ((shape, other) for shape, others in groups.items() for other in others)
+    return ((one, other) for one, others in groups.items() for other in others)
 
 
 SCALE, ZERO = 0.02, 3

@@ -79,22 +79,17 @@ def _convolutions() -> Iterator[Trial]:
             ((1, 1, 5, 4), (1, 1, 16, 4), 1),
         ):
             yield _depthwise(shape, filters, times, {}, mode)
-    groups = (
-        (8, 6, 4),
-        (8, 8, 2),
-        (32, 32, 16),
-        (64, 64, 8),
-        (8, 8, 1),
-        (8, 16, 4),
-        (8, 24, 4),
-        (2, 8, 1),
-        (4, 8, 2),
-        (16, 8, 8),
-        (12, 8, 6),
-        (8, 16, 1),
-        (8, 12, 4),
-    )
-    for (channels, results, each), mode in product(groups, ("f32", "i8c")):
+    # By the channels of the image: the results, and the channels of a filter.
+    groups = {
+        8: ((6, 4), (8, 2), (8, 1), (16, 4), (24, 4), (16, 1), (12, 4)),
+        32: ((32, 16),),
+        64: ((64, 8),),
+        2: ((8, 1),),
+        4: ((8, 2),),
+        16: ((8, 8),),
+        12: ((8, 6),),
+    }
+    for (channels, (results, each)), mode in product(pairs(groups), ("f32", "i8c")):
         for kind in ("f32", "i8") if mode == "i8c" else ("f32",):
             yield _weighted("CONV_2D", (1, 8, 8, channels), (results, 3, 3, each), _CONV, mode, kind)
     for shape, filters, steps in (
@@ -248,16 +243,8 @@ def _products() -> Iterator[Trial]:
 
 def _squares() -> Iterator[Trial]:
     """Yields products of a tensor with itself."""
-    squares: Sequence[Shape] = (
-        (3, 3),
-        (1, 3, 3),
-        (2, 4, 4),
-        (1, 2, 4, 4),
-        (1, 1, 4, 4),
-        (2, 2, 4, 4),
-        (2, 1, 4, 4),
-        (1, 2, 2, 4, 4),
-    )
+    batches = ((1, 2), (1, 1), (2, 2), (2, 1), (1, 2, 2))
+    squares: Sequence[Shape] = ((3, 3), (1, 3, 3), (2, 4, 4), *((*batch, 4, 4) for batch in batches))
     for shape, flips in product((*squares, (1, 3, 4), (1, 2, 3, 4), (2, 3, 4)), product((False, True), repeat=2)):
         if shape in squares or flips[0] != flips[1]:
             for kind in ("f32", "i8") if not flips[0] else ("f32",):
