@@ -13,12 +13,8 @@ from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
 ANY = "*"
 """Stands for all signatures in a table."""
 
-# Operators that multiply by weights, and the names of these and of the biases.
-_WEIGHTS = ("filter", "weights")
-_BIAS = "bias"
-
 # Operands that are neither data nor parameters: they are not part of a signature.
-_LEFT_OUT = frozenset((_BIAS, "on_value", "off_value", "constant_values", "begin_mask"))
+_LEFT_OUT = frozenset(("bias", "on_value", "off_value", "constant_values", "begin_mask"))
 
 _VARIABLE_COUNT = ("CONCATENATION", "PACK", "SPLIT", "SPLIT_V", "UNPACK")
 
@@ -68,7 +64,13 @@ class CallForm:
     @cached_property
     def weights(self) -> Operand:
         """The weights; `ABSENT` if the operator has none."""
-        return next((self.named[name] for name in _WEIGHTS if name in self.named), ABSENT)
+        row = operators.filters().get(self.operator.lower())
+        return ABSENT if row is None else self.call.operand(row.operand)
+
+    @cached_property
+    def bias(self) -> Operand:
+        """The bias; `ABSENT` if it is missing."""
+        return self.named.get("bias", ABSENT)
 
     @cached_property
     def signature(self) -> str:
@@ -389,12 +391,9 @@ CONDITIONS: Mapping[str, tuple[Callable[[CallForm], bool], str]] = {
         lambda form: bool(form.weights.type) and not form.weights.is_constant,
         "the weights are computed",
     ),
-    "computed-bias": (
-        lambda form: bool(form.named.get(_BIAS, ABSENT).type) and not form.named[_BIAS].is_constant,
-        "the bias is computed",
-    ),
-    "bias": (lambda form: bool(form.named.get(_BIAS, ABSENT).type), "it has a bias"),
-    "no-bias": (lambda form: bool(form.weights.type) and not form.named.get(_BIAS, ABSENT).type, "it has no bias"),
+    "computed-bias": (lambda form: bool(form.bias.type) and not form.bias.is_constant, "the bias is computed"),
+    "bias": (lambda form: bool(form.bias.type), "it has a bias"),
+    "no-bias": (lambda form: bool(form.weights.type) and not form.bias.type, "it has no bias"),
     "grouped": (lambda form: _groups(form)[0] > 1, "the convolution is in groups"),
     "odd-groups": (_has_odd_groups, "the inputs or outputs of a group are no multiple of 4"),
     "crossing-groups": (_has_crossing_groups, "the inputs of a group are more than 4, and no multiple of 4"),
