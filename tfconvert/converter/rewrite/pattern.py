@@ -48,9 +48,10 @@ class Failure:
 class Declined(Exception):  # noqa: N818  # nothing is wrong: the op stays as it is
     """Carries a `Failure` from nested helpers of a rewrite to `attempt`, which returns it."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.failure = Failure(reason)
+    @property
+    def failure(self) -> Failure:
+        """The failure that it carries."""
+        return Failure(*self.args)
 
 
 def need(holds: bool, reason: str) -> None:
@@ -59,12 +60,19 @@ def need(holds: bool, reason: str) -> None:
         raise Declined(reason)
 
 
+def required(value: T | None, reason: str) -> T:
+    """Returns a value; declines if there is none."""
+    if value is None:
+        raise Declined(reason)
+    return value
+
+
 def attempt(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Failure:
     """Calls a function; returns its result, or the failure if it declines."""
     try:
         return function(*args, **kwargs)
     except Declined as declined:
-        return declined.failure
+        return Failure(*declined.args)
 
 
 M = TypeVar("M")

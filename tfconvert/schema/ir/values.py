@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tfconvert.schema.ir.attribute import Attribute
@@ -88,6 +88,14 @@ class Value:
         kind = self.type
         return kind.element_type if type(kind) is TensorType or type(kind) is UnrankedTensorType else kind
 
+    def producer(self, names: str | Collection[str]) -> Operation | None:
+        """Returns the op that defines the value, if it has the name, or one of several."""
+        return None
+
+    def sole_producer(self, names: str | Collection[str]) -> Operation | None:
+        """Like `producer`, but `None` if the value has other uses than one."""
+        return self.producer(names) if self.has_one_use() else None
+
     @property
     def uses(self) -> Uses:
         """The uses, newest first."""
@@ -154,6 +162,11 @@ class OpResult(Value):
 
     op: Operation
     index: int
+
+    def producer(self, names: str | Collection[str]) -> Operation | None:
+        op = self.op
+        # Comparing the exact class is cheap, unlike `isinstance`.
+        return op if (op.name == names if type(names) is str else op.name in names) else None
 
     def __repr__(self) -> str:
         return f"<result {self.index} of {self.op.name}: {self.type}>"

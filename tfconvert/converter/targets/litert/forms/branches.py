@@ -58,7 +58,7 @@ class _Branch(NamedTuple):
 
 def _convolution(value: Value) -> Operation | None:
     """Returns the convolution without an activation that computes a value with no other use."""
-    op = matching.sole_producer(value, _CONVOLUTIONS)
+    op = value.sole_producer(_CONVOLUTIONS)
     if op is None or not matching.is_plain(op) or fold_into_weights.float_filter(op) is None:
         return None
     return None if isinstance(fold_into_weights.bias_of(op), Failure) else op
@@ -86,10 +86,10 @@ def _branch(op: Operation) -> _Branch:
 def _scaled(value: Value, op: Operation) -> _Branch | None:
     """Returns a product of a convolution's input with a constant, with or without an addition, as a convolution."""
     shift = None
-    add = matching.sole_producer(value, "tfl.add")
+    add = value.sole_producer("tfl.add")
     if add is not None and matching.is_plain(add) and (split := matching.with_constant(add)) is not None:
         value, shift = split
-    mul = matching.sole_producer(value, "tfl.mul")
+    mul = value.sole_producer("tfl.mul")
     split = None if mul is None or not matching.is_plain(mul) else matching.with_constant(mul)
     if split is None or split[0] is not op.operands[0]:
         return None

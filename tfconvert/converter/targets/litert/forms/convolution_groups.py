@@ -30,7 +30,7 @@ _OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_
 def _in_groups(op: Operation) -> Emit:
     shape = large(op.results[0])
     need(option(op, "axis") in (-1, 3) and len(shape) == 4 and matching.is_plain(op), "it isn't of channels")
-    parts = [matching.sole_producer(value, "tfl.conv_2d") for value in op.operands]
+    parts = [value.sole_producer("tfl.conv_2d") for value in op.operands]
     convolutions = [part for part in parts if part is not None]
     need(len(convolutions) == len(parts) > 1, "it doesn't join convolutions")
     first, inputs = convolutions[0], [each.operands[0] for each in convolutions]

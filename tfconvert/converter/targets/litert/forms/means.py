@@ -47,7 +47,7 @@ def _after_mean(op: Operation) -> Emit:
     need(elements([shape[axis] for axis in axes]) >= _MIN_ROWS, "there are few rows")
     result = sized(op.results[0])
     need(len(result) > 1, "a vector is left")
-    cut = matching.sole_producer(value, _SLICES)
+    cut = value.sole_producer(_SLICES)
     spans = None if cut is None else spans_of(cut)
     if cut is not None and spans is not None:
         value = cut.operands[0]
@@ -56,7 +56,7 @@ def _after_mean(op: Operation) -> Emit:
         shape = sized(value)
     product, rest = _product(value), None
     if product is None:
-        total = matching.sole_producer(value, "tfl.add")
+        total = value.sole_producer("tfl.add")
         need(total is not None and matching.is_plain(total), "it isn't of a product without an activation")
         assert total is not None
         need(all(shape_of(each) == shape for each in total.operands), "the sum broadcasts")
@@ -72,7 +72,7 @@ def _after_mean(op: Operation) -> Emit:
 
 def _product(value: Value) -> Operation | None:
     """Returns the product that computes rows apart from each other, and is used by nothing else."""
-    op = matching.sole_producer(value, _PRODUCTS)
+    op = value.sole_producer(_PRODUCTS)
     if op is None or not matching.is_plain(op) or fold_into_weights.float_filter(op) is None:
         return None
     x = op.operands[0]

@@ -11,7 +11,7 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_array, constant_ints, constant_number
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.questions import ints_of, shape_of
-from tfconvert.converter.targets.litert.optimize.matching import is_plain, producer
+from tfconvert.converter.targets.litert.optimize.matching import is_plain
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.attribute import Attribute
@@ -73,11 +73,11 @@ def places_of(rows: Value, ids: Value, points: Value | Filled | None = None) -> 
 
 def _unguarded(rows: Value, ids: Value) -> Value:
     """Returns the numbers that were checked to be below the number of rows, with -1 for the others."""
-    choice = producer(ids, "tfl.select_v2")
+    choice = ids.producer("tfl.select_v2")
     if choice is None or constant_number(choice.operands[2]) != -1:
         return ids
     check, number, _ = choice.operands
-    less = producer(check, "tfl.less")
+    less = check.producer("tfl.less")
     is_checked = less is not None and less.operands[0] is number and is_height(less.operands[1], rows)
     return number if is_checked and shape_of(number) == shape_of(ids) else ids
 
@@ -89,14 +89,14 @@ def numbered_together(rows: Value, x: Value | Filled, ids: Value) -> Indices | N
     inside, and with a remainder if negative ones count from the end.
     """
     total = source_of(ids, "tfl.reshape")
-    choice = producer(total, "tfl.select_v2")
+    choice = total.producer("tfl.select_v2")
     if choice is not None:
         if constant_number(choice.operands[2]) != -1:
             return None
         total = choice.operands[1]
     total = source_of(total, "tfl.cast")
-    summed = producer(total, "tfl.sum")
-    product = None if summed is None else producer(summed.operands[0], "tfl.mul")
+    summed = total.producer("tfl.sum")
+    product = None if summed is None else summed.operands[0].producer("tfl.mul")
     if product is None or summed is None or not is_plain(product):
         return None
     places, steps = product.operands[0], constant_array(product.operands[1])
@@ -116,12 +116,12 @@ def numbered_together(rows: Value, x: Value | Filled, ids: Value) -> Indices | N
 
 def _checked(x: Value | Filled, check: Value, places: Value, sizes: Array) -> Indices | None:
     """Returns indices that were limited, and replaced by -1 where this changed one."""
-    depth, remainder = len(sizes), producer(places, "tfl.floor_mod")
+    depth, remainder = len(sizes), places.producer("tfl.floor_mod")
     limited = places if remainder is None else remainder.operands[0]
-    every = producer(check, "tfl.reduce_all")
-    equal = None if every is None else producer(every.operands[0], "tfl.equal")
-    high = producer(limited, "tfl.maximum")
-    low = None if high is None else producer(high.operands[0], "tfl.minimum")
+    every = check.producer("tfl.reduce_all")
+    equal = None if every is None else every.operands[0].producer("tfl.equal")
+    high = limited.producer("tfl.maximum")
+    low = None if high is None else high.operands[0].producer("tfl.minimum")
     if every is None or equal is None or high is None or low is None:
         return None
     index, first, last = low.operands[0], constant_array(high.operands[1]), constant_array(low.operands[1])
@@ -163,7 +163,7 @@ def known_places(rows: Value, x: Value | Filled, ids: Array) -> Indices:
 
 def source_of(value: Value, name: str) -> Value:
     """Returns the operand of the op of a name that computes a value, or the value."""
-    owner = producer(value, name)
+    owner = value.producer(name)
     return value if owner is None else owner.operands[0]
 
 
@@ -172,8 +172,8 @@ def is_height(value: Value, rows: Value) -> bool:
     height = shape_of(rows)[0]
     if height >= 0:
         return constant_number(value) == height
-    part = producer(value, "tfl.strided_slice")
-    shape = None if part is None else producer(part.operands[0], "tfl.shape")
+    part = value.producer("tfl.strided_slice")
+    shape = None if part is None else part.operands[0].producer("tfl.shape")
     if part is None or shape is None or shape.operands[0] is not rows:
         return False
     return [constant_ints(each) for each in part.operands[1:]] == [(0,), (1,), (1,)]
@@ -185,7 +185,7 @@ def dtype_of(value: Value) -> Any:
 
 def counts(numbers: Value) -> bool:
     """Returns whether a value has the numbers from 0."""
-    constant, counted = tensor_data.constant_of(numbers), producer(numbers, "tfl.range")
+    constant, counted = tensor_data.constant_of(numbers), numbers.producer("tfl.range")
     if constant is not None:
         array = tensor_data.to_array(constant)
         return array.dtype.kind in "iu" and np.array_equal(array.reshape(-1), np.arange(array.size))

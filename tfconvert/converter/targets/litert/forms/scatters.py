@@ -31,7 +31,7 @@ from tfconvert.converter.targets.litert.forms.scatter_places import (
     places_of,
     source_of,
 )
-from tfconvert.converter.targets.litert.optimize.matching import is_plain, producer, sole_producer
+from tfconvert.converter.targets.litert.optimize.matching import is_plain
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -45,7 +45,7 @@ _DEPTH = 16
 
 def _replaced(op: Operation) -> Emit:
     """Rows of a tensor or, behind it, of updates: those that the last update of each row names."""
-    joined = sole_producer(op.operands[0], "tfl.concatenation")
+    joined = op.operands[0].sole_producer("tfl.concatenation")
     need(joined is not None and len(joined.operands) == 2 and is_plain(joined), "it isn't of a tensor and its updates")
     assert isinstance(joined, tfl.TFLOp)
     assert isinstance(op, tfl.TFLOp)
@@ -56,11 +56,11 @@ def _replaced(op: Operation) -> Emit:
     constant = tensor_data.constant_of(op.operands[1])
     if constant is not None:
         return _replaced_at(op, rows, updates, constant)
-    last = sole_producer(op.operands[1], "tfl.maximum")
+    last = op.operands[1].sole_producer("tfl.maximum")
     need(last is not None, "it isn't of the last updates")
     assert last is not None
     for found, own in (last.operands, last.operands[::-1]):
-        segment = sole_producer(found, "tfl.unsorted_segment_max")
+        segment = found.sole_producer("tfl.unsorted_segment_max")
         if segment is not None and _is_own(own, segment, rows) and _is_numbered(segment, rows):
             return scatter_rows(rows, segment.operands[1], updates, "set", SET, op)
     need(False, "it isn't of the last updates")
@@ -69,7 +69,7 @@ def _replaced(op: Operation) -> Emit:
 
 def _is_own(own: Value, segment: Operation, rows: Value) -> bool:
     """Returns whether numbers are those of the rows, as many as there are segments."""
-    counted = producer(own, "tfl.range")
+    counted = own.producer("tfl.range")
     is_whole = counts(own) and (shape_of(own)[0] >= 0 or (counted is not None and is_height(counted.operands[1], rows)))
     return is_whole and is_height(segment.operands[2], rows)
 
@@ -81,7 +81,7 @@ def _is_numbered(segment: Operation, rows: Value) -> bool:
     if constant is not None:
         array, height = tensor_data.to_array(constant), shape_of(rows)[0]
         return array.ndim == 1 and np.array_equal(array, np.arange(height, height + array.size))
-    counted = producer(numbers, "tfl.range")
+    counted = numbers.producer("tfl.range")
     return counted is not None and is_height(counted.operands[0], rows) and constant_number(counted.operands[2]) == 1
 
 
@@ -103,10 +103,10 @@ def _replaced_at(op: Operation, rows: Value, updates: Value, constant: tensor_da
 def _filled(op: Operation) -> Emit:
     """One value in all rows that are named."""
     mask, value, rows = op.operands
-    hit = producer(mask, "tfl.greater")
+    hit = mask.producer("tfl.greater")
     need(hit is not None and constant_number(hit.operands[1]) == 0, "it isn't of rows that are named")
     assert hit is not None
-    segment = producer(source_of(hit.operands[0], "tfl.reshape"), "tfl.unsorted_segment_max")
+    segment = source_of(hit.operands[0], "tfl.reshape").producer("tfl.unsorted_segment_max")
     need(segment is not None and is_height(segment.operands[2], rows), "it isn't of rows that are named")
     assert segment is not None
     ones, ids, _ = segment.operands

@@ -40,7 +40,6 @@ from tfconvert.converter.targets.litert.forms.scatter_places import (
     source_of,
 )
 from tfconvert.converter.targets.litert.forms.scatter_speed import Sizes, is_faster
-from tfconvert.converter.targets.litert.optimize.matching import producer, sole_producer
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -63,7 +62,7 @@ _COMBINING = frozenset(f"tfl.{name}" for name in (*_SEGMENTS, "equal", "greater"
 def _combined(op: Operation) -> Emit:
     name = op.name.removeprefix(tfl.PREFIX)
     for rows, found in (op.operands, op.operands[::-1]):
-        segment = sole_producer(found, _SEGMENT + _SEGMENTS[name])
+        segment = found.sole_producer(_SEGMENT + _SEGMENTS[name])
         if segment is not None and shape_of(rows) == shape_of(op.results[0]) and is_height(segment.operands[2], rows):
             need(not counts(rows), "it is of the numbers of rows")
             updates, ids, _ = segment.operands
@@ -156,7 +155,7 @@ def _summed(op: Operation, points: Value | Filled) -> tuple[Attribute, Insert]:
 def _added_sums(op: Operation) -> Emit:
     """Rows and the sums of their updates."""
     for rows, found in (op.operands, op.operands[::-1]):
-        segment = sole_producer(found, "tfl.unsorted_segment_sum")
+        segment = found.sole_producer("tfl.unsorted_segment_sum")
         if segment is not None and shape_of(rows) == shape_of(op.results[0]):
             return _plus_sums(op, rows, segment)
     need(False, "it isn't of rows and their updates")
@@ -186,11 +185,11 @@ _NEUTRAL: Mapping[str, Callable[[Any], float]] = {
 def _extreme(op: Operation) -> Emit:
     """The extremes of rows and their updates, but the rows as they are where the limit says that no update is there."""
     check, rows, changed = op.operands
-    equal, both = producer(check, "tfl.equal"), sole_producer(changed, _EXTREMES)
+    equal, both = check.producer("tfl.equal"), changed.sole_producer(_EXTREMES)
     need(equal is not None, "it isn't of rows and their updates")
     assert equal is not None
     found, limit = equal.operands[0], constant_number(equal.operands[1])
-    segment = producer(found, _SEGMENT_EXTREMES)
+    segment = found.producer(_SEGMENT_EXTREMES)
     need(segment is not None, "it isn't of rows and their updates")
     assert segment is not None
     name = segment.name[-3:]
@@ -211,7 +210,7 @@ def _extreme(op: Operation) -> Emit:
 def _added(sign: int, op: Operation) -> Emit:
     """A tensor with the sums of the updates of each place."""
     for x, found in (op.operands, op.operands[::-1]) if sign > 0 else (op.operands,):
-        summed = sole_producer(found, "tfl.scatter_nd")
+        summed = found.sole_producer("tfl.scatter_nd")
         if summed is not None and shape_of(x) == shape_of(found) == shape_of(op.results[0]):
             return _added_to(x, summed, sign, op)
     need(False, "it isn't of a tensor and its updates")

@@ -530,7 +530,7 @@ def _columns(op: Operation) -> Emit:
     need(option(op, "axis") in (-1, len(shape) - 1) and shape[-1] == count, "it doesn't join single channels")
     need(is_float(op.results[0]) and matching.is_plain(op) and shape[0] == 1, "it isn't of floats, or is of a batch")
     need(count > _MAX_JOINED, "XNNPACK joins them")
-    reductions = [matching.sole_producer(value, _REDUCTIONS) for value in op.operands]
+    reductions = [value.sole_producer(_REDUCTIONS) for value in op.operands]
     found = [
         each
         for each in reductions

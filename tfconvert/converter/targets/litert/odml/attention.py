@@ -240,12 +240,12 @@ def _is_less_maximum(op: Operation, value: Value) -> bool:
     if op.name != "tfl.sub" or op.operands[0] is not value:
         return False
     subtracted = op.operands[1]
-    moved = matching.producer(subtracted, "tfl.reshape")
-    maximum = matching.producer(subtracted if moved is None else moved.operands[0], "tfl.reduce_max")
+    moved = subtracted.producer("tfl.reshape")
+    maximum = (subtracted if moved is None else moved.operands[0]).producer("tfl.reduce_max")
     if maximum is None:
         return False
     dims, source = matching.static_shape(value), maximum.operands[0]
-    before = matching.producer(value, "tfl.reshape")
+    before = value.producer("tfl.reshape")
     is_same = source is value or (before is not None and source is before.operands[0])
     own = matching.static_shape(source)
     axes = matching.axes(maximum.operands[1], own)

@@ -100,7 +100,7 @@ def _rotations(op: Operation) -> Iterator[tuple[Value, Value, Value]]:
 def _rotations_of_halves(op: Operation) -> Iterator[tuple[Value, Value, Value]]:
     if len(op.operands) != 2 or not _joins_last(op):
         return
-    first, second = matching.producer(op.operands[0], "tfl.sub"), matching.producer(op.operands[1], "tfl.add")
+    first, second = op.operands[0].producer("tfl.sub"), op.operands[1].producer("tfl.add")
     if first is None or second is None or not matching.is_plain(first) or not matching.is_plain(second):
         return
     for (a, cosine), (b, sine) in _pairs(_factors(first.operands[0]), _factors(first.operands[1])):
@@ -119,7 +119,7 @@ def _joins_last(op: Operation) -> bool:
 
 
 def _factors(value: Value) -> list[tuple[Value, Value]]:
-    op = matching.producer(value, "tfl.mul")
+    op = value.producer("tfl.mul")
     if op is None or not matching.is_plain(op):
         return []
     left, right = op.operands
@@ -134,7 +134,7 @@ def _pairs(
 
 def _is_rotated(value: Value, x: Value) -> bool:
     """Returns whether a value is `concat(-second half of x, first half of x)`."""
-    op = matching.producer(value, "tfl.concatenation")
+    op = value.producer("tfl.concatenation")
     if op is None or len(op.operands) != 2 or not _joins_last(op) or not matching.is_plain(op):
         return False
     negative = _negated(op.operands[0])
@@ -143,7 +143,7 @@ def _is_rotated(value: Value, x: Value) -> bool:
 
 def _negated(value: Value) -> Value | None:
     """Returns the value that another is the negative of: by NEG, or by a product with -1."""
-    op = matching.producer(value, frozenset(("tfl.neg", "tfl.mul")))
+    op = value.producer(frozenset(("tfl.neg", "tfl.mul")))
     if op is None or op.name == "tfl.neg":
         return None if op is None else op.operands[0]
     split = matching.with_constant(op) if matching.is_plain(op) else None
@@ -152,7 +152,7 @@ def _negated(value: Value) -> Value | None:
 
 def _half(value: Value, index: int) -> Value | None:
     """Returns the value that another is the first (0) or the second (1) half of, along the last axis."""
-    op = matching.producer(value, frozenset(("tfl.split", "tfl.slice", "tfl.strided_slice")))
+    op = value.producer(frozenset(("tfl.split", "tfl.slice", "tfl.strided_slice")))
     if op is None or not isinstance(value, OpResult):
         return None
     x = op.operands[1 if op.name == "tfl.split" else 0]
@@ -231,7 +231,7 @@ def _computed_angles(cosine: Value, sine: Value, count: int, half: int) -> _Angl
 
 def _angle(value: Value, name: str, half: int) -> Value | None:
     """Returns the angle of a cosine or sine, of which one half may be a copy of the other."""
-    op = matching.producer(_one_of_two(_moved(value)), name)
+    op = _one_of_two(_moved(value)).producer(name)
     if op is None:
         return None
     angle = _one_of_two(_moved(op.operands[0]))
@@ -240,7 +240,7 @@ def _angle(value: Value, name: str, half: int) -> Value | None:
 
 
 def _one_of_two(value: Value) -> Value:
-    op = matching.producer(value, "tfl.concatenation")
+    op = value.producer("tfl.concatenation")
     if op is None or len(op.operands) != 2 or op.operands[0] is not op.operands[1]:
         return value
     dims, part = value.shape, op.operands[0].shape
@@ -249,7 +249,7 @@ def _one_of_two(value: Value) -> Value:
 
 def _moved(value: Value) -> Value:
     """Returns what a reshape that only adds or removes ones in front reshapes."""
-    op = matching.producer(value, "tfl.reshape")
+    op = value.producer("tfl.reshape")
     if op is None:
         return value
     dims, source = matching.static_shape(value), matching.static_shape(op.operands[0])
@@ -303,7 +303,7 @@ def recognize_swiglu(op: Operation) -> Recognized | None:
 def _silu(value: Value) -> tuple[Value, None] | None:
     """Matches `gate * logistic(gate)`."""
     for gate, other in _factors(value):
-        op = matching.producer(other, "tfl.logistic")
+        op = other.producer("tfl.logistic")
         if op is not None and op.operands[0] is gate and value.has_one_use():
             return gate, None
     return None
@@ -312,7 +312,7 @@ def _silu(value: Value) -> tuple[Value, None] | None:
 def _gate_of(product: Value, gate: Value) -> tuple[Value, Value] | None:
     """Matches `logistic(gate) * up`, which is multiplied by the gate; returns gate and up."""
     for other, up in _factors(product):
-        op = matching.producer(other, "tfl.logistic")
+        op = other.producer("tfl.logistic")
         if op is not None and op.operands[0] is gate and product.has_one_use():
             return gate, up
     return None

@@ -109,8 +109,8 @@ def _joined(op: Operation) -> _Normalized | None:
     if op.name != "tfl.add" or not matching.is_float(op.results[0]):
         return None
     for scaled, rest in (op.operands, op.operands[::-1]):
-        product, sub = matching.producer(scaled, "tfl.mul"), matching.producer(rest, "tfl.sub")
-        moved = None if sub is None else matching.producer(sub.operands[1], "tfl.mul")
+        product, sub = scaled.producer("tfl.mul"), rest.producer("tfl.sub")
+        moved = None if sub is None else sub.operands[1].producer("tfl.mul")
         if product is None or sub is None or moved is None or not all(map(matching.is_plain, (product, sub, moved))):
             continue
         for (x, factor), (mean, other) in itertools.product(*map(_factors, (product, moved))):
@@ -145,7 +145,7 @@ def _group_axes(variance: Value, x: Value, mean: Value) -> tuple[frozenset[int] 
     """
     dims, one, other = matching.static_shape(x), _unrepeated(mean, x), _unrepeated(variance, x)
     center = None if one is None else _mean(one)
-    split = None if center is None else matching.producer(center.value, "tfl.reshape")
+    split = None if center is None else center.value.producer("tfl.reshape")
     if dims is None or one is None or other is None or center is None or split is None or split.operands[0] is not x:
         return None, 0
     inner = matching.static_shape(center.value) or ()
@@ -159,9 +159,9 @@ def _group_axes(variance: Value, x: Value, mean: Value) -> tuple[frozenset[int] 
 def _unrepeated(value: Value, x: Value) -> Value | None:
     """Returns the values of groups that a value repeats for each channel."""
     dims = matching.static_shape(x)
-    moved = matching.producer(value, "tfl.reshape")
+    moved = value.producer("tfl.reshape")
     inside = value if moved is None else moved.operands[0]
-    gather = matching.producer(inside, "tfl.gather")
+    gather = inside.producer("tfl.gather")
     places = None if gather is None else constant_ints(gather.operands[1])
     groups = None if gather is None else matching.static_shape(gather.operands[0])
     if dims is None or gather is None or places is None or groups is None or not _keeps(value, x, _PLANE):
@@ -178,34 +178,34 @@ def _quotients(op: Operation) -> Iterator[tuple[Value, Value]]:
 
 
 def _differences(value: Value) -> Iterator[tuple[Value, Value]]:
-    sub = matching.producer(value, "tfl.sub")
+    sub = value.producer("tfl.sub")
     if sub is not None and matching.is_plain(sub):
         yield sub.operands[0], sub.operands[1]
 
 
 def _inverse_deviation(value: Value) -> tuple[tuple[Value, float] | None, Value | None]:
     """Matches `1 / sqrt(variance + epsilon)`, and the constant that it was multiplied by, if any."""
-    product = matching.producer(value, "tfl.mul")
+    product = value.producer("tfl.mul")
     if product is not None and matching.is_plain(product) and (split := matching.with_constant(product)) is not None:
         scale = next(operand for operand in product.operands if operand is not split[0])
         return _inverse_deviation(split[0])[0], scale
-    root = matching.producer(value, "tfl.rsqrt")
+    root = value.producer("tfl.rsqrt")
     if root is not None:
         return _shifted(root.operands[0]), None
-    quotient = matching.producer(value, "tfl.div")
+    quotient = value.producer("tfl.div")
     if quotient is not None and matching.is_plain(quotient) and constant_number(quotient.operands[0]) == 1:
         return _deviation(quotient.operands[1]), None
     return None, None
 
 
 def _deviation(value: Value) -> tuple[Value, float] | None:
-    root = matching.producer(value, "tfl.sqrt")
+    root = value.producer("tfl.sqrt")
     return None if root is None else _shifted(root.operands[0])
 
 
 def _shifted(value: Value) -> tuple[Value, float] | None:
     """Matches a value plus a small number."""
-    add = matching.producer(value, "tfl.add")
+    add = value.producer("tfl.add")
     split = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
     if add is None or split is None:
         return None
@@ -228,18 +228,18 @@ def _variance_axes(value: Value, x: Value, mean: Value | None) -> frozenset[int]
 
 
 def _is_squared_distance(value: Value, x: Value, mean: Value) -> bool:
-    op = matching.producer(value, "tfl.squared_difference")
+    op = value.producer("tfl.squared_difference")
     distances = [tuple(op.operands)] if op is not None else _differences(_square(value) or value)
     return any(one is x and _flat(other) is _flat(mean) for one, other in distances)
 
 
 def _is_difference_of_squares(value: Value, x: Value, mean: Value, axes: frozenset[int]) -> bool:
     """Returns whether a value is `mean(square(x)) - square(mean)`, perhaps not below zero."""
-    bound = matching.producer(_flat(value), frozenset(("tfl.maximum", "tfl.relu")))
+    bound = _flat(value).producer(frozenset(("tfl.maximum", "tfl.relu")))
     if bound is not None:
         operands = [operand for operand in bound.operands if constant_number(operand) != 0]
         value = operands[0] if operands else value
-    sub = matching.producer(_flat(value), "tfl.sub")
+    sub = _flat(value).producer("tfl.sub")
     if sub is None or matching.activation(sub) not in ("NONE", "RELU"):
         return False
     squares, square = _mean(sub.operands[0]), _square(sub.operands[1])
@@ -253,7 +253,7 @@ def _is_difference_of_squares(value: Value, x: Value, mean: Value, axes: frozens
 
 
 def _square(value: Value) -> Value | None:
-    op = matching.producer(_flat(value), frozenset(("tfl.square", "tfl.mul")))
+    op = _flat(value).producer(frozenset(("tfl.square", "tfl.mul")))
     if op is None or not matching.is_plain(op) or op.operands[0] is not op.operands[-1]:
         return None
     return op.operands[0]
@@ -261,7 +261,7 @@ def _square(value: Value) -> Value | None:
 
 def _flat(value: Value) -> Value:
     """Returns what a reshape that only adds or removes sizes of 1 reshapes."""
-    op = matching.producer(value, "tfl.reshape")
+    op = value.producer("tfl.reshape")
     if op is None:
         return value
     dims, source = matching.static_shape(value), matching.static_shape(op.operands[0])
@@ -271,14 +271,14 @@ def _flat(value: Value) -> Value:
 
 
 def _mean(value: Value) -> _Mean | None:
-    op = matching.producer(_flat(value), "tfl.mean")
+    op = _flat(value).producer("tfl.mean")
     if op is not None:
         return _reduction(op)
-    scaled = matching.producer(_flat(value), frozenset(("tfl.mul", "tfl.div")))
+    scaled = _flat(value).producer(frozenset(("tfl.mul", "tfl.div")))
     if scaled is None or not matching.is_plain(scaled):
         return None
     for total, number in (scaled.operands, scaled.operands[::-1]):
-        op = matching.producer(_flat(total), "tfl.sum")
+        op = _flat(total).producer("tfl.sum")
         factor = constant_number(number)
         reduced = None if op is None or not factor else _reduction(op)
         dims = None if reduced is None else matching.static_shape(reduced.value)
@@ -373,7 +373,7 @@ def _group_norm(
 
 def _grouped(found: _Normalized) -> Recognized | None:
     """Matches groups of channels that reshapes split off and join again."""
-    split, join = matching.producer(found.value, "tfl.reshape"), sole_user(found.result)
+    split, join = found.value.producer("tfl.reshape"), sole_user(found.result)
     if split is None or join is None or join.name != "tfl.reshape":
         return None
     x, result = split.operands[0], join.results[0]

@@ -56,7 +56,7 @@ _CLAMPING = frozenset(CLAMPING)
 
 # Written by hand, since this is the most frequent pattern.
 def _match_clamping(op: Operation) -> tuple[Operation, str] | Failure:
-    source = matching.sole_producer(op.operands[0], _CLAMPING)
+    source = op.operands[0].sole_producer(_CLAMPING)
     if source is None or not matching.is_float(op.operands[0]):
         return Failure("no op that clamps its result of 32-bit floats is before it, or it has other uses")
     joined = _JOINED[op.name].get(matching.activation(source))
@@ -86,7 +86,7 @@ _NO_SWISH = Failure("neither factor is relu6(x + 3) of the other")
 def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
     """Yields the factors of nested products without other uses."""
     for operand in op.operands:
-        inner = matching.sole_producer(operand, "tfl.mul")
+        inner = operand.sole_producer("tfl.mul")
         if inner is not None and matching.is_plain(inner) and depth:
             yield from _factors(inner, depth - 1)
         else:
@@ -94,7 +94,7 @@ def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
 
 
 def _match_hard_swish(op: Operation) -> Value | Failure:
-    if all(matching.producer(operand, _IN_SWISH) is None for operand in op.operands):
+    if all(operand.producer(_IN_SWISH) is None for operand in op.operands):
         return _NO_SWISH
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("an activation follows, or the elements aren't 32-bit floats")
@@ -115,8 +115,8 @@ def _match_hard_swish(op: Operation) -> Value | Failure:
 
 def _is_shifted_relu6(gate: Value, value: Value) -> bool:
     """Returns whether a value is `relu6(value + 3)`."""
-    relu6 = matching.sole_producer(gate, "tfl.relu6")
-    add = matching.sole_producer(gate if relu6 is None else relu6.operands[0], "tfl.add")
+    relu6 = gate.sole_producer("tfl.relu6")
+    add = (gate if relu6 is None else relu6.operands[0]).sole_producer("tfl.add")
     if add is None or matching.activation(add) != ("RELU6" if relu6 is None else "NONE"):
         return False
     split = matching.with_constant(add)
@@ -136,7 +136,7 @@ def _match_clamp(op: Operation) -> tuple[str, Value] | Failure:
     if limited is None:
         return Failure("it isn't a limit by one number")
     value, limit = limited
-    inner = matching.sole_producer(value, _INNER[op.name])
+    inner = value.sole_producer(_INNER[op.name])
     before = None if inner is None else (inner.operands[0], 0.0) if inner.name == "tfl.relu" else _limited(inner)
     if inner is not None and before is not None:
         # A lower bound above the upper one is not an activation: the last bound wins.
@@ -181,7 +181,7 @@ def _unscaled(value: Value, depth: int = _MAX_DEPTH) -> _Scaled:
     """Returns what a value is a multiple of; operators in between have no other users."""
     number, constants = 1.0, []
     for _ in range(depth):
-        op = matching.sole_producer(value, _SCALING)
+        op = value.sole_producer(_SCALING)
         if op is None or not matching.is_plain(op):
             break
         if op.name == "tfl.neg":
@@ -206,7 +206,7 @@ def _unscaled(value: Value, depth: int = _MAX_DEPTH) -> _Scaled:
 def _positive(value: Value) -> Value | None:
     """Returns the `x` of a value that is `relu(x)`, or `(x + |x|) / 2`."""
     part = _unscaled(value)
-    op = matching.sole_producer(part.value, _CUTTING)
+    op = part.value.sole_producer(_CUTTING)
     if op is None or part.constants:
         return None
     if op.name == "tfl.relu":
@@ -218,7 +218,7 @@ def _positive(value: Value) -> Value | None:
 def _negative(value: Value) -> _Scaled | None:
     """Returns the `x` of a value that is a multiple of `min(x, 0)`, however it is written, and the multiple."""
     part = _unscaled(value)
-    op = matching.sole_producer(part.value, _CUTTING)
+    op = part.value.sole_producer(_CUTTING)
     if op is None or op.name == "tfl.add":
         return None
     if op.name == "tfl.relu":
@@ -244,7 +244,7 @@ def _negative(value: Value) -> _Scaled | None:
 def _beside_magnitude(first: Value, second: Value) -> Value | None:
     """Returns the one of two values of which the other is the magnitude."""
     for x, other in ((first, second), (second, first)):
-        magnitude = matching.producer(other, "tfl.abs")
+        magnitude = other.producer("tfl.abs")
         if magnitude is not None and magnitude.operands[0] is x:
             return x
     return None

@@ -119,7 +119,7 @@ def _match_chain(op: Operation) -> tuple[Operation, Constant] | Failure:
     if split is None:
         return _NOT_ONE_CONSTANT
     value, constant = split
-    source = matching.sole_producer(value, op.name)
+    source = value.sole_producer(op.name)
     inner = None if source is None else matching.with_constant(source)
     if source is None or inner is None:
         return _NO_CHAIN

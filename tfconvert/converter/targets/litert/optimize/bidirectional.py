@@ -95,7 +95,7 @@ class _Pair(NamedTuple):
 
 
 def _match(backward: Operation) -> _Pair | Failure:
-    reverse = matching.producer(backward.operands[0], _REVERSE)
+    reverse = backward.operands[0].producer(_REVERSE)
     if reverse is None or not _is_in_time(reverse, backward):
         return Failure("it doesn't go through a sequence backwards")
     cell = _CELLS[backward.name]
@@ -245,7 +245,7 @@ _BOTH = tuple(f"tfl.{cell.both}" for cell in _CELLS.values())
 
 def _match_join(op: Operation) -> Operation | Failure:
     """Matches a concatenation of exactly the results of both directions."""
-    both = matching.producer(op.operands[0], frozenset(_BOTH))
+    both = op.operands[0].producer(frozenset(_BOTH))
     if both is None or list(op.operands) != list(both.results) or not matching.is_plain(op):
         return Failure("it doesn't join both directions of a layer")
     if dialect.attribute(op, "axis") not in (2, -1) or not all(result.has_one_use() for result in both.results):
@@ -266,8 +266,8 @@ _KEEPING_SIZES = frozenset((*_CELLS, *_BOTH, _REVERSE, "tfl.concatenation"))
 
 def _match_extent(op: Operation) -> Value | Failure:
     """Matches a size of a value whose defining op has an operand of the same size; returns the operand."""
-    sizes = matching.producer(op.operands[0], "tfl.shape")
-    source = None if sizes is None else matching.producer(sizes.operands[0], _KEEPING_SIZES)
+    sizes = op.operands[0].producer("tfl.shape")
+    source = None if sizes is None else sizes.operands[0].producer(_KEEPING_SIZES)
     dims = None if source is None else source.results[0].shape
     if source is None or dims is None:
         return Failure("it is not a size of a layer's result")

@@ -63,7 +63,7 @@ def _match(op: Operation) -> _Broadcast | Failure:
     if op.name == "tfl.select" and matching.static_shape(op.operands[0]) != dims:
         return Failure("the condition chooses between rows")
     for index, operand in enumerate(op.operands):
-        source = matching.producer(operand, _SOURCES)
+        source = operand.producer(_SOURCES)
         if source is None or not _broadcasts(source):
             continue
         if _shape(source.operands[_DATA[source.name]], *_without(op, index)) == dims:
@@ -119,7 +119,7 @@ def _match_like(op: Operation) -> _Broadcast | Failure:
     if rank > _MAX_RANK:
         return Failure("the rank is unknown, or too high")
     for index, operand in enumerate(op.operands):
-        source = matching.producer(operand, _LIKE)
+        source = operand.producer(_LIKE)
         if source is not None and _is_as_large(source, op.operands[1 - index]):
             return _Broadcast(index, source)
     return Failure("no operand is made of one element in the shape of the other")
@@ -130,7 +130,7 @@ def _is_as_large(source: Operation, other: Value) -> bool:
     if source.name == "tfl.zeros_like":
         return source.operands[0] is other
     size, element = source.operands if source.name == "tfl.fill" else source.operands[::-1]
-    shape = matching.producer(size, "tfl.shape")
+    shape = size.producer("tfl.shape")
     return matching.static_shape(element) == () and shape is not None and shape.operands[0] is other
 
 
@@ -182,7 +182,7 @@ def _movable(op: Operation) -> _Moved | Failure:
     if dims is None or len(dims) > _MAX_RANK:
         return Failure("the result's shape is unknown, or has too many dimensions")
     for index, operand in enumerate(op.operands):
-        source = matching.sole_producer(operand, _SOURCE)
+        source = operand.sole_producer(_SOURCE)
         if source is None or matching.static_shape(operand) != dims:
             continue
         others = [other for place, other in enumerate(op.operands) if place != index]

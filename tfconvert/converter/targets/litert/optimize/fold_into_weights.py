@@ -206,10 +206,10 @@ _NOT_WEIGHTED = Failure("it isn't the sum of a constant and of an op with weight
 # Written by hand, since networks have as many of these as convolutions.
 def _match_added(op: Operation) -> _Added | Failure:
     value, addend = op.operands
-    source = matching.sole_producer(value, NAMES)
+    source = value.sole_producer(NAMES)
     if source is None or (constant := tensor_data.constant_of(addend)) is None:
         value, addend = addend, value
-        source = matching.sole_producer(value, NAMES)
+        source = value.sole_producer(NAMES)
         if source is None or (constant := tensor_data.constant_of(addend)) is None:
             return _NOT_WEIGHTED
     if not matching.is_plain(source) or not matching.is_float(value):
@@ -317,21 +317,21 @@ class _Scaled(NamedTuple):
 def _match_scale(op: Operation) -> _Scaled | Failure:
     layout = OPS[op.name]
     source = op.operands[layout.data]
-    if matching.producer(source, _SCALED) is None:
+    if source.producer(_SCALED) is None:
         return _NOT_SCALED
     if float_filter(op) is None:
         return Failure("the filter is computed, or quantised")
     if _is_table(op):
         return _TABLE
-    pad = matching.sole_producer(source, _PADS)
+    pad = source.sole_producer(_PADS)
     value = source if pad is None else pad.operands[0]
-    add = None if pad is None else matching.sole_producer(value, "tfl.add")
+    add = None if pad is None else value.sole_producer("tfl.add")
     addend = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
     if addend is not None:
         if addend[0].shape != value.shape:
             return Failure("the shift broadcasts its input")
         value = addend[0]
-    mul = matching.sole_producer(value, "tfl.mul")
+    mul = value.sole_producer("tfl.mul")
     if mul is None or not matching.is_plain(mul) or not matching.is_float(value):
         return _NOT_SCALED
     factor = _factor(op, mul)
@@ -413,7 +413,7 @@ class _Shifted(NamedTuple):
 def _match_shift(op: Operation) -> _Shifted | Failure:
     layout = OPS[op.name]
     source = op.operands[layout.data]
-    add = matching.sole_producer(source, "tfl.add")
+    add = source.sole_producer("tfl.add")
     split = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
     if add is None or split is None:
         return _NOT_SHIFTED
@@ -492,7 +492,7 @@ _NOT_JOINED = Failure("it isn't of concatenated results of ops with weights")
 
 
 def _match_joined(op: Operation) -> _Joined | Failure:
-    joins = [matching.sole_producer(value, "tfl.concatenation") for value in op.operands]
+    joins = [value.sole_producer("tfl.concatenation") for value in op.operands]
     joined = next((each for each in joins if each is not None), None)
     if joined is None:
         return _NOT_JOINED
@@ -500,7 +500,7 @@ def _match_joined(op: Operation) -> _Joined | Failure:
     if not dims or not matching.is_plain(joined) or dialect.attribute(joined, "axis") not in (-1, len(dims) - 1):
         return Failure("more than channels is concatenated")
     for part in joined.operands:
-        source = matching.sole_producer(part, NAMES)
+        source = part.sole_producer(NAMES)
         if source is None or not matching.is_plain(source) or float_filter(source) is None:
             return _NOT_JOINED
         if isinstance(bias_of(source), Failure) or channels(source) != (part.shape or (None,))[-1]:

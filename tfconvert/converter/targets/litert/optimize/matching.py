@@ -17,7 +17,7 @@ from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
 
 ACTIVATION = "fused_activation_function"
@@ -33,21 +33,6 @@ PLAIN: Mapping[str, Any] = {ACTIVATION: "NONE"}
 
 MOVES = {f"tfl.{name}": int(index) for name, index in operators.having("moves").items()}
 """Ops that only forward elements of an operand, which is this one."""
-
-
-def producer(value: Value, names: frozenset[str] | str) -> Operation | None:
-    """Returns the defining op of a value, if it has the name (or one of several)."""
-    # Comparing the exact class is cheap, unlike `isinstance`.
-    if isinstance(value, OpResult):
-        op = value.op
-        if op.name == names if type(names) is str else op.name in names:
-            return op
-    return None
-
-
-def sole_producer(value: Value, names: frozenset[str] | str) -> Operation | None:
-    """Like `producer`, but requires this to be the value's only use."""
-    return producer(value, names) if value.has_one_use() else None
 
 
 def is_plain(op: Operation) -> bool:

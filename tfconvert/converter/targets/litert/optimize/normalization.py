@@ -63,7 +63,7 @@ def _match(op: Operation) -> _Normalization | Failure:
     if not matching.is_float(op.results[0]):
         return Failure("the elements aren't 32-bit floats")
     for scaled, rest in (op.operands, op.operands[::-1]):
-        product = matching.sole_producer(scaled, "tfl.mul")
+        product = scaled.sole_producer("tfl.mul")
         moved = None if product is None or not matching.is_plain(product) else _moved_mean(rest)
         if product is None or moved is None:
             continue
@@ -75,17 +75,17 @@ def _match(op: Operation) -> _Normalization | Failure:
 
 def _moved_mean(value: Value) -> _Moved | None:
     """Matches `shift - mean * factor`, `-mean * factor + shift` and `-mean * factor`."""
-    sub = matching.sole_producer(value, "tfl.sub")
+    sub = value.sole_producer("tfl.sub")
     if sub is not None and tensor_data.constant_of(sub.operands[0]) is not None and matching.is_plain(sub):
-        product = matching.sole_producer(sub.operands[1], "tfl.mul")
+        product = sub.operands[1].sole_producer("tfl.mul")
         factors = None if product is None else _with_mean(product)
         if product is None or factors is None:
             return None
         return _Moved(*factors, sub.operands[0])
-    add = matching.sole_producer(value, "tfl.add")
+    add = value.sole_producer("tfl.add")
     split = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
     shift = None if add is None or split is None else next(each for each in add.operands if each is not split[0])
-    product = matching.sole_producer(split[0] if split is not None else value, "tfl.mul")
+    product = (split[0] if split is not None else value).sole_producer("tfl.mul")
     factors = None if product is None else _with_mean(product, negated=True)
     if product is None or factors is None:
         return None
@@ -97,9 +97,9 @@ def _with_mean(product: Operation, *, negated: bool = False) -> tuple[Value, Val
     if not matching.is_plain(product):
         return None
     for first, factor in (product.operands, product.operands[::-1]):
-        neg = matching.sole_producer(first, "tfl.neg") if negated else None
+        neg = first.sole_producer("tfl.neg") if negated else None
         mean = first if neg is None else neg.operands[0]
-        if negated == (neg is not None) and matching.producer(mean, "tfl.mean") is not None:
+        if negated == (neg is not None) and mean.producer("tfl.mean") is not None:
             return mean, factor
     return None
 
@@ -111,7 +111,7 @@ def _checked(op: Operation, value: Value, moved: _Moved) -> _Normalization | Fai
         return Failure("the mean isn't one value a vector")
     if sum(1 for _ in moved.factor.uses) != 2:
         return Failure("the scale is used elsewhere too")
-    scale = matching.producer(moved.factor, "tfl.mul")
+    scale = moved.factor.producer("tfl.mul")
     split = None if scale is None or not matching.is_plain(scale) else matching.with_constant(scale)
     if scale is None or split is None:
         return _Normalization(value, moved.mean, [moved.factor], moved.shift)

@@ -83,7 +83,7 @@ def _values(one_hot: Operation) -> tuple[float, float] | None:
 
 
 def _match_cast(op: Operation) -> tuple[Operation, list[Array]] | Failure:
-    source = matching.sole_producer(op.operands[0], "tfl.one_hot")
+    source = op.operands[0].sole_producer("tfl.one_hot")
     values = None if source is None else _values(source)
     element = op.results[0].element
     if source is None or values is None or str(element) not in _TARGETS:
@@ -117,7 +117,7 @@ class _Picked(NamedTuple):
 
 
 def _match_product(op: Operation) -> _Picked | Failure:
-    source = matching.producer(op.operands[0], "tfl.one_hot")
+    source = op.operands[0].producer("tfl.one_hot")
     weights, dims = fold_into_weights.float_filter(op), fold_into_weights.filter_shape(op)
     if source is None or weights is None or dims is None or _values(source) != (1, 0):
         return Failure("no ones and zeros come before, or the table isn't a constant of 32-bit floats")

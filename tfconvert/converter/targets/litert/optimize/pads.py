@@ -97,8 +97,8 @@ class _Rows(NamedTuple):
 
 
 def _match_rows(op: Operation) -> _Rows | Failure:
-    reshape = matching.sole_producer(op.operands[0], "tfl.reshape")
-    pad = None if reshape is None else matching.sole_producer(reshape.operands[0], "tfl.pad")
+    reshape = op.operands[0].sole_producer("tfl.reshape")
+    pad = None if reshape is None else reshape.operands[0].sole_producer("tfl.pad")
     if reshape is None or pad is None:
         return Failure("the input isn't made of padded rows")
     rows, images = matching.static_shape(pad.results[0]), matching.static_shape(reshape.results[0])

@@ -34,7 +34,7 @@ class _Adjoint(NamedTuple):
 
 def _match(op: Operation) -> _Adjoint | Failure:
     for index, operand in enumerate(op.operands):
-        transpose = matching.producer(operand, "tfl.transpose")
+        transpose = operand.producer("tfl.transpose")
         permutation = None if transpose is None else constant_ints(transpose.operands[1])
         if transpose is None or permutation is None or len(permutation) < 2:
             continue
@@ -89,14 +89,14 @@ def _match_scaled(op: Operation) -> _Scaled | Failure:
     found = matching.with_constant(op) if matching.is_plain(op) else None
     if found is None or matching.size_of(found[1]) != 1 or len(matching.dims_of(found[1])) > 1:
         return Failure("it isn't multiplied by one number")
-    product = matching.sole_producer(found[0], "tfl.batch_matmul")
+    product = found[0].sole_producer("tfl.batch_matmul")
     if product is None or not matching.is_float(found[0]):
         return Failure("it isn't a product of 32-bit floats")
     for operand in product.operands:
         value = operand
-        while (move := matching.sole_producer(value, _MOVES)) is not None:
+        while (move := value.sole_producer(_MOVES)) is not None:
             value = move.operands[0]
-        dense = matching.sole_producer(value, "tfl.fully_connected")
+        dense = value.sole_producer("tfl.fully_connected")
         if dense is not None and matching.is_plain(dense) and tensor_data.constant_of(dense.operands[1]) is not None:
             return _Scaled(product, value, found[1])
     return Failure("no factor comes from a dense layer alone")

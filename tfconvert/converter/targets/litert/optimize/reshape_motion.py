@@ -99,10 +99,10 @@ class _Passed(NamedTuple):
 def _passed(value: Value) -> _Passed | Failure:
     """Returns the reshape before the elementwise ops that compute an op's operand."""
     ops: list[Operation] = []
-    while len(ops) < _LONGEST and (source := matching.sole_producer(value, _ELEMENTWISE)) is not None:
+    while len(ops) < _LONGEST and (source := value.sole_producer(_ELEMENTWISE)) is not None:
         ops.append(source)
         value = source.operands[0]
-    reshape = matching.sole_producer(value, "tfl.reshape")
+    reshape = value.sole_producer("tfl.reshape")
     if reshape is None or reshape.operands[0].shape is None:
         return Failure("no reshape comes before, or it is used elsewhere too")
     return _Passed(reshape, ops[::-1])

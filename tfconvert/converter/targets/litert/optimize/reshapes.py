@@ -75,12 +75,12 @@ def _restores_leading(x: Value, w: Value, dims: Value, product: Operation, root:
 
 def _is_leading_and_one(dims: Value, x: Value) -> bool:
     """Returns whether sizes are the leading sizes of `x` and one more, as in `tf.tensordot`."""
-    joined = matching.producer(dims, "tfl.concatenation")
+    joined = dims.producer("tfl.concatenation")
     rank = len(x.shape or ())
     if joined is None or len(joined.operands) != 2 or joined.operands[1].shape != (1,):
         return False
-    chosen = matching.producer(joined.operands[0], "tfl.gather")
-    sizes = matching.producer(chosen.operands[0], "tfl.shape") if chosen is not None else None
+    chosen = joined.operands[0].producer("tfl.gather")
+    sizes = chosen.operands[0].producer("tfl.shape") if chosen is not None else None
     if chosen is None or sizes is None or sizes.operands[0] is not x:
         return False
     return constant_ints(chosen.operands[1]) == tuple(range(rank - 1))

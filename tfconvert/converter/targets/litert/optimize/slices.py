@@ -144,7 +144,7 @@ class _Kept(NamedTuple):
 
 
 def _match_kept(op: Operation) -> _Kept | Failure:
-    sliced = matching.sole_producer(op.operands[0], "tfl.strided_slice")
+    sliced = op.operands[0].sole_producer("tfl.strided_slice")
     if sliced is None or tfl.attribute(sliced, "ellipsis_mask") or tfl.attribute(sliced, "new_axis_mask"):
         return Failure("it isn't of a slice alone, or the slice adds dimensions")
     dims, left, target = (each.shape for each in (sliced.operands[0], sliced.results[0], op.results[0]))

@@ -100,7 +100,7 @@ def _order_of(transpose: Operation, root: Operation) -> Array | Failure:
 
 def _match_binary(op: Operation) -> tuple[list[Operation], Permutation] | Failure:
     """Matches two equally transposed operands, or one and a constant."""
-    sources = [matching.producer(operand, _TRANSPOSE) for operand in op.operands]
+    sources = [operand.producer(_TRANSPOSE) for operand in op.operands]
     found = [source for source in sources if source is not None]
     if not found or any(user is not op for source in found for user in _users(source)):
         return Failure("no operand is transposed, or one is used elsewhere too")
@@ -137,7 +137,7 @@ def _rewrite_binary(op: Operation, match: tuple[list[Operation], Permutation], r
 
 def _before(operand: Value, permutation: Permutation, rewriter: Rewriter) -> Value:
     """Returns an operand before its transpose; a constant is transposed back."""
-    source = matching.producer(operand, _TRANSPOSE)
+    source = operand.producer(_TRANSPOSE)
     if source is not None:
         return source.operands[0]
     constant = tensor_data.constant_of(operand)
@@ -179,7 +179,7 @@ class _Transposed(NamedTuple):
 def _all_transposed(op: Operation, values: list[Value]) -> _Transposed | Failure:
     sources = []
     for each in values:
-        source = matching.sole_producer(each, "tfl.transpose")
+        source = each.sole_producer("tfl.transpose")
         if source is None:
             return Failure("an operand isn't transposed, or is used elsewhere too")
         sources.append(source)

@@ -54,8 +54,7 @@ import numpy as np
 
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.litert.optimize.matching import producer
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
@@ -92,10 +91,10 @@ class SeparateBoxes:
 
 def _is_separated(boxes: Value) -> bool:
     """Returns whether boxes are this pass's result already, as in a file that was converted before."""
-    choice = producer(boxes, "tfl.select")
-    test = None if choice is None else producer(choice.operands[0], "tfl.not_equal")
-    ratio = None if test is None else producer(test.operands[0], "tfl.div")
-    twice = None if ratio is None else producer(ratio.operands[1], "tfl.add")
+    choice = boxes.producer("tfl.select")
+    test = None if choice is None else choice.operands[0].producer("tfl.not_equal")
+    ratio = None if test is None else test.operands[0].producer("tfl.div")
+    twice = None if ratio is None else ratio.operands[1].producer("tfl.add")
     return ratio is not None and twice is not None and list(twice.operands) == [ratio.operands[0]] * 2
 
 
