@@ -22,7 +22,7 @@ import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import MAX_RUNS, FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, fast
+from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, planned
 from tfconvert.converter.targets.litert.forms.questions import (
     MAX_RANK,
     around,
@@ -270,7 +270,7 @@ def _mirrored(op: Operation) -> Emit:
     return emit_rows
 
 
-FAST: tuple[Pattern[Any], ...] = (fast("mirror-by-rows", "mirror_pad", _mirrored),)
+FAST: tuple[Pattern[Any], ...] = (planned("mirror-by-rows", "mirror_pad", _mirrored),)
 
 REWRITES = (
     Rewrite("pad-with-finite-numbers", "padv2", _pad_with_finite, 4, (types.F32,)),

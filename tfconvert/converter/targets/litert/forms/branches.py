@@ -19,7 +19,7 @@ import numpy as np
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, fast
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import is_float, large, option, shape_of, sized
 from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
 from tfconvert.schema.dialects import tensor_data
@@ -181,5 +181,5 @@ def _joined(op: Operation, source: Operation, one: _Branch, other: _Branch, weig
     return emit_one
 
 
-FAST_WEIGHTS: tuple[Pattern[Any], ...] = (fast("sum-of-convolutions", "add", _sum, depth=3),)
-FAST_CHANNELS: tuple[Pattern[Any], ...] = (fast("sum-of-convolutions", "add", partial(_sum, rounds=True), depth=3),)
+FAST_WEIGHTS: tuple[Pattern[Any], ...] = (planned("sum-of-convolutions", "add", _sum, depth=3),)
+FAST_CHANNELS: tuple[Pattern[Any], ...] = (planned("sum-of-convolutions", "add", partial(_sum, rounds=True), depth=3),)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, fast
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import is_float, large, shape_of, static_shape
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.types import Shape
@@ -77,7 +77,7 @@ def _row(before: Shape, shape: Shape) -> int:
 
 
 FAST_FLOATS: tuple[Pattern[Any], ...] = (
-    fast("broadcast-by-fill", "broadcast_to", _filled, benefit=2),
-    fast("broadcast-by-tiles", "broadcast_to", _tiled),
-    fast("broadcast-by-ones", "broadcast_to", _multiplied),
+    planned("broadcast-by-fill", "broadcast_to", _filled, benefit=2),
+    planned("broadcast-by-tiles", "broadcast_to", _tiled),
+    planned("broadcast-by-ones", "broadcast_to", _multiplied),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_origins
 from tfconvert.converter.targets.litert.forms.questions import (
     MAX_RANK,
     MAX_READ,
@@ -23,9 +23,10 @@ from tfconvert.converter.targets.litert.forms.questions import (
 )
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder, Op
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
-from tfconvert.schema.dialects.tensor_data import Array
+from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -65,6 +66,10 @@ class FormBuilder(LiteRTBuilder):
         self.is_default = is_default
         self.as_integers = as_integers
 
+    def at(self, before: Operation | None) -> FormBuilder:
+        """Returns a builder that inserts before another op."""
+        return FormBuilder(self.rewriter, before, is_fast=self.is_fast)
+
     def insert(self, op: Op) -> Op:
         return self.rewriter.insert(op, before=self.before)
 
@@ -85,6 +90,15 @@ class FormBuilder(LiteRTBuilder):
         element = like.element
         _need_plain(element)
         return self.constant(value.astype(types.numpy_dtype(element)), element)
+
+    def absent(self) -> Value:
+        """Inserts the value of an operand that is left out."""
+        return self.insert(tfl.no_value()).results[0]
+
+    def derived(self, value: Constant | Array, *origins: Value) -> Value:
+        """Inserts a constant that is computed from others, which give it its location."""
+        attribute = tensor_data.of_array(value) if isinstance(value, np.ndarray) else value
+        return self.insert(tfl.constant(attribute, fuse_origins(origins))).results[0]
 
     def scalar(self, value: float, element: Attribute) -> Value:
         _need_plain(element)
@@ -268,10 +282,11 @@ class FormBuilder(LiteRTBuilder):
 
     def again(
         self,
-        op: tfl.TFLOp,
+        op: Operation,
         operands: Sequence[Value],
         shapes: Sequence[Shape] | None = None,
         options: Mapping[str, Any] | None = None,
+        location: Location = UNKNOWN_LOC,
     ) -> Operation:
         """Inserts an op with other operands.
 
@@ -280,13 +295,15 @@ class FormBuilder(LiteRTBuilder):
             operands: Its new operands.
             shapes: The new shapes of its results, `None` if they stay.
             options: The options that change.
+            location: Its location, by default that of the op that is rewritten.
         """
         kinds = [
             result.type if shapes is None else like(result, shapes[index]) for index, result in enumerate(op.results)
         ]
-        fields = tfl.option_fields(op.op_name)
+        fields = tfl.option_fields(op.name.removeprefix(tfl.PREFIX))
         changed = {name: tfl.to_attribute(fields[name], value) for name, value in (options or {}).items()}
-        return self.insert(tfl.TFLOp(op.name, operands, kinds, {**op.properties, **changed}, op.attributes))
+        properties = {**op.properties, **changed}
+        return self.insert(tfl.TFLOp(op.name, operands, kinds, properties, op.attributes, location=location))
 
 
 def _need_plain(element: Attribute) -> None:

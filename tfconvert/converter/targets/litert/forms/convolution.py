@@ -21,7 +21,7 @@ import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, fast
+from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, planned
 from tfconvert.converter.targets.litert.forms.questions import (
     constant_of,
     is_float,
@@ -249,7 +249,7 @@ def _repeated(bias: list[Value], outputs: int, copies: int) -> Constant | tensor
     return np.tile(tensor_data.to_array(constant_of(bias[0])), copies)
 
 
-FAST_BYTES: tuple[Pattern[Any], ...] = (fast("transpose-by-convolution", "transpose_conv", _by_convolution),)
+FAST_BYTES: tuple[Pattern[Any], ...] = (planned("transpose-by-convolution", "transpose_conv", _by_convolution),)
 
 REWRITES = (
     *(Rewrite(f"{name}-then-activation", name, _unfused, 4) for name in _FUSED),

@@ -15,7 +15,7 @@ import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, fast
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import large, like, option, producer, shape_of, sized
 from tfconvert.converter.targets.litert.forms.slices import spans_of
 from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
@@ -88,4 +88,4 @@ def _bias(op: Operation) -> Constant | None:
     return bias
 
 
-FAST_BYTES: tuple[Pattern[Any], ...] = (fast("convolutions-in-groups", "concatenation", _in_groups, depth=2),)
+FAST_BYTES: tuple[Pattern[Any], ...] = (planned("convolutions-in-groups", "concatenation", _in_groups, depth=2),)

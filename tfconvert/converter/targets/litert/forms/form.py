@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
@@ -49,28 +50,38 @@ class Rewrite(NamedTuple):
     only_for: str = ""
 
 
-Emit = Callable[[FormBuilder], Results]
-"""Emits what replaces an op, and returns the new results."""
+Emit = Callable[[FormBuilder], Results | Operation | None]
+"""Emits what replaces an op; returns the new results, or `None` if it has replaced them itself."""
 
 
-def fast(name: str, root: str, plan: Callable[[Operation], Emit], benefit: int = 1, depth: int = 1) -> Pattern[Emit]:
-    """Returns a rewrite to a form that is faster on a processor, where `plan` knows that from measured times.
+def planned(
+    name: str,
+    root: str,
+    plan: Callable[[Operation], Emit],
+    benefit: int = 1,
+    depth: int = 1,
+    producers: Mapping[int, Collection[str]] = MappingProxyType({}),
+) -> Pattern[Emit]:
+    """Returns a rewrite of `tfl` ops that is one function.
 
     Args:
-        name: Its name, which is that of its rows in `speed.tsv`.
+        name: Its name; that of a form that is faster on a processor is the one of its rows in `speed.tsv`.
         root: The op that it starts at, without `tfl.`.
-        plan: Returns what to emit for an op; it declines by `pattern.need`.
+        plan: Reads an op, and returns what to emit for it; it declines by `pattern.need`.
         benefit: Patterns of one root are tried in descending order of benefit.
         depth: The distance above the root at which `plan` looks.
+        producers: As of `Pattern`.
     """
 
     def match(op: Operation) -> Emit | Failure:
         return attempt(plan, op)
 
     def rewrite(_op: Operation, emit: Emit, rewriter: Rewriter) -> None:
-        rewriter.replace(emit(FormBuilder(rewriter, is_fast=True)))
+        results = emit(FormBuilder(rewriter, is_fast=True))
+        if results is not None:
+            rewriter.replace(results)
 
-    return Pattern(name, f"tfl.{root}", match, rewrite, benefit, depth)
+    return Pattern(name, f"{tfl.PREFIX}{root}", match, rewrite, benefit, depth, producers)
 
 
 _IS_MEASURED: ContextVar[bool] = ContextVar("is_measured", default=False)

@@ -24,7 +24,7 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.forms.builder import NOT_FUSED, FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, fast, worth
+from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, planned, worth
 from tfconvert.converter.targets.litert.forms.questions import (
     array_of,
     elements,
@@ -447,12 +447,12 @@ def _squared(op: Operation) -> Emit:
 
 
 FAST_FLOATS: tuple[Pattern[Any], ...] = (
-    fast("softmax-by-steps", "softmax", _softmax_by_steps),
-    fast("log-softmax-by-steps", "log_softmax", _log_softmax_by_steps),
-    fast("normalize-by-steps", "l2_normalization", _normalized),
+    planned("softmax-by-steps", "softmax", _softmax_by_steps),
+    planned("log-softmax-by-steps", "log_softmax", _log_softmax_by_steps),
+    planned("normalize-by-steps", "l2_normalization", _normalized),
     Pattern("square-of-difference", "tfl.squared_difference", _match_difference, _square_difference),
 )
-FAST_INTEGERS: tuple[Pattern[Any], ...] = (fast("square-by-product", "squared_difference", _squared),)
+FAST_INTEGERS: tuple[Pattern[Any], ...] = (planned("square-by-product", "squared_difference", _squared),)
 
 REWRITES = (
     Rewrite("log-softmax-by-formula", "log_softmax", _log_softmax, 2),

@@ -19,7 +19,7 @@ import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, fast, worth
+from tfconvert.converter.targets.litert.forms.form import Emit, planned, worth
 from tfconvert.converter.targets.litert.forms.questions import (
     elements,
     ints_of,
@@ -108,8 +108,8 @@ def _times(op: Operation, x: Value, factors: tuple[Value, Value]) -> Emit:
 
 
 FAST: tuple[Pattern[Any], ...] = (
-    fast("reduce-in-steps-mean", "mean", _reduced_in_steps),
-    fast("reduce-in-steps-sum", "sum", _reduced_in_steps),
-    fast("join-factors", "mul", _joined_factors, benefit=2, depth=2),
-    *(fast(f"broadcast-in-full-{name}", name, _in_full) for name in operators.having("arithmetic")),
+    planned("reduce-in-steps-mean", "mean", _reduced_in_steps),
+    planned("reduce-in-steps-sum", "sum", _reduced_in_steps),
+    planned("join-factors", "mul", _joined_factors, benefit=2, depth=2),
+    *(planned(f"broadcast-in-full-{name}", name, _in_full) for name in operators.having("arithmetic")),
 )

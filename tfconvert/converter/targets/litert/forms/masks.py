@@ -16,7 +16,7 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, fast
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import elements, is_float, joint, large, shape_of, sized
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
@@ -116,4 +116,4 @@ def _limits(build: FormBuilder, part: _Part, number: float, *, is_kept: bool) ->
     return build.tfl("select_v2", operands, types.tensor(types.F32, shape))
 
 
-FAST_FLOATS: tuple[Pattern[Any], ...] = (fast("mask-by-minimum", "select_v2", _masked),)
+FAST_FLOATS: tuple[Pattern[Any], ...] = (planned("mask-by-minimum", "select_v2", _masked),)

@@ -16,7 +16,7 @@ from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, fast
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import (
     elements,
     ints_of,
@@ -108,4 +108,4 @@ def _emit(op: Operation, product: Operation, rest: Value | None, axes: list[int]
     return emit_product
 
 
-FAST: tuple[Pattern[Any], ...] = (fast("mean-before-product", "mean", _after_mean, benefit=2, depth=3),)
+FAST: tuple[Pattern[Any], ...] = (planned("mean-before-product", "mean", _after_mean, benefit=2, depth=3),)

@@ -24,7 +24,7 @@ from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, fast
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import constant_of, is_float, large, option, sized
 from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tfl
@@ -61,6 +61,6 @@ def _joined(op: Operation, *, most: int) -> Emit:
 
 _OPTIONS = ("padding", "stride_h", "dilation_h_factor", "dilation_w_factor", matching.ACTIVATION)
 
-FAST_BYTES: tuple[Pattern[Any], ...] = (fast("samples-as-channels", "conv_2d", partial(_joined, most=1)),)
+FAST_BYTES: tuple[Pattern[Any], ...] = (planned("samples-as-channels", "conv_2d", partial(_joined, most=1)),)
 
-FAST_PRODUCTS: tuple[Pattern[Any], ...] = (fast("pixels-as-channels", "conv_2d", partial(_joined, most=_FULL - 1)),)
+FAST_PRODUCTS: tuple[Pattern[Any], ...] = (planned("pixels-as-channels", "conv_2d", partial(_joined, most=_FULL - 1)),)

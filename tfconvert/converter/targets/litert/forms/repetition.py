@@ -23,7 +23,7 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, fast, worth
+from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, planned, worth
 from tfconvert.converter.targets.litert.forms.questions import (
     MAX_RANK,
     MOVED,
@@ -263,9 +263,9 @@ def _tiled(op: Operation) -> Emit:
 
 
 FAST: tuple[Pattern[Any], ...] = (
-    fast("enlarge-by-copies", "resize_nearest_neighbor", _enlarged),
-    fast("resize-by-rows", "resize_nearest_neighbor", _nearest),
-    fast("tile-by-copies", "tile", _tiled),
+    planned("enlarge-by-copies", "resize_nearest_neighbor", _enlarged),
+    planned("resize-by-rows", "resize_nearest_neighbor", _nearest),
+    planned("tile-by-copies", "tile", _tiled),
 )
 
 REWRITES = (

@@ -20,7 +20,7 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_array, constant_number
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, fast
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import like, shape_of
 from tfconvert.converter.targets.litert.forms.scatter_operator import BODIES, SET, scatter, scatter_rows, whole
 from tfconvert.converter.targets.litert.forms.scatter_places import (
@@ -215,7 +215,7 @@ def _update(chosen: Value, x: Value) -> tuple[Value, str]:
 
 
 FAST_FLOATS: tuple[Pattern[Any], ...] = (
-    fast("scatter-rows", "gather", _replaced, depth=_DEPTH),
-    fast("scatter-value", "select_v2", _filled, depth=_DEPTH),
-    fast("scatter-where", "select_v2", _where_equal, depth=_DEPTH),
+    planned("scatter-rows", "gather", _replaced, depth=_DEPTH),
+    planned("scatter-value", "select_v2", _filled, depth=_DEPTH),
+    planned("scatter-where", "select_v2", _where_equal, depth=_DEPTH),
 )

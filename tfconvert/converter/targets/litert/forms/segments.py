@@ -24,7 +24,7 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_array, constant_number
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, fast, worth
+from tfconvert.converter.targets.litert.forms.form import Emit, planned, worth
 from tfconvert.converter.targets.litert.forms.questions import shape_of, static_shape
 from tfconvert.converter.targets.litert.forms.scatter_operator import ADD, BODIES, FILLED, scatter, scatter_rows, whole
 from tfconvert.converter.targets.litert.forms.scatter_places import (
@@ -232,14 +232,14 @@ def _added_to(x: Value, summed: Operation, sign: int, op: Operation) -> Emit:
 
 
 FAST_FLOATS: tuple[Pattern[Any], ...] = (
-    fast("scatter-extremes", "select_v2", _extreme, depth=_DEPTH),
-    *(fast(f"scatter-by-{name}", name, _combined, benefit=2, depth=_DEPTH) for name in _SEGMENTS),
+    planned("scatter-extremes", "select_v2", _extreme, depth=_DEPTH),
+    *(planned(f"scatter-by-{name}", name, _combined, benefit=2, depth=_DEPTH) for name in _SEGMENTS),
     *(
-        fast(f"scatter-segments-{name}", f"unsorted_segment_{name}", _segments, depth=_DEPTH)
+        planned(f"scatter-segments-{name}", f"unsorted_segment_{name}", _segments, depth=_DEPTH)
         for name in ("max", "min", "prod")
     ),
-    fast("segment-sums", "unsorted_segment_sum", _sums, depth=_DEPTH),
-    fast("segment-sums-added", "add", _added_sums, benefit=3, depth=_DEPTH),
-    fast("scatter-sums", "add", partial(_added, 1), depth=_DEPTH),
-    fast("scatter-differences", "sub", partial(_added, -1), depth=_DEPTH),
+    planned("segment-sums", "unsorted_segment_sum", _sums, depth=_DEPTH),
+    planned("segment-sums-added", "add", _added_sums, benefit=3, depth=_DEPTH),
+    planned("scatter-sums", "add", partial(_added, 1), depth=_DEPTH),
+    planned("scatter-differences", "sub", partial(_added, -1), depth=_DEPTH),
 )

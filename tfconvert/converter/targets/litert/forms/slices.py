@@ -34,7 +34,7 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, fast, of_copies, worth
+from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, of_copies, planned, worth
 from tfconvert.converter.targets.litert.forms.questions import (
     MAX_RANK,
     MOVED,
@@ -556,10 +556,10 @@ _REDUCTIONS = frozenset(("tfl.mean", "tfl.reduce_max", "tfl.sum"))
 
 FAST: tuple[Pattern[Any], ...] = (
     Pattern("unpack-slices", "tfl.strided_slice", _match_parts, _insert_unpack, benefit=5),
-    fast("drop-by-reshape", "strided_slice", _without_dropping),
-    fast("every-nth", "strided_slice", _every_nth),
-    fast("phases", "concatenation", _phases, benefit=3),
-    fast("interleave", "pack", _interleaved),
-    fast("join-maps", "concatenation", _columns),
-    fast("split-by-slices", "split_v", _by_slices),
+    planned("drop-by-reshape", "strided_slice", _without_dropping),
+    planned("every-nth", "strided_slice", _every_nth),
+    planned("phases", "concatenation", _phases, benefit=3),
+    planned("interleave", "pack", _interleaved),
+    planned("join-maps", "concatenation", _columns),
+    planned("split-by-slices", "split_v", _by_slices),
 )

@@ -12,11 +12,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.converter.rewrite.pattern import Declined, Pattern, need
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.limits import budget
@@ -26,21 +25,16 @@ FOLDED = sorted(operators.elementwise(1, 2, 3) | operators.having("linear").keys
 """Ops that cost no more than their operands' and results' sizes."""
 
 
-def _match(op: Operation) -> Sequence[Array] | Failure:
-    total, arrays = 0, []
-    for operand in op.operands:
-        constant = tensor_data.constant_of(operand)
-        if constant is None:
-            return Failure("an operand is computed")
-        total += _size(operand.type)
-        arrays.append(constant)
-    results = [_size(result.type) for result in op.results]
-    if max(total, sum(results)) > tensor_data.MAX_FOLDED_BYTES or min(results) < 0:
-        return Failure("it is too large, or its size is unknown")
-    elements = total + sum(results)
-    if not budget().can_fold(op.name, sum(results), total, elements):
-        return Failure("the conversion may not compute so much")
-    return _evaluated(op, [tensor_data.to_array(constant) for constant in arrays])
+def _computed(op: Operation) -> Emit:
+    constants = [tensor_data.constant_of(operand) for operand in op.operands]
+    need(None not in constants, "an operand is computed")
+    total, results = sum(_size(operand.type) for operand in op.operands), [_size(result.type) for result in op.results]
+    is_small = max(total, sum(results)) <= tensor_data.MAX_FOLDED_BYTES and min(results) >= 0
+    need(is_small, "it is too large, or its size is unknown")
+    can_fold = budget().can_fold(op.name, sum(results), total, total + sum(results))
+    need(can_fold, "the conversion may not compute so much")
+    arrays = _evaluated(op, [tensor_data.to_array(constant) for constant in constants if constant is not None])
+    return lambda build: [build.derived(array, *op.operands) for array in arrays]
 
 
 def _size(kind: Any) -> int:
@@ -51,24 +45,19 @@ def _size(kind: Any) -> int:
     return math.prod(dims) * row.dtype.itemsize
 
 
-def _evaluated(op: Operation, operands: Sequence[Array]) -> Sequence[Array] | Failure:
+def _evaluated(op: Operation, operands: Sequence[Array]) -> Sequence[Array]:
     from tfconvert.converter.executor import litert_ops  # few models have anything to compute
 
     try:
         results: Sequence[Array] = litert_ops.evaluate(op, tuple(operands))
     except ConversionError as problem:
-        return Failure(f"it can't be computed: {problem.diagnostics[0].message}")
-    if len(results) != len(op.results):
-        return Failure("its number of results doesn't match its options")
+        raise Declined(f"it can't be computed: {problem.diagnostics[0].message}") from problem
+    need(len(results) == len(op.results), "its number of results doesn't match its options")
     for value, array in zip(op.results, results, strict=True):
         row = types.from_mlir(value.element)
-        if array.shape != value.shape or row is None or array.dtype != row.dtype:
-            return Failure("its result has another type than is declared")
+        is_declared = array.shape == value.shape and row is not None and array.dtype == row.dtype
+        need(is_declared, "its result has another type than is declared")
     return results
-
-
-def _rewrite(op: Operation, match: Sequence[Array], rewriter: Rewriter) -> None:
-    rewriter.replace([matching.insert_constant(rewriter, array, *op.operands) for array in match])
 
 
 def _data(name: str) -> int:
@@ -76,13 +65,6 @@ def _data(name: str) -> int:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = tuple(
-    Pattern(
-        f"computed-{name.replace('_', '-')}",
-        f"{tfl.PREFIX}{name}",
-        _match,
-        _rewrite,
-        benefit=28,
-        producers={_data(name): ("tfl.pseudo_const",)},
-    )
+    planned(f"computed-{name.replace('_', '-')}", name, _computed, 28, producers={_data(name): ("tfl.pseudo_const",)})
     for name in FOLDED
 )

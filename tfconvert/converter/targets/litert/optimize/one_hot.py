@@ -10,17 +10,17 @@ range: results of arg_max or arg_min, remainders, or numbers limited by constant
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array, constant_int, constant_number
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.pattern import Declined, Pattern, need, required
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
+from tfconvert.converter.targets.litert.forms.questions import option, shape_of, target_of
 from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
-from tfconvert.schema.dialects import tensor_data, tfl, types
-from tfconvert.schema.dialects.dims import constant_target
-from tfconvert.schema.dialects.tensor_data import Array, Constant
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
@@ -71,97 +71,58 @@ def _limits_of(op: Operation, value: Value, depth: int, small: _Limits) -> _Limi
     return small
 
 
-def _values(one_hot: Operation) -> tuple[float, float] | None:
+def _values(one_hot: Operation) -> list[float]:
     """Returns the on and off values."""
-    on, off = (constant_number(operand) for operand in one_hot.operands[2:4])
-    if on is None or off is None:
-        flags = [constant_array(operand) for operand in one_hot.operands[2:4]]
-        if any(flag is None or flag.size != 1 for flag in flags):
-            return None
-        on, off = (float(flag.item()) for flag in flags if flag is not None)
-    return on, off
+    values = [constant_array(operand) for operand in one_hot.operands[2:4]]
+    numbers = [float(value.item()) for value in values if value is not None and value.size == 1]
+    need(len(numbers) == 2, "the values are computed")
+    return numbers
 
 
-def _match_cast(op: Operation) -> tuple[Operation, list[Array]] | Failure:
-    source = op.operands[0].sole_producer("tfl.one_hot")
-    values = None if source is None else _values(source)
-    element = op.results[0].element
-    if source is None or values is None or str(element) not in _TARGETS:
-        return Failure("no constant ones and zeros come before, or the kernel doesn't write this type")
-    if not all(value in (0, 1) for value in values):
-        return Failure("other numbers than zero and one may change when they are converted")
-    return source, [np.array(value).astype(types.numpy_dtype(element)) for value in values]
+def _of_type(op: Operation) -> Emit:
+    source = required(op.operands[0].sole_producer("tfl.one_hot"), "no ones and zeros come before")
+    element, values = op.results[0].element, _values(source)
+    need(str(element) in _TARGETS, "the kernel doesn't write this type")
+    need(all(value in (0, 1) for value in values), "other numbers than zero and one may change")
+
+    def emit_one_hot(build: FormBuilder) -> Value:
+        on, off = (build.derived(np.array(value).astype(types.numpy_dtype(element))) for value in values)
+        options = {"axis": option(source, "axis")}
+        return build.tfl("one_hot", (*source.operands[:2], on, off), op.results[0].type, options)
+
+    return emit_one_hot
 
 
-def _rewrite_cast(op: Operation, match: tuple[Operation, list[Array]], rewriter: Rewriter) -> None:
-    source, values = match
-    operands = [*source.operands[:2], *(matching.insert_constant(rewriter, value) for value in values)]
-    options = {"axis": tfl.attribute(source, "axis")}
-    rewriter.replace(rewriter.insert(tfl.build("one_hot", operands, [op.results[0].type], options)))
-
-
-class _Picked(NamedTuple):
-    """Rows that a product picks from a table.
-
-    Attributes:
-        ids: Their numbers.
-        table: The table, a row for each number.
-        shape: The shape of the rows that are picked.
-        bias: The vector that is added to each row, if any.
-    """
-
-    ids: Value
-    table: Constant
-    shape: types.Shape
-    bias: Value | None
-
-
-def _match_product(op: Operation) -> _Picked | Failure:
-    source = op.operands[0].producer("tfl.one_hot")
+def _picked(op: Operation) -> Emit:
+    source = required(op.operands[0].producer("tfl.one_hot"), "no ones and zeros come before")
     weights, dims = fold_into_weights.float_filter(op), fold_into_weights.filter_shape(op)
-    if source is None or weights is None or dims is None or _values(source) != (1, 0):
-        return Failure("no ones and zeros come before, or the table isn't a constant of 32-bit floats")
-    shape = source.operands[0].shape
-    axis = tfl.attribute(source, "axis")
-    if shape is None or axis not in (-1, len(shape)) or constant_int(source.operands[1]) != dims[1]:
-        return Failure("the depth isn't the number of rows of the table")
-    least, largest = _limits(source.operands[0])
-    if least < 0 or largest >= dims[1]:
-        return Failure("the indices may be out of range")
-    bias = op.operands[2] if len(op.operands) > 2 and not tfl.is_absent(op.operands[2]) else None
-    if bias is None and not matching.is_plain(op):
-        return Failure("an activation follows, and nothing is added that could apply it")
-    if constant_target(op.results[0].shape) is None:
-        return Failure("more than one dimension is unknown")
-    table = tensor_data.defer("transpose", (weights,), (dims[1], dims[0]), (1, 0))
-    return _Picked(source.operands[0], table, (*shape, dims[0]), bias)
+    need(_values(source) == [1, 0], "there are other numbers than ones and zeros")
+    ids, shape, axis = source.operands[0], shape_of(source.operands[0]), option(source, "axis")
+    if weights is None or dims is None or axis not in (-1, len(shape)) or constant_int(source.operands[1]) != dims[1]:
+        raise Declined("the table isn't a constant of 32-bit floats with a row for each number")
+    least, largest = _limits(ids)
+    need(least >= 0 and largest < dims[1], "the indices may be out of range")
+    bias = op.operands[2] if tfl.has_operand(op, 2) else None
+    need(bias is not None or matching.is_plain(op), "an activation follows, and nothing is added that could apply it")
+    table, kind, target = matching.transposed_constant(weights, (1, 0)), op.results[0].type, target_of(op.results[0])
 
+    def emit_gather(build: FormBuilder) -> Value:
+        rows = build.derived(table, op.operands[1])
+        value = build.tfl(
+            "gather", (rows, ids), types.tensor(types.F32, (*shape, dims[0])), {"axis": 0, "batch_dims": 0}
+        )
+        if value.shape != types.shape_of(kind):
+            value = build.tfl("reshape", (value, build.ints(target)), kind)
+        if bias is None:
+            return value
+        return build.tfl("add", (value, bias), kind, {matching.ACTIVATION: matching.activation(op)})
 
-def _rewrite_product(op: Operation, match: _Picked, rewriter: Rewriter) -> None:
-    result = op.results[0].type
-    table = matching.insert_constant(rewriter, match.table, op.operands[1])
-    picked = types.tensor(types.F32, match.shape)
-    value = rewriter.insert(tfl.build("gather", [table, match.ids], [picked], {"axis": 0, "batch_dims": 0})).results[0]
-    if match.shape != types.shape_of(result):
-        target = constant_target(types.shape_of(result))
-        assert target is not None, "checked by the match"
-        dims = matching.insert_constant(rewriter, np.array(target, np.int32))
-        value = rewriter.insert(tfl.build("reshape", [value, dims], [result])).results[0]
-    if match.bias is not None:
-        options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
-        value = rewriter.insert(tfl.build("add", [value, match.bias], [result], options)).results[0]
-    rewriter.replace(value)
+    return emit_gather
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    Pattern("one-hot-of-type", "tfl.cast", _match_cast, _rewrite_cast, benefit=10, producers={0: ("tfl.one_hot",)}),
-    Pattern(
-        "one-hot-to-gather",
-        "tfl.fully_connected",
-        _match_product,
-        _rewrite_product,
-        benefit=10,
-        depth=_LONGEST + 1,
-        producers={0: ("tfl.one_hot",)},
+    planned("one-hot-of-type", "cast", _of_type, benefit=10, producers={0: ("tfl.one_hot",)}),
+    planned(
+        "one-hot-to-gather", "fully_connected", _picked, benefit=10, depth=_LONGEST + 1, producers={0: ("tfl.one_hot",)}
     ),
 )

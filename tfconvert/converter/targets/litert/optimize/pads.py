@@ -13,19 +13,19 @@ Padding after the last window of a convolution is never read, so it may be more 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, number, op, rest, tfl, value
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, need, required
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
+from tfconvert.converter.targets.litert.forms.questions import like, static_shape
+from tfconvert.converter.targets.litert.optimize import fold_into_weights
 from tfconvert.schema.dialects import tfl as dialect
-from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 
 Window = tuple[int, int]
@@ -89,54 +89,36 @@ def _pad_into(root: str) -> Pattern[Any]:
     return own_rule(f"pad-into-{root[4:]}", matched, same, where=[_IS_SAME], benefit=10)
 
 
-class _Rows(NamedTuple):
-    """Padded rows that become images: the padding, and the dimensions of the image that aren't new."""
-
-    pad: Operation
-    kept: list[int]
-
-
-def _match_rows(op: Operation) -> _Rows | Failure:
-    reshape = op.operands[0].sole_producer("tfl.reshape")
-    pad = None if reshape is None else reshape.operands[0].sole_producer("tfl.pad")
-    if reshape is None or pad is None:
-        return Failure("the input isn't made of padded rows")
-    rows, images = matching.static_shape(pad.results[0]), matching.static_shape(reshape.results[0])
-    if rows is None or images is None or paddings_of(pad) is None:
-        return Failure("a size is unknown, or the padding is computed")
+def _images(op: Operation) -> Emit:
+    reshape = required(op.operands[0].sole_producer("tfl.reshape"), "the input isn't made of rows")
+    pad = required(reshape.operands[0].sole_producer("tfl.pad"), "the rows aren't padded")
+    rows, images = static_shape(pad.results[0]), static_shape(reshape.results[0])
+    paddings = required(paddings_of(pad), "the padding is computed")
     kept: list[int] = []
     for axis, dim in enumerate(images):
         if len(kept) < len(rows) and dim == rows[len(kept)]:
             kept.append(axis)
         elif dim != 1:
             break
-    if len(kept) != len(rows) or len(images) == len(rows):
-        return Failure("the reshape does more than add dimensions of one")
-    return _Rows(pad, kept)
+    need(len(kept) == len(rows) < len(images), "the reshape does more than add dimensions of one")
+    amounts = np.zeros((len(images), 2), np.int32)
+    amounts[kept] = np.array(paddings, np.int32)
+    target = [dim - int(amount.sum()) for dim, amount in zip(images, amounts, strict=True)]
 
+    def emit_padded(build: FormBuilder) -> Operation:
+        x = pad.operands[0]
+        shaped = build.tfl("reshape", (x, build.ints(target)), like(x, target), {"new_shape": tuple(target)})
+        padded = build.tfl("pad", (shaped, build.derived(amounts, pad.operands[1])), op.operands[0].type)
+        return build.again(op, (padded, *op.operands[1:]))
 
-def _rewrite_rows(op: Operation, match: _Rows, rewriter: Rewriter) -> None:
-    images = op.operands[0]
-    padded = matching.static_shape(images) or ()
-    amounts = np.zeros((len(padded), 2), np.int32)
-    amounts[match.kept] = np.array(paddings_of(match.pad), np.int32)
-    target = [dim - int(amount.sum()) for dim, amount in zip(padded, amounts, strict=True)]
-    x = match.pad.operands[0]
-    shape = matching.insert_constant(rewriter, np.array(target, np.int32))
-    kind = types.tensor(x.element, target)
-    reshape = rewriter.insert(dialect.build("reshape", [x, shape], [kind], {"new_shape": tuple(target)}))
-    constant = matching.insert_constant(rewriter, amounts, match.pad.operands[1])
-    pad = rewriter.insert(dialect.build("pad", [reshape.results[0], constant], [images.type]))
-    rewriter.replace(rewriter.insert(rebuild(op, [pad.results[0], *op.operands[1:]])))
-
-
-def _rows_into(root: str) -> Pattern[_Rows]:
-    producers = {0: ("tfl.reshape",)}
-    return Pattern(f"pad-images-{root[4:]}", root, _match_rows, _rewrite_rows, depth=2, producers=producers)
+    return emit_padded
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *map(_rows_into, ("tfl.conv_2d", "tfl.depthwise_conv_2d")),
+    *(
+        planned(f"pad-images-{name}", name, _images, depth=2, producers={0: ("tfl.reshape",)})
+        for name in ("conv_2d", "depthwise_conv_2d")
+    ),
     *map(_pad_into, _SPATIAL),
     own_rule("no-pad", tfl.pad(X, P), X, where=[_NOTHING], benefit=10),
     own_rule("no-padv2", tfl.padv2(X, P, value("fill")), X, where=[_NOTHING], benefit=10),
