@@ -14,17 +14,19 @@ add(broadcast_to(x, s), y)  ->  broadcast_to(add(x, y), s)    where y has fewer 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.edit import rebuild
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.pattern import Declined, Pattern, need
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
+from tfconvert.converter.targets.litert.forms.questions import shape_of, static_shape
 from tfconvert.converter.targets.litert.optimize import matching
-from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array
+from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
@@ -34,8 +36,6 @@ _BINARY = sorted(operators.elementwise(2) - {"atan2"})
 _BROADCASTING = (*_BINARY, "select_v2", "select")
 # Ops that broadcast a value, and its index among their operands.
 _DATA: Mapping[str, int] = {"tfl.broadcast_to": 0, "tfl.tile": 0, "tfl.fill": 1}
-_SOURCES = frozenset(_DATA)
-_CHOICES = ("tfl.select", "tfl.select_v2")
 # Ops that may broadcast a value to another's shape.
 _LIKE = frozenset({"tfl.broadcast_to", "tfl.fill", "tfl.zeros_like"})
 
@@ -46,180 +46,134 @@ _MAX_RANK = 4
 _HIGHER: Mapping[str, int] = {"tfl.add": 6, "tfl.sub": 6, "tfl.mul": 6, "tfl.div": 5, "tfl.select_v2": 5}
 
 
-_NOT_BROADCAST = Failure("no operand is broadcast, or the other one isn't as large as the result")
+def _with(op: Operation, index: int, value: Value) -> list[Value]:
+    """Returns an op's operands with another one at an index."""
+    return [value if place == index else each for place, each in enumerate(op.operands)]
 
 
-class _Broadcast(NamedTuple):
-    """An operand that is broadcast: its position, and its defining op (of a constant, its number)."""
+def _result(op: Operation, index: int, *instead: Value) -> Shape | None:
+    """Returns the shape that an op's operands broadcast to, with others in place of one; `None` if it isn't known.
 
-    position: int
-    source: Operation | Array
+    Args:
+        op: The op.
+        index: The operand that is left out.
+        instead: What comes in its place.
+    """
+    shapes = [matching.static_shape(each) for each in (*op.operands[:index], *instead, *op.operands[index + 1 :])]
+    known = [shape for shape in shapes if shape is not None]
+    return matching.broadcast(*known) if len(known) == len(shapes) else None
 
 
-def _match(op: Operation) -> _Broadcast | Failure:
-    dims = matching.static_shape(op.results[0])
-    if dims is None or len(dims) > _HIGHER.get(op.name, _MAX_RANK):
-        return Failure("the result's shape is unknown, or has too many dimensions")
-    if op.name == "tfl.select" and matching.static_shape(op.operands[0]) != dims:
-        return Failure("the condition chooses between rows")
+def _into(op: Operation) -> Emit:
+    dims = static_shape(op.results[0])
+    need(len(dims) <= _HIGHER.get(op.name, _MAX_RANK), "it has too many dimensions")
+    is_chosen_by_rows = op.name == "tfl.select" and op.operands[0].shape != dims
+    need(not is_chosen_by_rows, "the condition chooses between rows")
     for index, operand in enumerate(op.operands):
-        source = operand.producer(_SOURCES)
-        if source is None or not _broadcasts(source):
-            continue
-        if _shape(source.operands[_DATA[source.name]], *_without(op, index)) == dims:
-            return _Broadcast(index, source)
-    return _match_equal(op, dims)
-
-
-def _match_equal(op: Operation, dims: types.Shape) -> _Broadcast | Failure:
-    """Matches a constant of equal elements, without reading it from a file."""
+        source = operand.producer(_DATA)
+        if source is not None and _broadcasts(source) and _result(op, index, data := _data(source)) == dims:
+            return lambda build: _implicit(build, op, _with(op, index, data))
     for index, operand in enumerate(op.operands):
-        constant = tensor_data.constant_of(operand)
-        if constant is None or (size := matching.size_of(constant)) < 2 or not tensor_data.is_small(constant):
-            continue
-        if isinstance(constant, tensor_data.DenseElementsAttr):
-            width = len(constant.data) // size
-            if constant.data[:width] != constant.data[width : 2 * width]:
-                continue
-        if types.from_mlir(operand.element) is None or operand.element == types.STRING:
-            continue
-        if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
-            continue
-        array = tensor_data.to_array(constant)
-        first = array.reshape(-1)[:1]
-        if array.tobytes() == first.tobytes() * array.size and _shape(*_without(op, index)) == dims:
-            return _Broadcast(index, first.reshape(()))
-    return _NOT_BROADCAST
+        if (number := _single(operand)) is not None and _result(op, index) == dims:
+            return lambda build: _implicit(build, op, _with(op, index, build.derived(number, operand)))
+    raise Declined("no operand is broadcast, or the other one isn't as large as the result")
 
 
-def _without(op: Operation, index: int) -> list[Value]:
-    return [other for place, other in enumerate(op.operands) if place != index]
+def _implicit(build: FormBuilder, op: Operation, operands: Sequence[Value]) -> Value | Operation:
+    if op.name == "tfl.select":
+        return build.tfl("select_v2", operands, op.results[0].type)
+    return build.again(op, operands)
+
+
+def _data(source: Operation) -> Value:
+    return source.operands[_DATA[source.name]]
+
+
+def _single(operand: Value) -> Array | None:
+    """Returns the number that all elements of a constant are, without reading it from a file."""
+    constant = tensor_data.constant_of(operand)
+    if constant is None or (size := matching.size_of(constant)) < 2 or not tensor_data.is_small(constant):
+        return None
+    if isinstance(constant, tensor_data.DenseElementsAttr):
+        width = len(constant.data) // size
+        if constant.data[:width] != constant.data[width : 2 * width]:
+            return None
+    if types.from_mlir(operand.element) is None or operand.element == types.STRING:
+        return None
+    if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
+        return None
+    array = tensor_data.to_array(constant)
+    first = array.reshape(-1)[:1]
+    return first.reshape(()) if array.tobytes() == first.tobytes() * array.size else None
 
 
 def _broadcasts(source: Operation) -> bool:
     """Returns whether an op only repeats dimensions of one element."""
-    before = matching.static_shape(source.operands[_DATA[source.name]])
-    after = matching.static_shape(source.results[0])
+    before, after = matching.static_shape(_data(source)), matching.static_shape(source.results[0])
     if before is None or after is None or len(before) > len(after):
         return False
     aligned = (1,) * (len(after) - len(before)) + before
     return all(old in (1, new) for old, new in zip(aligned, after, strict=True))
 
 
-def _shape(*values: Value) -> types.Shape | None:
-    """Returns the shape that operands broadcast to."""
-    shapes = [matching.static_shape(value) for value in values]
-    known = [shape for shape in shapes if shape is not None]
-    return matching.broadcast(*known) if len(known) == len(shapes) else None
-
-
-def _match_like(op: Operation) -> _Broadcast | Failure:
-    """Matches an operand that is broadcast to the other one's shape, which may be dynamic."""
-    rank = len(op.results[0].shape or [0] * (_MAX_RANK + 1))
-    if rank > _MAX_RANK:
-        return Failure("the rank is unknown, or too high")
+def _like(op: Operation) -> Emit:
+    """An operand that is broadcast to the other one's shape, which may be dynamic."""
+    need(len(shape_of(op.results[0])) <= _MAX_RANK, "the rank is too high")
     for index, operand in enumerate(op.operands):
         source = operand.producer(_LIKE)
         if source is not None and _is_as_large(source, op.operands[1 - index]):
-            return _Broadcast(index, source)
-    return Failure("no operand is made of one element in the shape of the other")
+            return lambda build: build.again(op, _with(op, index, _element(build, source)))
+    raise Declined("no operand is made of one element in the shape of the other")
+
+
+def _element(build: FormBuilder, source: Operation) -> Value:
+    """Returns the only element that an op repeats."""
+    if source.name != "tfl.zeros_like":
+        return _data(source)
+    return build.derived(np.zeros((), types.numpy_dtype(source.results[0].element)))
 
 
 def _is_as_large(source: Operation, other: Value) -> bool:
     """Returns whether an op repeats one element in the shape of another value."""
     if source.name == "tfl.zeros_like":
         return source.operands[0] is other
-    size, element = source.operands if source.name == "tfl.fill" else source.operands[::-1]
-    shape = size.producer("tfl.shape")
-    return matching.static_shape(element) == () and shape is not None and shape.operands[0] is other
-
-
-def _rewrite_like(op: Operation, match: _Broadcast, rewriter: Rewriter) -> None:
-    operands = list(op.operands)
-    assert isinstance(match.source, Operation), "the match looks for no constants"
-    if match.source.name == "tfl.zeros_like":
-        dtype = types.numpy_dtype(op.operands[match.position].element)
-        operands[match.position] = matching.insert_constant(rewriter, np.zeros((), dtype))
-    else:
-        operands[match.position] = match.source.operands[1 if match.source.name == "tfl.fill" else 0]
-    rewriter.replace(rewriter.insert(rebuild(op, operands)))
-
-
-def _rewrite(op: Operation, match: _Broadcast, rewriter: Rewriter) -> None:
-    operands = list(op.operands)
-    if isinstance(match.source, Operation):
-        operands[match.position] = match.source.operands[_DATA[match.source.name]]
-    else:
-        operands[match.position] = matching.insert_constant(rewriter, match.source, op.operands[match.position])
-    if op.name == "tfl.select":
-        rewriter.replace(rewriter.insert(tfl.build("select_v2", operands, [op.results[0].type])))
-    else:
-        rewriter.replace(rewriter.insert(rebuild(op, operands)))
+    sizes = source.operands[1 - _DATA[source.name]].producer("tfl.shape")
+    return _data(source).shape == () and sizes is not None and sizes.operands[0] is other
 
 
 _UNARY = sorted(operators.elementwise(1))
-_SOURCE = frozenset({"tfl.broadcast_to"})
-
-# All kernels of these ops broadcast tensors of this rank.
+_SOURCE = ("tfl.broadcast_to",)
 
 
-class _Moved(NamedTuple):
-    """A broadcast that moves behind the op that uses it.
-
-    Attributes:
-        position: The operand.
-        source: The broadcast.
-        shape: The shape of the op's result without it.
-    """
-
-    position: int
-    source: Operation
-    shape: types.Shape
-
-
-def _movable(op: Operation) -> _Moved | Failure:
-    dims = matching.static_shape(op.results[0])
-    if dims is None or len(dims) > _MAX_RANK:
-        return Failure("the result's shape is unknown, or has too many dimensions")
+def _behind(op: Operation) -> Emit:
+    dims = static_shape(op.results[0])
+    need(len(dims) <= _MAX_RANK, "it has too many dimensions")
     for index, operand in enumerate(op.operands):
         source = operand.sole_producer(_SOURCE)
-        if source is None or matching.static_shape(operand) != dims:
-            continue
-        others = [other for place, other in enumerate(op.operands) if place != index]
-        shapes = [matching.static_shape(value) for value in (source.operands[0], *others)]
-        known = [shape for shape in shapes if shape is not None]
-        shape = matching.broadcast(*known) if len(known) == len(shapes) else None
-        if shape is not None and shape != dims:
-            return _Moved(index, source, shape)
-    return Failure("no operand is broadcast only for this op, or the result would be as large without")
+        if source is not None and operand.shape == dims:
+            small = _result(op, index, source.operands[0])
+            if small is not None and small != dims:
+                return lambda build: _broadcast(build, op, index, source, small)
+    raise Declined("no operand is broadcast only for this op, or the result would be as large without")
 
 
-def _move(op: Operation, match: _Moved, rewriter: Rewriter) -> None:
-    operands = list(op.operands)
-    operands[match.position] = match.source.operands[0]
-    result = op.results[0].type
-    small = rewriter.insert(rebuild(op, operands, [types.tensor(types.element_of(result), match.shape)]))
-    rewriter.replace(rewriter.insert(tfl.build("broadcast_to", [small.results[0], match.source.operands[1]], [result])))
+def _broadcast(build: FormBuilder, op: Operation, index: int, source: Operation, shape: Shape) -> Value:
+    """Inserts an op with a small result, and the broadcast of that."""
+    small = build.again(op, _with(op, index, source.operands[0]), [shape])
+    return build.tfl("broadcast_to", (small.results[0], source.operands[1]), op.results[0].type)
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(Pattern(f"broadcast-into-{name}", f"tfl.{name}", _match, _rewrite, benefit=0) for name in _BROADCASTING),
+    *(planned(f"broadcast-into-{name}", name, _into, benefit=0) for name in _BROADCASTING),
     *(
-        Pattern(
-            f"{where}-like-into-{name}", f"tfl.{name}", _match_like, _rewrite_like, depth=2, producers={index: _LIKE}
-        )
+        planned(f"{where}-like-into-{name}", name, _like, depth=2, producers={index: _LIKE})
         for name in _BROADCASTING
-        if f"tfl.{name}" not in _CHOICES
+        if not name.startswith("select")
         for index, where in enumerate(("left", "right"))
     ),
+    *(planned(f"broadcast-behind-{name}", name, _behind, benefit=0, producers={0: _SOURCE}) for name in _UNARY),
     *(
-        Pattern(f"broadcast-behind-{name}", f"tfl.{name}", _movable, _move, producers={0: _SOURCE}, benefit=0)
-        for name in _UNARY
-    ),
-    *(
-        Pattern(
-            f"{where}-broadcast-behind-{name}", f"tfl.{name}", _movable, _move, producers={index: _SOURCE}, benefit=0
-        )
+        planned(f"{where}-broadcast-behind-{name}", name, _behind, benefit=0, producers={index: _SOURCE})
         for name in _BINARY
         for index, where in enumerate(("left", "right"))
     ),

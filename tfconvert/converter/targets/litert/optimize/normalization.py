@@ -25,30 +25,15 @@ import numpy as np
 
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, array, check, number, tfl, value
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.pattern import Declined, Pattern, need
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
+from tfconvert.converter.targets.litert.forms.questions import need_floats, shape_of
 from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tensor_data
-from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-
-
-class _Normalization(NamedTuple):
-    """The parts of a normalization.
-
-    Attributes:
-        value: The normalized value.
-        mean: The subtracted value.
-        scale: The factors: a value for the whole vector, and a constant, if any.
-        shift: The added constant, if any.
-    """
-
-    value: Value
-    mean: Value
-    scale: list[Value]
-    shift: Value | None
 
 
 class _Moved(NamedTuple):
@@ -59,9 +44,8 @@ class _Moved(NamedTuple):
     shift: Value | None
 
 
-def _match(op: Operation) -> _Normalization | Failure:
-    if not matching.is_float(op.results[0]):
-        return Failure("the elements aren't 32-bit floats")
+def _normalized(op: Operation) -> Emit:
+    need_floats(op.results[0])
     for scaled, rest in (op.operands, op.operands[::-1]):
         product = scaled.sole_producer("tfl.mul")
         moved = None if product is None or not matching.is_plain(product) else _moved_mean(rest)
@@ -69,8 +53,8 @@ def _match(op: Operation) -> _Normalization | Failure:
             continue
         for x, factor in (product.operands, product.operands[::-1]):
             if factor is moved.factor:
-                return _checked(op, x, moved)
-    return Failure("it isn't a scaled value minus its scaled mean")
+                return _split(op, x, moved)
+    raise Declined("it isn't a scaled value minus its scaled mean")
 
 
 def _moved_mean(value: Value) -> _Moved | None:
@@ -104,32 +88,28 @@ def _with_mean(product: Operation, *, negated: bool = False) -> tuple[Value, Val
     return None
 
 
-def _checked(op: Operation, value: Value, moved: _Moved) -> _Normalization | Failure:
+def _split(op: Operation, x: Value, moved: _Moved) -> Emit:
     """Splits the scale, if the mean is narrow enough to make this worthwhile."""
-    dims, narrow = op.results[0].shape, moved.mean.shape
-    if dims is None or narrow is None or value.shape != dims or len(narrow) != len(dims) or narrow[-1] != 1:
-        return Failure("the mean isn't one value a vector")
-    if sum(1 for _ in moved.factor.uses) != 2:
-        return Failure("the scale is used elsewhere too")
+    dims, narrow, kind = shape_of(op.results[0]), shape_of(moved.mean), op.results[0].type
+    is_narrow = x.shape == dims and len(narrow) == len(dims) and narrow[-1:] == (1,)
+    need(is_narrow, "the mean isn't one value a vector")
+    need(sum(1 for _ in moved.factor.uses) == 2, "the scale is used elsewhere too")
     scale = moved.factor.producer("tfl.mul")
     split = None if scale is None or not matching.is_plain(scale) else matching.with_constant(scale)
-    if scale is None or split is None:
-        return _Normalization(value, moved.mean, [moved.factor], moved.shift)
-    gain = next(operand for operand in scale.operands if operand is not split[0])
-    return _Normalization(value, moved.mean, [split[0], gain], moved.shift)
+    factors = [moved.factor]
+    if scale is not None and split is not None:
+        factors = [split[0], next(operand for operand in scale.operands if operand is not split[0])]
+    steps = [("sub", moved.mean), *(("mul", factor) for factor in factors)]
+    steps += [] if moved.shift is None else [("add", moved.shift)]
 
+    def emit_steps(build: FormBuilder) -> Value:
+        value = x
+        for name, operand in steps[:-1]:
+            value = build.tfl(name, (value, operand), kind)
+        name, operand = steps[-1]
+        return build.tfl(name, (value, operand), kind, {matching.ACTIVATION: matching.activation(op)})
 
-def _rewrite(op: Operation, match: _Normalization, rewriter: Rewriter) -> None:
-    result_type = op.results[0].type
-    steps = [("sub", match.mean), *(("mul", factor) for factor in match.scale)]
-    if match.shift is not None:
-        steps.append(("add", match.shift))
-    value, last = match.value, len(steps) - 1
-    for index, (name, operand) in enumerate(steps):
-        options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)} if index == last else {}
-        step = dialect.build(name, [value, operand], [result_type], options)
-        value = rewriter.insert(step).results[0]
-    rewriter.replace(value)
+    return emit_steps
 
 
 _MIN = 1e-12
@@ -168,6 +148,6 @@ def _patterns(name: str, square: Op) -> list[Pattern[Any]]:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    Pattern("normalization", "tfl.add", _match, _rewrite, benefit=5, depth=4),
+    planned("normalization", "add", _normalized, benefit=5, depth=4),
     *tuple(pattern for name, square in _SQUARES.items() for pattern in _patterns(name, square)),
 )

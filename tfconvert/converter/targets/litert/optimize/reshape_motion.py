@@ -18,18 +18,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, computed, constant, op, rest, tfl, value
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, need, required
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
+from tfconvert.converter.targets.litert.forms.questions import option, shape_of
 from tfconvert.converter.targets.litert.optimize import activations, fold_into_weights, matching
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -82,101 +82,66 @@ _ELEMENTWISE = frozenset(f"tfl.{name}" for name in operators.elementwise(1))
 _LONGEST = 3
 
 
-class _Passed(NamedTuple):
-    """A reshape that ops pass over.
-
-    Attributes:
-        reshape: The reshape.
-        ops: The elementwise ops, in order.
-        axes: The axes that are reduced before the reshape.
-    """
-
-    reshape: Operation
-    ops: Sequence[Operation]
-    axes: tuple[int, ...] = ()
-
-
-def _passed(value: Value) -> _Passed | Failure:
-    """Returns the reshape before the elementwise ops that compute an op's operand."""
+def _passed(value: Value) -> tuple[Operation, list[Operation]]:
+    """Returns the reshape before the elementwise ops that compute a value, and these in order."""
     ops: list[Operation] = []
     while len(ops) < _LONGEST and (source := value.sole_producer(_ELEMENTWISE)) is not None:
         ops.append(source)
         value = source.operands[0]
-    reshape = value.sole_producer("tfl.reshape")
-    if reshape is None or reshape.operands[0].shape is None:
-        return Failure("no reshape comes before, or it is used elsewhere too")
-    return _Passed(reshape, ops[::-1])
+    reshape = required(value.sole_producer("tfl.reshape"), "no reshape comes before, or it is used elsewhere too")
+    shape_of(reshape.operands[0])
+    return reshape, ops[::-1]
 
 
-def _match_reshape(op: Operation) -> _Passed | Failure:
-    found = _passed(op.operands[0])
-    if isinstance(found, _Passed) and not found.ops:
-        return Failure("nothing is between the reshapes")
-    return found
+def _moved(build: FormBuilder, reshape: Operation, ops: Sequence[Operation]) -> Value:
+    """Inserts the elementwise ops on the reshape's operand."""
+    moved = reshape.operands[0]
+    for each in ops:
+        moved = build.again(each, [moved], [shape_of(moved)], location=each.location).results[0]
+    return moved
 
 
-def _match_reduction(op: Operation) -> _Passed | Failure:
-    found = _passed(op.operands[0])
-    if isinstance(found, Failure):
-        return found
-    if dialect.attribute(op, "keep_dims"):
-        return Failure("the reduced dimensions are kept")
-    before, after = found.reshape.operands[0].shape, op.operands[0].shape
-    reduced = matching.axes(op.operands[1], after)
-    kept = _kept(before or (), after or ())
-    if reduced is None or kept is None:
-        return Failure("the axes are computed, or the reshape does more than to leave out dimensions of one element")
-    left_out = set(range(len(before or ()))) - set(kept)
-    return found._replace(axes=tuple(sorted(left_out | {kept[axis] for axis in reduced})))
+def _over_elementwise(op: Operation) -> Emit:
+    reshape, ops = _passed(op.operands[0])
+    need(bool(ops), "nothing is between the reshapes")
+    return lambda build: build.again(op, (_moved(build, reshape, ops), op.operands[1]))
 
 
-def _kept(before: types.Shape, after: types.Shape) -> list[int] | None:
-    """Returns the dimensions that a reshape keeps; `None` if it does more than remove dimensions of one element."""
+def _over_reshape(op: Operation) -> Emit:
+    reshape, ops = _passed(op.operands[0])
+    need(not option(op, "keep_dims"), "the reduced dimensions are kept")
+    before, after = shape_of(reshape.operands[0]), shape_of(op.operands[0])
+    reduced, kept = required(matching.axes(op.operands[1], after), "the axes are computed"), _kept(before, after)
+    axes = sorted({*range(len(before))} - {*kept} | {kept[axis] for axis in reduced})
+
+    def emit_reduction(build: FormBuilder) -> Operation:
+        along = build.derived(np.array(axes, np.int32), op.operands[1])
+        return build.again(op, (_moved(build, reshape, ops), along))
+
+    return emit_reduction
+
+
+def _kept(before: types.Shape, after: types.Shape) -> list[int]:
+    """Returns the dimensions that a reshape keeps; declines if it does more than remove dimensions of one element."""
     kept: list[int] = []
     for index, dim in enumerate(before):
         if len(kept) < len(after) and dim == after[len(kept)]:
             kept.append(index)
-        elif dim != 1:
-            return None
-    return kept if len(kept) == len(after) and before.count(-1) <= 1 else None
-
-
-def _moved(match: _Passed, rewriter: Rewriter) -> Value:
-    """Inserts the elementwise ops on the reshape's operand."""
-    moved = match.reshape.operands[0]
-    for each in match.ops:
-        result = types.tensor(each.results[0].element, moved.shape)
-        moved = rewriter.insert(rebuild(each, [moved], [result], location=each.location)).results[0]
-    return moved
-
-
-def _rewrite_reshape(op: Operation, match: _Passed, rewriter: Rewriter) -> None:
-    rewriter.replace(rewriter.insert(rebuild(op, [_moved(match, rewriter), op.operands[1]])))
-
-
-def _rewrite_reduction(op: Operation, match: _Passed, rewriter: Rewriter) -> None:
-    axes = matching.insert_constant(rewriter, np.array(match.axes, np.int32), op.operands[1])
-    rewriter.replace(rewriter.insert(rebuild(op, [_moved(match, rewriter), axes])))
+        else:
+            need(dim == 1, "the reshape does more than to leave out dimensions of one element")
+    need(len(kept) == len(after) and before.count(-1) <= 1, "the reshape does more, or may do so")
+    return kept
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(_before_reshape(root, tuple(fold_into_weights.OPS), has_constant=True) for root in ("tfl.add", "tfl.mul")),
     *(_before_reshape(root, activations.CLAMPING) for root in activations.ACTIVATIONS),
-    Pattern(
-        "reshape-over-elementwise",
-        "tfl.reshape",
-        _match_reshape,
-        _rewrite_reshape,
-        benefit=3,
-        depth=_LONGEST + 1,
-        producers={0: _ELEMENTWISE},
-    ),
+    planned("reshape-over-elementwise", "reshape", _over_elementwise, 3, _LONGEST + 1, producers={0: _ELEMENTWISE}),
     *(
-        Pattern(
+        planned(
             f"{name}-over-reshape",
-            f"tfl.{name}",
-            _match_reduction,
-            _rewrite_reduction,
+            name,
+            _over_reshape,
             depth=_LONGEST + 1,
             producers={0: {*_ELEMENTWISE, "tfl.reshape"}},
         )

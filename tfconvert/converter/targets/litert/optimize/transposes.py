@@ -20,22 +20,22 @@ Rewrites:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, constant, op, tfl, value
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, need, required
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
+from tfconvert.converter.targets.litert.forms.questions import option, shape_of
 from tfconvert.converter.targets.litert.optimize import matching, pads
-from tfconvert.schema.dialects import attributes, tensor_data, types
-from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array, Constant
-from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
@@ -66,11 +66,6 @@ def _composed(p: Array, q: Array) -> Array | Failure:
     return np.asarray(p[q])
 
 
-def _transposed(rewriter: Rewriter, value: Value, permutation: Permutation, result_type: Attribute) -> Value:
-    order = matching.insert_constant(rewriter, np.array(permutation, np.int32))
-    return rewriter.insert(dialect.build("transpose", [value, order], [result_type])).results[0]
-
-
 def _moved_constant(c: Constant, root: Operation) -> Constant | Failure:
     permutation = permutation_of(root)
     return (
@@ -98,59 +93,6 @@ def _order_of(transpose: Operation, root: Operation) -> Array | Failure:
     return np.array(permutation, np.int32)
 
 
-def _match_binary(op: Operation) -> tuple[list[Operation], Permutation] | Failure:
-    """Matches two equally transposed operands, or one and a constant."""
-    sources = [operand.producer(_TRANSPOSE) for operand in op.operands]
-    found = [source for source in sources if source is not None]
-    if not found or any(user is not op for source in found for user in _users(source)):
-        return Failure("no operand is transposed, or one is used elsewhere too")
-    permutation = permutation_of(found[0])
-    if permutation is None or any(permutation_of(source) != permutation for source in found[1:]):
-        return Failure("the operands are transposed in different ways")
-    rank = len(permutation)
-    for source, operand in zip(sources, op.operands, strict=True):
-        if source is not None:
-            continue
-        constant = tensor_data.constant_of(operand)
-        if constant is None or len(matching.dims_of(constant)) > rank:
-            return Failure("the other operand is neither transposed nor constant")
-    dims = op.results[0].shape
-    if dims is None or all(dims != source.results[0].shape for source in found):
-        return Failure("the result is larger than the transposed operand")
-    return found, permutation
-
-
-def _users(op: Operation) -> list[Operation]:
-    return [use.operation for use in op.results[0].uses]
-
-
-def _rewrite_binary(op: Operation, match: tuple[list[Operation], Permutation], rewriter: Rewriter) -> None:
-    _, permutation = match
-    operands = [_before(operand, permutation, rewriter) for operand in op.operands]
-    dims = op.results[0].shape
-    assert dims is not None, "checked by the match"
-    before = tuple(dims[permutation.index(index)] for index in range(len(dims)))
-    result_type = types.tensor(op.results[0].element, before)
-    moved = rewriter.insert(rebuild(op, operands, [result_type])).results[0]
-    rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type))
-
-
-def _before(operand: Value, permutation: Permutation, rewriter: Rewriter) -> Value:
-    """Returns an operand before its transpose; a constant is transposed back."""
-    source = operand.producer(_TRANSPOSE)
-    if source is not None:
-        return source.operands[0]
-    constant = tensor_data.constant_of(operand)
-    assert constant is not None, "checked by the match"
-    dims = matching.dims_of(constant)
-    if len(dims) == 0:
-        return operand
-    full = (1,) * (len(permutation) - len(dims)) + dims
-    inverse = tuple(permutation.index(index) for index in range(len(permutation)))
-    aligned = tensor_data.defer("reshape", (constant,), full, full)
-    return matching.insert_constant(rewriter, matching.transposed_constant(aligned, inverse), operand)
-
-
 X, C, P = value("x"), constant("c"), array("p")
 _COMPOSED, _MOVED = computed(_composed, "order"), computed(_moved_constant, "moved")
 _TARGET, _ORDER = computed(_target, "target"), computed(_order_of, "order")
@@ -159,110 +101,104 @@ _UNARIES = tuple(op(f"tfl.{name}", _TRANSPOSED) for name in _UNARY)
 
 
 # The producer of the first operand, if one of these patterns can match.
-_FROM_TRANSPOSE = {0: ("tfl.transpose",)}
+_FROM_TRANSPOSE = {0: (_TRANSPOSE,)}
 
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod")
 
 
-class _Transposed(NamedTuple):
-    """The transposes before an op, all alike.
-
-    Attributes:
-        sources: The transposes.
-        permutation: The permutation of each of them.
-    """
-
-    sources: list[Operation]
-    permutation: Permutation
+def _inverse(permutation: Permutation) -> Permutation:
+    return tuple([permutation.index(axis) for axis in range(len(permutation))])
 
 
-def _all_transposed(op: Operation, values: list[Value]) -> _Transposed | Failure:
-    sources = []
-    for each in values:
-        source = each.sole_producer("tfl.transpose")
-        if source is None:
-            return Failure("an operand isn't transposed, or is used elsewhere too")
-        sources.append(source)
-    permutation = permutation_of(sources[0])
-    if permutation is None or any(permutation_of(source) != permutation for source in sources[1:]):
-        return Failure("the permutations are computed, or differ")
-    ranks = {len(value.shape or ()) for value in values}
-    if ranks != {len(permutation)} or op.results[0].shape is None:
-        return Failure("the rank is unknown")
-    return _Transposed(sources, permutation)
+def _common_permutation(sources: Sequence[Operation]) -> Permutation:
+    """Returns the permutation of transposes that are all alike."""
+    permutation = required(permutation_of(sources[0]), "a permutation is computed")
+    need(all(permutation_of(each) == permutation for each in sources), "the permutations differ")
+    return permutation
 
 
-def _keeps_rank(op: Operation) -> bool:
-    dims, before = op.results[0].shape, op.operands[0].shape
-    return dims is not None and before is not None and len(dims) == len(before)
+def _untransposed(op: Operation, values: Sequence[Value]) -> tuple[list[Value], Permutation]:
+    """Returns what an op's operands are transposed from, all in the same way and only for it."""
+    sources = [required(each.sole_producer(_TRANSPOSE), "an operand isn't transposed for it alone") for each in values]
+    permutation = _common_permutation(sources)
+    need({len(shape_of(each)) for each in (*values, op.results[0])} == {len(permutation)}, "the rank changes")
+    return [source.operands[0] for source in sources], permutation
 
 
-def _match_pad(op: Operation) -> _Transposed | Failure:
-    if pads.paddings_of(op) is None or not _keeps_rank(op):
-        return Failure("the padding is computed")
-    return _all_transposed(op, [op.operands[0]])
-
-
-def _rewrite_pad(op: Operation, match: _Transposed, rewriter: Rewriter) -> None:
-    paddings = pads.paddings_of(op)
-    assert paddings is not None, "checked by the match"
-    before = np.array([paddings[match.permutation.index(axis)] for axis in range(len(paddings))], np.int32)
-    value = matching.insert_constant(rewriter, before, op.operands[1])
-    _replace(op, [match.sources[0].operands[0], value, *op.operands[2:]], match, rewriter)
-
-
-def _match_concatenation(op: Operation) -> _Transposed | Failure:
-    dims, axis = op.results[0].shape, dialect.attribute(op, "axis")
-    if dims is None or not _keeps_rank(op) or not -len(dims) <= axis < len(dims):
-        return Failure("the rank is unknown")
-    return _all_transposed(op, list(op.operands))
-
-
-def _rewrite_concatenation(op: Operation, match: _Transposed, rewriter: Rewriter) -> None:
-    axis = match.permutation[dialect.attribute(op, "axis")]
-    operands = [source.operands[0] for source in match.sources]
-    _replace(op, operands, match, rewriter, {"axis": attributes.int32(axis)})
-
-
-def _replace(
+def _behind(
+    build: FormBuilder,
     op: Operation,
-    operands: list[Value],
-    match: _Transposed,
-    rewriter: Rewriter,
-    options: dict[str, Attribute] | None = None,
-) -> None:
-    dims = op.results[0].shape
-    assert dims is not None, "checked by the match"
-    before = tuple(dims[match.permutation.index(index)] for index in range(len(dims)))
-    result_type = types.tensor(op.results[0].element, before)
-    moved = rewriter.insert(rebuild(op, operands, [result_type], options)).results[0]
-    order = matching.insert_constant(rewriter, np.array(match.permutation, np.int32))
-    rewriter.replace(rewriter.insert(dialect.build("transpose", [moved, order], [op.results[0].type])))
+    operands: Sequence[Value],
+    permutation: Permutation,
+    options: Mapping[str, Any] | None = None,
+) -> Value:
+    """Inserts an op on operands before their transpose, and the transpose of its result."""
+    dims, result = shape_of(op.results[0]), op.results[0]
+    before = tuple([dims[axis] for axis in _inverse(permutation)])
+    moved = build.again(op, operands, [before], options)
+    return build.tfl("transpose", (moved.results[0], build.ints(permutation)), result.type)
 
 
-def _match_reduction(op: Operation) -> tuple[_Transposed, tuple[int, ...]] | Failure:
-    """Matches a reduction; returns the axes that it has before the transpose."""
-    found = _all_transposed(op, [op.operands[0]])
-    if isinstance(found, Failure):
-        return found
-    reduced, permutation = matching.axes(op.operands[1], op.operands[0].shape), found.permutation
-    if reduced is None:
-        return Failure("the axes are computed")
-    left = [source for index, source in enumerate(permutation) if index not in reduced]
-    if not _keeps_rank(op) if dialect.attribute(op, "keep_dims") else left != sorted(left):
-        return Failure("the remaining dimensions change their order")
-    return found, tuple(sorted(permutation[axis] for axis in reduced))
+def _binary(op: Operation) -> Emit:
+    """Two equally transposed operands, or one and a constant."""
+    sources = [operand.producer(_TRANSPOSE) for operand in op.operands]
+    found = [source for source in sources if source is not None]
+    users = {use.operation for source in found for use in source.results[0].uses}
+    need(users == {op}, "no operand is transposed, or one is used elsewhere too")
+    permutation, dims = _common_permutation(found), shape_of(op.results[0])
+    for source, operand in zip(sources, op.operands, strict=True):
+        constant = tensor_data.constant_of(operand)
+        is_known = constant is not None and len(matching.dims_of(constant)) <= len(permutation)
+        need(source is not None or is_known, "the other operand is neither transposed nor constant")
+    need(any(dims == source.results[0].shape for source in found), "the result is larger than the transposed operand")
+    return lambda build: _behind(build, op, [_before(build, each, permutation) for each in op.operands], permutation)
 
 
-def _rewrite_reduction(op: Operation, match: tuple[_Transposed, tuple[int, ...]], rewriter: Rewriter) -> None:
-    found, axes = match
-    value = matching.insert_constant(rewriter, np.array(axes, np.int32), op.operands[1])
-    operands = [found.sources[0].operands[0], value]
-    if dialect.attribute(op, "keep_dims"):
+def _before(build: FormBuilder, operand: Value, permutation: Permutation) -> Value:
+    """Returns an operand before its transpose; a constant is transposed back."""
+    source, constant = operand.producer(_TRANSPOSE), tensor_data.constant_of(operand)
+    if source is not None:
+        return source.operands[0]
+    assert constant is not None, "checked by the plan"
+    dims = matching.dims_of(constant)
+    if not dims:
+        return operand
+    full = (1,) * (len(permutation) - len(dims)) + dims
+    aligned = tensor_data.defer("reshape", (constant,), full, full)
+    return build.derived(matching.transposed_constant(aligned, _inverse(permutation)), operand)
+
+
+def _pad(op: Operation) -> Emit:
+    paddings = required(pads.paddings_of(op), "the padding is computed")
+    (value,), permutation = _untransposed(op, op.operands[:1])
+    before = np.array([paddings[axis] for axis in _inverse(permutation)], np.int32)
+    return lambda build: _behind(
+        build, op, (value, build.derived(before, op.operands[1]), *op.operands[2:]), permutation
+    )
+
+
+def _concatenation(op: Operation) -> Emit:
+    rank, axis = len(shape_of(op.results[0])), option(op, "axis")
+    need(-rank <= axis < rank, "there is no such axis")
+    values, permutation = _untransposed(op, op.operands)
+    return lambda build: _behind(build, op, values, permutation, {"axis": permutation[axis]})
+
+
+def _reduction(op: Operation) -> Emit:
+    source = required(op.operands[0].sole_producer(_TRANSPOSE), "it isn't of what is transposed for it alone")
+    permutation = _common_permutation([source])
+    reduced = required(matching.axes(op.operands[1], op.operands[0].shape), "the axes are computed")
+    left = [axis for index, axis in enumerate(permutation) if index not in reduced]
+    keeps = option(op, "keep_dims")
+    need(len(shape_of(op.results[0])) == len(permutation) if keeps else left == sorted(left), "the order changes")
+    axes = np.array(sorted(permutation[axis] for axis in reduced), np.int32)
+
+    def emit_reduction(build: FormBuilder) -> Value | Operation:
+        operands = (source.operands[0], build.derived(axes, op.operands[1]))
         # There is less to transpose after the reduction.
-        _replace(op, operands, found, rewriter)
-    else:
-        rewriter.replace(rewriter.insert(rebuild(op, operands)))
+        return _behind(build, op, operands, permutation) if keeps else build.again(op, operands)
+
+    return emit_reduction
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
@@ -292,28 +228,13 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         )
         for each in _UNARIES
     ),
-    *(Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_binary, _rewrite_binary, depth=2) for name in _BINARY),
+    *(planned(f"transpose-after-{name}", name, _binary, depth=2) for name in _BINARY),
     *(
-        Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_pad, _rewrite_pad, depth=2, producers=_FROM_TRANSPOSE)
-        for name in ("pad", "padv2")
-    ),
-    Pattern(
-        "transpose-after-concatenation",
-        "tfl.concatenation",
-        _match_concatenation,
-        _rewrite_concatenation,
-        depth=2,
-        producers=_FROM_TRANSPOSE,
+        planned(f"transpose-after-{name}", name, plan, depth=2, producers=_FROM_TRANSPOSE)
+        for name, plan in (("pad", _pad), ("padv2", _pad), ("concatenation", _concatenation))
     ),
     *(
-        Pattern(
-            f"no-transpose-before-{name}",
-            f"tfl.{name}",
-            _match_reduction,
-            _rewrite_reduction,
-            depth=2,
-            producers=_FROM_TRANSPOSE,
-        )
+        planned(f"no-transpose-before-{name}", name, _reduction, depth=2, producers=_FROM_TRANSPOSE)
         for name in _REDUCTIONS
     ),
 )
