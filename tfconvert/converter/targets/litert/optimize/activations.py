@@ -28,11 +28,11 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import check, computed, number, tfl, value
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.pattern import Declined, Pattern, need, required
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
+from tfconvert.converter.targets.litert.forms.questions import need_floats, option
 from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import attributes, tensor_data
-from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -54,18 +54,11 @@ _JOINED: Mapping[str, Mapping[str, str]] = {
 _CLAMPING = frozenset(CLAMPING)
 
 
-# Written by hand, since this is the most frequent pattern.
-def _match_clamping(op: Operation) -> tuple[Operation, str] | Failure:
-    source = op.operands[0].sole_producer(_CLAMPING)
-    if source is None or not matching.is_float(op.operands[0]):
-        return Failure("no op that clamps its result of 32-bit floats is before it, or it has other uses")
-    joined = _JOINED[op.name].get(matching.activation(source))
-    return Failure("the two activations don't combine into one") if joined is None else (source, joined)
-
-
-def _fuse(op: Operation, match: tuple[Operation, str], rewriter: Rewriter) -> None:
-    source, activation = match
-    rewriter.extend(source, {matching.ACTIVATION: attributes.string(activation)})
+def _fused(op: Operation) -> Emit:
+    source = required(op.operands[0].sole_producer(_CLAMPING), "no op that clamps its result alone is before it")
+    need_floats(op.operands[0])
+    joined = required(_JOINED[op.name].get(matching.activation(source)), "the activations don't combine into one")
+    return lambda build: build.rewriter.extend(source, {matching.ACTIVATION: attributes.string(joined)})
 
 
 # The maximum depth of nested products.
@@ -80,7 +73,6 @@ _BETWEEN = {(0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
 
 # The ops that one factor of a hard swish is from at least.
 _IN_SWISH = frozenset({"tfl.add", "tfl.mul", "tfl.relu6"})
-_NO_SWISH = Failure("neither factor is relu6(x + 3) of the other")
 
 
 def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
@@ -93,11 +85,10 @@ def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
             yield operand
 
 
-def _match_hard_swish(op: Operation) -> Value | Failure:
-    if all(operand.producer(_IN_SWISH) is None for operand in op.operands):
-        return _NO_SWISH
-    if not matching.is_plain(op) or not matching.is_float(op.results[0]):
-        return Failure("an activation follows, or the elements aren't 32-bit floats")
+def _hard_swish(op: Operation) -> Emit:
+    is_likely = any(operand.producer(_IN_SWISH) is not None for operand in op.operands)
+    need(is_likely and matching.is_plain(op), "neither factor is relu6(x + 3) of the other")
+    need_floats(op.results[0])
     factor, values = 1.0, []
     for each in _factors(op):
         known = constant_number(each)
@@ -105,12 +96,10 @@ def _match_hard_swish(op: Operation) -> Value | Failure:
             values.append(each)
         else:
             factor *= known
-    if len(values) != 2 or not matching.is_close(factor, 1 / 6):
-        return Failure("it isn't the product of two values and 1/6")
-    for gate, gated in (values, values[::-1]):
-        if _is_shifted_relu6(gate, gated):
-            return gated
-    return _NO_SWISH
+    need(len(values) == 2 and matching.is_close(factor, 1 / 6), "it isn't the product of two values and 1/6")
+    swishes = (x for gate, x in (values, values[::-1]) if _is_shifted_relu6(gate, x))
+    x = required(next(swishes, None), "neither factor is relu6(x + 3) of the other")
+    return lambda build: build.tfl("hard_swish", (x,), op.results[0].type)
 
 
 def _is_shifted_relu6(gate: Value, value: Value) -> bool:
@@ -126,29 +115,23 @@ def _is_shifted_relu6(gate: Value, value: Value) -> bool:
     return matching.is_close(constant_number(three), 3)
 
 
-def _rewrite_hard_swish(op: Operation, match: Value, rewriter: Rewriter) -> None:
-    rewriter.replace(rewriter.insert(dialect.build("hard_swish", [match], [op.results[0].type])))
-
-
-def _match_clamp(op: Operation) -> tuple[str, Value] | Failure:
-    """Matches a maximum or minimum of a value and one number."""
-    limited = _limited(op)
-    if limited is None:
-        return Failure("it isn't a limit by one number")
-    value, limit = limited
+def _clamped(op: Operation) -> Emit:
+    """A maximum or minimum of a value and one number."""
+    value, limit = required(_limited(op), "it isn't a limit by one number")
     inner = value.sole_producer(_INNER[op.name])
     before = None if inner is None else (inner.operands[0], 0.0) if inner.name == "tfl.relu" else _limited(inner)
-    if inner is not None and before is not None:
+    name = None
+    if before is not None:
         # A lower bound above the upper one is not an activation: the last bound wins.
         name = _BETWEEN.get((limit, before[1]) if op.name == "tfl.maximum" else (before[1], limit))
-        if name is not None:
-            return name, before[0]
-    if op.name == "tfl.maximum" and limit == 0:
-        return "relu", value
-    clamped = isinstance(value.owner, Operation) and matching.activation(value.owner) == "RELU"
-    if op.name == "tfl.minimum" and limit == 6 and clamped:
-        return "relu6", value
-    return Failure("there is no activation with these limits")
+    if name is not None and before is not None:
+        value = before[0]
+    elif op.name == "tfl.maximum" and limit == 0:
+        name = "relu"
+    elif op.name == "tfl.minimum" and limit == 6:
+        name = "relu6" if isinstance(value.owner, Operation) and matching.activation(value.owner) == "RELU" else None
+    activation = required(name, "there is no activation with these limits")
+    return lambda build: build.tfl(activation, (value,), op.results[0].type)
 
 
 def _limited(op: Operation) -> tuple[Value, float] | None:
@@ -157,11 +140,6 @@ def _limited(op: Operation) -> tuple[Value, float] | None:
         return None
     limit = constant_number(next(value for value in op.operands if value is not split[0]))
     return None if limit is None else (split[0], limit)
-
-
-def _rewrite_clamp(op: Operation, match: tuple[str, Value], rewriter: Rewriter) -> None:
-    name, value = match
-    rewriter.replace(rewriter.insert(dialect.build(name, [value], [op.results[0].type])))
 
 
 class _Scaled(NamedTuple):
@@ -250,62 +228,51 @@ def _beside_magnitude(first: Value, second: Value) -> Value | None:
     return None
 
 
-def _match_prelu(op: Operation) -> tuple[Value, Constant | float] | Failure:
-    if not matching.is_plain(op) or not matching.is_float(op.results[0]):
-        return Failure("an activation follows, or the elements aren't 32-bit floats")
+def _prelu(op: Operation) -> Emit:
+    need(matching.is_plain(op), "an activation follows")
+    need_floats(op.results[0])
     first, second = op.operands
     orders = ((first, second), (second, first)) if op.name == "tfl.add" else ((first, second),)
     for one, other in orders:
         x, negative = _positive(one), _negative(other)
-        if x is None or negative is None or negative.value is not x:
-            continue
-        if x.shape != op.results[0].shape:
-            return Failure("the slope widens the value")
-        number = negative.number if op.name == "tfl.add" else -negative.number
-        slope = _slope(negative._replace(number=number), x)
-        return slope if isinstance(slope, Failure) else (x, slope)
-    return Failure("it isn't the sum of the positive part of a value and a multiple of its negative part")
+        if x is not None and negative is not None and negative.value is x:
+            need(x.shape == op.results[0].shape, "the slope widens the value")
+            number = negative.number if op.name == "tfl.add" else -negative.number
+            return _sloped(op, x, _slope(negative._replace(number=number), x))
+    raise Declined("it isn't the sum of the positive part of a value and a multiple of its negative part")
 
 
-def _slope(part: _Scaled, x: Value) -> Constant | float | Failure:
+def _sloped(op: Operation, x: Value, slope: Constant | float) -> Emit:
+    kind = op.results[0].type
+    if isinstance(slope, float):
+        return lambda build: build.tfl("leaky_relu", (x,), kind, {"alpha": slope})
+    return lambda build: build.tfl("prelu", (x, build.derived(slope)), kind)
+
+
+def _slope(part: _Scaled, x: Value) -> Constant | float:
     """Returns the slope without a batch dimension, which the kernel requires; a number if it is one."""
     if not part.constants:
         return part.number
     rank = len(x.shape or ())
     slope, *others = part.constants
     for other in others:
-        dims = matching.broadcast(matching.dims_of(slope), matching.dims_of(other))
-        if dims is None:
-            return Failure("the slopes don't broadcast")
+        dims = required(
+            matching.broadcast(matching.dims_of(slope), matching.dims_of(other)), "the slopes don't broadcast"
+        )
         slope = tensor_data.defer("mul", (slope, other), dims)
     dims = matching.dims_of(slope)
     if len(dims) == rank and dims[:1] == (1,):
         dims = dims[1:]
-    if rank < 2 or len(dims) >= rank:
-        return Failure("the slope has as many dimensions as the value")
+    need(rank > 1 and len(dims) < rank, "the slope has as many dimensions as the value")
     number = tensor_data.of_array(np.array(part.number, np.float32))
     return tensor_data.defer("mul", (tensor_data.defer("reshape", (slope,), dims, dims), number), dims)
 
 
-def _rewrite_prelu(op: Operation, match: tuple[Value, Constant | float], rewriter: Rewriter) -> None:
-    x, slope = match
-    kind = [op.results[0].type]
-    if isinstance(slope, float):
-        rewriter.replace(rewriter.insert(dialect.build("leaky_relu", [x], kind, {"alpha": attributes.float32(slope)})))
-        return
-    alpha = rewriter.insert(dialect.constant(slope)).results[0]
-    rewriter.replace(rewriter.insert(dialect.build("prelu", [x, alpha], kind)))
-
-
-def _match_zero_slope(op: Operation) -> Value | Failure:
-    """Matches leaky ReLUs with the slope of a ReLU, which XNNPACK refuses to run on integers."""
-    if dialect.attribute(op, "alpha") != 0 or not matching.is_float(op.results[0]):
-        return Failure("the slope isn't zero, or the elements aren't 32-bit floats")
-    return op.operands[0]
-
-
-def _rewrite_zero_slope(op: Operation, x: Value, rewriter: Rewriter) -> None:
-    rewriter.replace(rewriter.insert(dialect.build("relu", [x], [op.results[0].type])))
+def _without_slope(op: Operation) -> Emit:
+    """A leaky ReLU with the slope of a ReLU, which XNNPACK refuses to run on integers."""
+    need(option(op, "alpha") == 0, "the slope isn't zero")
+    need_floats(op.results[0])
+    return lambda build: build.tfl("relu", op.operands, op.results[0].type)
 
 
 X = value("x").element(np.float32)
@@ -320,14 +287,11 @@ _LEAKY_RELU = own_rule(
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(Pattern(f"fuse-{root[4:]}", root, _match_clamping, _fuse, producers={0: _CLAMPING}) for root in ACTIVATIONS),
-    Pattern("hard-swish", "tfl.mul", _match_hard_swish, _rewrite_hard_swish, benefit=15, depth=5),
-    Pattern("clamp-maximum", "tfl.maximum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),
-    Pattern("clamp-minimum", "tfl.minimum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),
+    *(planned(f"fuse-{root[4:]}", root[4:], _fused, producers={0: _CLAMPING}) for root in ACTIVATIONS),
+    planned("hard-swish", "mul", _hard_swish, benefit=15, depth=5),
+    planned("clamp-maximum", "maximum", _clamped, benefit=5, depth=2),
+    planned("clamp-minimum", "minimum", _clamped, benefit=5, depth=2),
     _LEAKY_RELU,
-    Pattern("leaky-relu-of-zero", "tfl.leaky_relu", _match_zero_slope, _rewrite_zero_slope),
-    *(
-        Pattern(f"prelu-of-{root}", f"tfl.{root}", _match_prelu, _rewrite_prelu, benefit=5, depth=6)
-        for root in ("add", "sub")
-    ),
+    planned("leaky-relu-of-zero", "leaky_relu", _without_slope),
+    *(planned(f"prelu-of-{root}", root, _prelu, benefit=5, depth=6) for root in ("add", "sub")),
 )

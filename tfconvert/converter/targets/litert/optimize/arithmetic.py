@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Check, Op, array, attr, check, computed, constant, op, tfl, value
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.pattern import Declined, Failure, Pattern, need, required
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
+from tfconvert.converter.targets.litert.forms.questions import need_floats
 from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects import tfl as dialect
@@ -66,35 +66,18 @@ _MAX_MOVES = 3
 _NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}
 
 
-# The ops that define constants.
-_KNOWN = tensor_data.CONSTANT_OPS
-
-_NOT_CONSTANT = Failure("an operand is computed, or too large to read")
-_NOT_ONE_CONSTANT = Failure("not exactly one operand is constant")
-_NOT_NEUTRAL = Failure("it changes its operand")
-_NO_CHAIN = Failure("the other operand is not such an op with a constant, or is used elsewhere too")
-_NOT_ZERO = Failure("no factor is zeros of the result's shape")
-
-
-def _match_constant(op: Operation) -> Array | Failure:
-    values = []
-    for operand in op.operands:
-        array = constant_array(operand)
-        if array is None:
-            return _NOT_CONSTANT
-        values.append(array)
-    if not matching.is_plain(op) or not matching.is_float(op.results[0]):
-        return Failure("it has an activation, or elements other than 32-bit floats")
+def _folded(op: Operation) -> Emit:
+    values = [
+        required(constant_array(operand), "an operand is computed, or too large to read") for operand in op.operands
+    ]
+    need(matching.is_plain(op), "it has an activation")
+    need_floats(op.results[0])
     dims = matching.broadcast(*(array.shape for array in values))
-    if dims is None or dims != op.results[0].shape or 4 * math.prod(dims) > tensor_data.MAX_READ_BYTES:
-        return Failure("the result has another shape, or would be large")
+    is_small = dims is not None and 4 * math.prod(dims) <= tensor_data.MAX_READ_BYTES
+    need(is_small and dims == op.results[0].shape, "the result has another shape, or would be large")
     with np.errstate(all="ignore"):
-        result: Array = np.asarray(_FOLDED[op.name](*values), np.float32)
-    return result
-
-
-def _rewrite_constant(op: Operation, match: Array, rewriter: Rewriter) -> None:
-    rewriter.replace(matching.insert_constant(rewriter, match))
+        result = np.asarray(_FOLDED[op.name](*values), np.float32)
+    return lambda build: build.derived(result)
 
 
 def _negative(c: Constant) -> Constant | Failure:
@@ -114,70 +97,47 @@ def _reciprocal(c: Array) -> Array | Failure:
     return np.asarray(inverse)
 
 
-def _match_chain(op: Operation) -> tuple[Operation, Constant] | Failure:
-    split = matching.with_constant(op)
-    if split is None:
-        return _NOT_ONE_CONSTANT
-    value, constant = split
-    source = value.sole_producer(op.name)
-    inner = None if source is None else matching.with_constant(source)
-    if source is None or inner is None:
-        return _NO_CHAIN
-    if not matching.is_plain(source) or not matching.is_float(value):
-        return Failure("an activation is in between, or the elements aren't 32-bit floats")
-    dims = matching.broadcast(matching.dims_of(constant), matching.dims_of(inner[1]))
-    if dims is None or math.prod(dims) > max(matching.size_of(constant), matching.size_of(inner[1])):
-        return Failure("the constants broadcast against each other")
+def _chain(op: Operation) -> Emit:
+    value, constant = required(matching.with_constant(op), "not exactly one operand is constant")
+    source = required(value.sole_producer(op.name), "the other operand is not such an op, or is used elsewhere too")
+    first, inner = required(matching.with_constant(source), "the other operand is without a constant")
+    need(matching.is_plain(source), "an activation is in between")
+    need_floats(value)
+    dims = matching.broadcast(matching.dims_of(constant), matching.dims_of(inner))
+    is_no_larger = dims is not None and math.prod(dims) <= max(matching.size_of(constant), matching.size_of(inner))
+    need(is_no_larger, "the constants broadcast against each other")
     # Deferred expressions use the ops' names.
-    return source, tensor_data.defer(op.name[4:], (inner[1], constant), dims)
+    joined = tensor_data.defer(op.name[4:], (inner, constant), dims or ())
+    origins = [*matching.constants_of(source), *matching.constants_of(op)]
+    return lambda build: build.again(op, (first, build.derived(joined, *origins)))
 
 
-def _rewrite_chain(op: Operation, match: tuple[Operation, Constant], rewriter: Rewriter) -> None:
-    source, constant = match
-    split = matching.with_constant(source)
-    assert split is not None, "checked by the match"
-    value = matching.insert_constant(rewriter, constant, *matching.constants_of(source), *matching.constants_of(op))
-    rewriter.replace(rewriter.insert(rebuild(op, [split[0], value])))
-
-
-def _match_neutral(op: Operation) -> Value | Failure:
-    split = matching.with_constant(op)
-    if split is None:
-        return _NOT_ONE_CONSTANT
-    value, constant = split
-    neutral = _NEUTRAL[op.name]
-    if matching.first_float(constant) not in (None, neutral):
-        return _NOT_NEUTRAL
-    if not matching.is_plain(op):
-        return Failure("an activation follows")
-    dims = value.shape
-    if dims is None or dims != op.results[0].shape:
-        return Failure("it broadcasts")
-    if not tensor_data.is_small(constant):
-        return Failure("the constant is too large to read")
-    if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
-        return Failure("the constant would have to be read from a file")
+def _neutral(op: Operation) -> Emit:
+    value, constant = required(matching.with_constant(op), "not exactly one operand is constant")
+    neutral, first = _NEUTRAL[op.name], matching.first_float(constant)
+    need(first is None or first == neutral, "it changes its operand")
+    need(matching.is_plain(op), "an activation follows")
+    need(value.shape is not None and value.shape == op.results[0].shape, "it broadcasts")
+    is_at_hand = tensor_data.is_small(constant) and not (
+        isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource)
+    )
+    need(is_at_hand, "the constant would have to be read from a file")
     array = tensor_data.to_array(constant)
     # For most constants, the first element decides.
-    if array.size and array.item(0) != neutral:
-        return _NOT_NEUTRAL
-    return value if (array == neutral).all() else _NOT_NEUTRAL
+    is_neutral = (not array.size or array.item(0) == neutral) and bool((array == neutral).all())
+    need(is_neutral, "it changes its operand")
+    return lambda build: value
 
 
-def _rewrite_neutral(op: Operation, match: Value, rewriter: Rewriter) -> None:
-    rewriter.replace(match)
-
-
-def _match_zero(op: Operation) -> Value | Failure:
-    if not matching.is_plain(op) or not matching.is_float(op.results[0]):
-        return Failure("it has an activation, or elements other than 32-bit floats")
+def _zero(op: Operation) -> Emit:
+    need(matching.is_plain(op), "it has an activation")
+    need_floats(op.results[0])
     for factor, other in (op.operands, reversed(op.operands)):
-        if other.shape != op.results[0].shape:
-            continue
-        constant = constant_array(other)
+        constant = constant_array(other) if other.shape == op.results[0].shape else None
         if constant is not None and not constant.any():
-            return other if _is_bounded(factor) else Failure("the other factor may be infinite")
-    return _NOT_ZERO
+            need(_is_bounded(factor), "the other factor may be infinite")
+            return lambda build: other
+    raise Declined("no factor is zeros of the result's shape")
 
 
 def _is_bounded(value: Value) -> bool:
@@ -243,7 +203,7 @@ def _identity(matched: Op, *conditions: Check) -> Pattern[Any]:
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(
-        Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, 30, producers={0: _KNOWN})
+        planned(f"fold-{root[4:]}", root[4:], _folded, benefit=30, producers={0: tensor_data.CONSTANT_OPS})
         for root in _FOLDED
     ),
     *(_power(exponent, name) for exponent, name in _POWERS.items()),
@@ -261,9 +221,9 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         where=[_RECIPROCAL],
         benefit=10,
     ),
-    *(Pattern(f"neutral-{root[4:]}", root, _match_neutral, _rewrite_neutral, benefit=25) for root in _NEUTRAL),
-    Pattern("zero-mul", "tfl.mul", _match_zero, _rewrite_neutral, benefit=25, depth=_MAX_MOVES),
-    *(Pattern(f"chain-{root[4:]}", root, _match_chain, _rewrite_chain, benefit=8, depth=2) for root in _NEUTRAL),
+    *(planned(f"neutral-{root[4:]}", root[4:], _neutral, benefit=25) for root in _NEUTRAL),
+    planned("zero-mul", "mul", _zero, benefit=25, depth=_MAX_MOVES),
+    *(planned(f"chain-{root[4:]}", root[4:], _chain, benefit=8, depth=2) for root in _NEUTRAL),
     _identity(tfl.slice(X, _BEGIN, array("size")), _ALL),
     _identity(tfl.strided_slice(X, _BEGIN, array("end"), array("strides"), **_WHOLE), _ALL_STRIDES),
     _identity(tfl.tile(X, array("multiples")), _ONCE),

@@ -13,15 +13,17 @@ batch comes first and is larger than one; these keep the concatenation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import rebuild
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.pattern import Declined, Pattern, need, required
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
+from tfconvert.converter.targets.litert.forms.form import Emit, planned
+from tfconvert.converter.targets.litert.forms.questions import option, shape_of
 from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import attributes
 from tfconvert.schema.dialects import tfl as dialect
@@ -78,26 +80,9 @@ _CELLS: Mapping[str, _Cell] = {
 }
 
 
-class _Pair(NamedTuple):
-    """Two layers that become one.
-
-    Attributes:
-        forward: The forward layer.
-        first: The first of both in the block; the new operator is inserted before it.
-        reverses: The ops that reverse the backward layer's result.
-        steps: The ops that read one step of it, with the index of the step in the order of the sequence.
-    """
-
-    forward: Operation
-    first: Operation
-    reverses: list[Operation]
-    steps: list[tuple[Operation, int]]
-
-
-def _match(backward: Operation) -> _Pair | Failure:
-    reverse = backward.operands[0].producer(_REVERSE)
-    if reverse is None or not _is_in_time(reverse, backward):
-        return Failure("it doesn't go through a sequence backwards")
+def _both_directions(backward: Operation) -> Emit:
+    reverse = required(backward.operands[0].producer(_REVERSE), "it goes through what isn't reversed")
+    need(_is_in_time(reverse, backward), "it doesn't go through a sequence backwards")
     cell = _CELLS[backward.name]
     reverses: list[Operation] = []
     steps: list[tuple[Operation, int]] = []
@@ -106,10 +91,10 @@ def _match(backward: Operation) -> _Pair | Failure:
         step = _step_of(user, backward) if use.index == 0 and user.name == _SLICE else None
         if step is not None:
             steps.append((user, step))
-        elif user.name == _REVERSE and use.index == 0 and _is_in_time(user, backward):
-            reverses.append(user)
         else:
-            return Failure("its result isn't reversed again")
+            is_reversed = user.name == _REVERSE and use.index == 0 and _is_in_time(user, backward)
+            need(is_reversed, "its result isn't reversed again")
+            reverses.append(user)
     reason = "no layer goes through the same sequence forwards"
     for use in reverse.operands[0].uses:
         forward = use.operation
@@ -117,13 +102,13 @@ def _match(backward: Operation) -> _Pair | Failure:
             reason = _difference(forward, backward, cell)
             first = None if reason else _place(forward, backward)
             if first is not None:
-                return _Pair(forward, first, reverses, steps)
+                return lambda build: _join(build.at(first), forward, backward, reverses, steps)
             reason = reason or "one of them uses a value that is computed between them"
-    return Failure(reason)
+    raise Declined(reason)
 
 
 def _time_axis(layer: Operation) -> int:
-    return 0 if dialect.attribute(layer, "time_major") else 1
+    return 0 if option(layer, "time_major") else 1
 
 
 def _is_in_time(reverse: Operation, layer: Operation) -> bool:
@@ -134,10 +119,7 @@ def _step_of(reader: Operation, layer: Operation) -> int | None:
     """Returns the index of the step that a slice of a backward layer's result reads; `None` if not exactly one."""
     axis, begin = _time_axis(layer), constant_ints(reader.operands[1])
     others = 7 & ~(1 << axis)
-    masks = {
-        name: dialect.attribute(reader, f"{name}_mask")
-        for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-    }
+    masks = {name: option(reader, f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
     if begin is None or len(begin) != 3 or constant_ints(reader.operands[3]) != (1, 1, 1):
         return None
     whole = masks["begin"] & others == others and masks["end"] & others == others
@@ -148,12 +130,12 @@ def _step_of(reader: Operation, layer: Operation) -> int | None:
 
 def _difference(forward: Operation, backward: Operation, cell: _Cell) -> str:
     """Returns why one operator can't compute two layers, or an empty string."""
-    if any(dialect.attribute(forward, name) != dialect.attribute(backward, name) for name in cell.options):
+    if any(option(forward, name) != option(backward, name) for name in cell.options):
         return "the layers' options differ"
     for layer in (forward, backward):
         if cell.projection and _is_widened(layer.operands[cell.projection]):
             return "a layer's output is wider than its state, for which the kernel has no room"
-        if cell.refused and dialect.attribute(layer, cell.refused):
+        if cell.refused and option(layer, cell.refused):
             return "the weights are diagonal"
         if any(dialect.has_operand(layer, index) for index in cell.absent):
             return "a layer is normalized"
@@ -204,98 +186,94 @@ def _is_anywhere(value: Value) -> bool:
     return isinstance(owner, dialect.TFLOp) and owner.op_name in dialect.BESIDE
 
 
-def _rewrite(backward: Operation, match: _Pair, rewriter: Rewriter) -> None:
-    forward, cell = match.forward, _CELLS[backward.name]
-    none = rewriter.insert(dialect.no_value(), match.first).results[0]
-    operands = [forward.operands[0]]
-    for group in (cell.own, cell.states):
-        for layer in (forward, backward):
-            operands += [_at(layer.operands[index], match.first, rewriter) for index in group]
-    operands += [none] * cell.unused
-    options: dict[str, Any] = {name: dialect.attribute(forward, name) for name in cell.options}
-    results = [forward.results[0].type, backward.results[0].type]
-    both = dialect.build(cell.both, operands, results, {**options, "merge_outputs": False})
-    there, back = rewriter.insert(both, match.first).results
+def _join(
+    build: FormBuilder,
+    forward: Operation,
+    backward: Operation,
+    reverses: Sequence[Operation],
+    steps: Sequence[tuple[Operation, int]],
+) -> None:
+    """Makes one layer of two, at the place of the first of them.
+
+    Args:
+        build: Inserts there.
+        forward: The forward layer.
+        backward: The backward layer.
+        reverses: The ops that reverse the backward layer's result.
+        steps: The ops that read one step of it, with the index of the step in the order of the sequence.
+    """
+    cell, rewriter, none = _CELLS[backward.name], build.rewriter, build.absent()
+    layers = [(layer, group) for group in (cell.own, cell.states) for layer in (forward, backward)]
+    own = [_at(layer.operands[index], build) for layer, group in layers for index in group]
+    options: dict[str, Any] = {name: option(forward, name) for name in cell.options}
+    kinds = [forward.results[0].type, backward.results[0].type]
+    operands = [forward.operands[0], *own, *[none] * cell.unused]
+    there, back = build.tfl_op(cell.both, operands, kinds, {**options, "merge_outputs": False}).results
     rewriter.replace_value(forward.results[0], there)
-    for each in match.reverses:
+    for each in reverses:
         rewriter.replace_value(each.results[0], back)
-    for reader, step in match.steps:
-        begin = [0, 0, 0]
+    for reader, step in steps:
+        begin, early = [0, 0, 0], build.at(reader)
         begin[_time_axis(backward)] = step
-        start = matching.insert_constant(rewriter, np.array(begin, np.int32), reader.operands[1], before=reader)
-        taken = rebuild(reader, [back, start, *reader.operands[2:]])
-        rewriter.replace_value(reader.results[0], rewriter.insert(taken, reader).results[0])
-    for each in (*match.reverses, *(reader for reader, _ in match.steps), forward):
+        start = early.derived(np.array(begin, np.int32), reader.operands[1])
+        taken = early.again(reader, [back, start, *reader.operands[2:]])
+        rewriter.replace_value(reader.results[0], taken.results[0])
+    for each in (*reverses, *(reader for reader, _ in steps), forward, backward):
         rewriter.erase(each)
-    rewriter.erase(backward)
 
 
-def _at(value: Value, place: Operation, rewriter: Rewriter) -> Value:
-    """Returns a value that is available before an op: the operand itself, or a copy of a constant."""
+def _at(value: Value, build: FormBuilder) -> Value:
+    """Returns a value that is available at a builder's place: the operand itself, or a copy of a constant."""
     owner = value.owner
     if not isinstance(owner, dialect.TFLOp) or not _is_anywhere(value):
         return value
     again = owner.clone()
-    again.location = owner.location if owner.location is not UNKNOWN_LOC else place.location
-    return rewriter.insert(again, place).results[0]
+    again.location = owner.location
+    if again.location is UNKNOWN_LOC and build.before is not None:
+        again.location = build.before.location
+    return build.insert(again).results[0]
 
 
 _BOTH = tuple(f"tfl.{cell.both}" for cell in _CELLS.values())
 
 
-def _match_join(op: Operation) -> Operation | Failure:
-    """Matches a concatenation of exactly the results of both directions."""
-    both = op.operands[0].producer(frozenset(_BOTH))
-    if both is None or list(op.operands) != list(both.results) or not matching.is_plain(op):
-        return Failure("it doesn't join both directions of a layer")
-    if dialect.attribute(op, "axis") not in (2, -1) or not all(result.has_one_use() for result in both.results):
-        return Failure("the directions are joined elsewhere, or used elsewhere too")
-    dims = both.results[0].shape
-    if both.name == _BOTH[0] and not dialect.attribute(both, "time_major") and (dims is None or dims[0] != 1):
-        return Failure("the kernel would mix up the batch")
-    return both
-
-
-def _rewrite_join(op: Operation, both: Operation, rewriter: Rewriter) -> None:
+def _merged(op: Operation) -> Emit:
+    """A concatenation of exactly the results of both directions."""
+    both = required(op.operands[0].producer(_BOTH), "it isn't of results of a layer")
+    is_joined = list(op.operands) == list(both.results) and matching.is_plain(op) and option(op, "axis") in (2, -1)
+    need(is_joined, "it doesn't join both directions of a layer")
+    need(all(result.has_one_use() for result in both.results), "the directions are used elsewhere, too")
+    mixes = both.name == _BOTH[0] and not option(both, "time_major") and (both.results[0].shape or (0,))[0] != 1
+    need(not mixes, "the kernel would mix up the batch")
     merges = {"merge_outputs": attributes.boolean(True)}
-    rewriter.replace(rewriter.insert(rebuild(both, both.operands, [op.results[0].type], merges)))
+    return lambda build: build.insert(rebuild(both, both.operands, [op.results[0].type], merges))
 
 
 _KEEPING_SIZES = frozenset((*_CELLS, *_BOTH, _REVERSE, "tfl.concatenation"))
 
 
-def _match_extent(op: Operation) -> Value | Failure:
-    """Matches a size of a value whose defining op has an operand of the same size; returns the operand."""
-    sizes = op.operands[0].producer("tfl.shape")
-    source = None if sizes is None else sizes.operands[0].producer(_KEEPING_SIZES)
-    dims = None if source is None else source.results[0].shape
-    if source is None or dims is None:
-        return Failure("it is not a size of a layer's result")
-    begin, end, strides = map(constant_ints, op.operands[1:])
+def _extent(op: Operation) -> Emit:
+    """A size of a value whose defining op has an operand of the same size."""
+    sizes = required(op.operands[0].producer("tfl.shape"), "it isn't of sizes")
+    source = required(sizes.operands[0].producer(_KEEPING_SIZES), "it is not a size of a layer's result")
+    rank, bounds = len(shape_of(source.results[0])), list(map(constant_ints, op.operands[1:]))
     masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask")
-    if begin is None or len(begin) != 1 or end != (begin[0] + 1,) or strides != (1,):
-        return Failure("it isn't one size")
-    if not 0 <= begin[0] < len(dims) or any(dialect.attribute(op, mask) for mask in masks):
-        return Failure("it isn't one size, counted from the first")
+    (axis,) = bounds[0] if bounds[0] is not None and len(bounds[0]) == 1 else (-1,)
+    is_one = bounds == [(axis,), (axis + 1,), (1,)] and 0 <= axis < rank and not any(option(op, name) for name in masks)
+    need(is_one, "it isn't one size, counted from the first")
     if source.name == "tfl.concatenation":
-        is_kept = dialect.attribute(source, "axis") % len(dims) != begin[0]
+        is_kept = option(source, "axis") % rank != axis
     else:
-        is_kept = source.name == _REVERSE or begin[0] < 2
-    return source.operands[0] if is_kept else Failure("the size changes")
-
-
-def _rewrite_extent(op: Operation, source: Value, rewriter: Rewriter) -> None:
-    old = op.operands[0].owner
-    assert isinstance(old, Operation)
-    sizes = rewriter.insert(rebuild(old, [source]))
-    rewriter.replace(rewriter.insert(rebuild(op, [sizes.results[0], *op.operands[1:]])))
+        is_kept = source.name == _REVERSE or axis < 2
+    need(is_kept, "the size changes")
+    return lambda build: build.again(op, [build.again(sizes, source.operands[:1]).results[0], *op.operands[1:]])
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(
-        Pattern(f"both-directions-of-{name.rpartition('_')[2]}", name, _match, _rewrite, 1, 2, {0: (_REVERSE,)})
+        planned(f"both-directions-of-{name.rpartition('_')[2]}", name[4:], _both_directions, 1, 2, {0: (_REVERSE,)})
         for name in _CELLS
     ),
-    Pattern("merge-directions", "tfl.concatenation", _match_join, _rewrite_join, producers={0: _BOTH}),
-    Pattern("extent-of-sequence", _SLICE, _match_extent, _rewrite_extent, depth=2, producers={0: ("tfl.shape",)}),
+    planned("merge-directions", "concatenation", _merged, producers={0: _BOTH}),
+    planned("extent-of-sequence", "strided_slice", _extent, depth=2, producers={0: ("tfl.shape",)}),
 )
