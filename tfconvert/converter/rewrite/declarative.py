@@ -33,7 +33,7 @@ from tfconvert.converter.rewrite.dsl import (
     as_term,
 )
 from tfconvert.converter.rewrite.functions import parameters_of
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.pattern import Declined, Failure, Pattern
 from tfconvert.converter.rewrite.program import Bindings, Bound, Program, depth_of, in_order, ops_of, programs
 from tfconvert.converter.rewrite.questions import Found
 from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_origins
@@ -297,7 +297,10 @@ class Rule:
         """Checks the conditions on ops that match a program's form."""
         bound = Bindings(program, found)
         for condition, function, names in self._called:
-            result = function(*[bound[name].value for name in names])
+            try:
+                result = function(*[bound[name].value for name in names])
+            except Declined as declined:
+                return declined.failure
             if isinstance(result, Failure):
                 return result
             if isinstance(condition, Computed):

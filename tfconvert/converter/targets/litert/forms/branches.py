@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.ir.edit import rebuild
-from tfconvert.converter.rewrite.pattern import Failure, Pattern, need
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import is_float, large, option, shape_of, sized
@@ -61,14 +61,13 @@ def _convolution(value: Value) -> Operation | None:
     op = value.sole_producer(_CONVOLUTIONS)
     if op is None or not matching.is_plain(op) or fold_into_weights.float_filter(op) is None:
         return None
-    return None if isinstance(fold_into_weights.bias_of(op), Failure) else op
+    return None if isinstance(attempt(fold_into_weights.bias_of, op), Failure) else op
 
 
 def _branch(op: Operation) -> _Branch:
     """Returns a convolution found by `_convolution`."""
     x, weights, bias = op.operands[0], fold_into_weights.float_filter(op), fold_into_weights.bias_of(op)
     assert weights is not None, "checked by _convolution"
-    assert not isinstance(bias, Failure), "checked by _convolution"
     image = sized(x)
     need(min(image[1:]) > 0, "a size is unknown")
     kernel = weights.shape[1], weights.shape[2]
@@ -98,10 +97,8 @@ def _scaled(value: Value, op: Operation) -> _Branch | None:
     channels = shape[-1]
     need(shape == sized(op.results[0]) == sized(value), "the convolution changes the size")
     vectors = [None if each is None else matching.as_vector(each, channels, 4) for each in (factor, shift)]
-    need(not any(isinstance(each, Failure) for each in vectors), "there isn't one number for each channel")
     scale, bias = (
-        None if each is None else np.broadcast_to(tensor_data.to_array(each), (channels,))  # type: ignore[arg-type]
-        for each in vectors
+        None if each is None else np.broadcast_to(tensor_data.to_array(each), (channels,)) for each in vectors
     )
     assert scale is not None, "a product has a factor"
     filters = np.diag(scale) if op.name == "tfl.conv_2d" else scale

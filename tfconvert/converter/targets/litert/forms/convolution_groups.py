@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.rewrite.pattern import Failure, Pattern, need
+from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import large, like, option, producer, shape_of, sized
@@ -37,7 +37,7 @@ def _in_groups(op: Operation) -> Emit:
     need(len({shape_of(part)[-1] for part in inputs}) == 1, "the parts aren't equal")
     x = _whole(inputs)
     filters = [_plain_filter(each, first) for each in convolutions]
-    biases = list(map(_bias, convolutions))
+    biases = list(map(fold_into_weights.bias_of, convolutions))
 
     def emit_groups(build: FormBuilder) -> Value:
         outputs = shape[-1]
@@ -78,14 +78,6 @@ def _plain_filter(op: Operation, first: Operation) -> Constant:
     need(weights.shape[3] == shape_of(op.operands[0])[3], "it has groups already")
     need(all(option(op, name) == option(first, name) for name in _OPTIONS), "the options differ")
     return weights
-
-
-def _bias(op: Operation) -> Constant | None:
-    bias = fold_into_weights.bias_of(op)
-    if isinstance(bias, Failure):
-        need(False, bias.reason)
-        raise AssertionError
-    return bias
 
 
 FAST_BYTES: tuple[Pattern[Any], ...] = (planned("convolutions-in-groups", "concatenation", _in_groups, depth=2),)

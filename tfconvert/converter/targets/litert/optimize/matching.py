@@ -11,7 +11,7 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.dsl import check
-from tfconvert.converter.rewrite.pattern import Failure
+from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_origins
 from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array, Constant
@@ -126,8 +126,10 @@ def constants_of(op: Operation) -> list[Value]:
     return [operand for operand in op.operands if tensor_data.constant_of(operand) is not None]
 
 
-def as_vector(constant: Constant, length: int, rank: int) -> Constant | Failure:
+def as_vector(constant: Constant, length: int, rank: int) -> Constant:
     """Returns a constant that only varies along the last dimension as a vector, of `length` elements or of one.
+
+    It declines a constant that varies otherwise.
 
     Args:
         constant: The constant, to be broadcast against a tensor of `rank` dimensions, the last one of `length`.
@@ -136,10 +138,8 @@ def as_vector(constant: Constant, length: int, rank: int) -> Constant | Failure:
     """
     dims = dims_of(constant)
     size = math.prod(dims)
-    if len(dims) > rank:
-        return Failure("the constant has more dimensions than the tensor")
-    if size != 1 and (size != length or dims[-1] != length):
-        return Failure("the constant isn't one value a channel")
+    need(len(dims) <= rank, "the constant has more dimensions than the tensor")
+    need(size == 1 or (size == length and dims[-1] == length), "the constant isn't one value a channel")
     return constant if dims == (size,) else tensor_data.defer("reshape", (constant,), (size,), (size,))
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, computed, constant, op, rest, tfl, value
-from tfconvert.converter.rewrite.pattern import Failure, Pattern, need, required
+from tfconvert.converter.rewrite.pattern import Pattern, need, required
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import option, shape_of
@@ -36,16 +36,16 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
 
 
-def _vector(c: Constant, reshape: Operation, root: Operation) -> Constant | Failure:
+def _vector(c: Constant, reshape: Operation, root: Operation) -> Constant:
     """Returns a constant as a vector of the channels before the reshape."""
-    before, after = reshape.operands[0].shape, reshape.results[0].shape
-    if not before or not after or before[-1] < 0 or after != root.results[0].shape:
-        return Failure("the shape is unknown or changes")
+    before, after = shape_of(reshape.operands[0]), shape_of(reshape.results[0])
+    is_known = before[-1:] > (-1,) and bool(after) and after == root.results[0].shape
+    need(is_known, "the shape is unknown or changes")
     flat = c if before[-1] == after[-1] else _flat(c, before[-1], after)
-    return flat if isinstance(flat, Failure) else matching.as_vector(flat, before[-1], len(after))
+    return matching.as_vector(flat, before[-1], len(after))
 
 
-def _flat(constant: Constant, length: int, after: types.Shape) -> Constant | Failure:
+def _flat(constant: Constant, length: int, after: types.Shape) -> Constant:
     """Returns a constant as a vector of channels, if the reshape splits the last dimension.
 
     Args:
@@ -58,7 +58,8 @@ def _flat(constant: Constant, length: int, after: types.Shape) -> Constant | Fai
         dims = dims[1:]
     if math.prod(dims) == length and dims and dims == after[-len(dims) :]:
         return tensor_data.defer("reshape", (constant,), (length,), (length,))
-    return constant if math.prod(dims) == 1 else Failure("the last dimension changes, or may change")
+    need(math.prod(dims) == 1, "the last dimension changes, or may change")
+    return constant
 
 
 _DIMS = value("dims")
