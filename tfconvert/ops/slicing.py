@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +89,7 @@ def entries(operands: Operands, rank: int) -> list[Entry] | None:
         raise MismatchError("begin, end and strides should be equally long")
     count = counts.pop()
     begin, end, strides = (spec if spec is not None else (UNKNOWN,) * count for spec in specs)
-    return list(_entries(operands.integer, (begin, end, strides), rank))
+    return decoded(operands.integer, (begin, end, strides), rank)
 
 
 class Selector(NamedTuple):
@@ -150,25 +150,32 @@ def selectors(mask_of: Callable[[str], int], count: int, rank: int) -> Iterator[
         yield Selector(rest, count + rest - axis, is_whole=True)
 
 
-def _entries(mask_of: Callable[[str], int], specs: tuple[Partial, Partial, Partial], rank: int) -> Iterator[Entry]:
-    begin, end, strides = specs
+def decoded(mask_of: Callable[[str], int], bounds: Sequence[Sequence[int]], rank: int) -> list[Entry]:
+    """Returns the entries of a strided slice of any dialect, in the order of the dimensions.
+
+    Args:
+        mask_of: Returns a mask by its attribute's name.
+        bounds: Begin, end and strides, equally long.
+        rank: The rank of the sliced value.
+
+    Raises:
+        MismatchError: More dimensions are sliced than there are, or there are two ellipses.
+    """
+    begin, end, strides = bounds
     if (mask_of("ellipsis_mask") & ((1 << len(begin)) - 1)).bit_count() > 1:
         raise MismatchError("it has more than one ellipsis")
     found = list(selectors(mask_of, len(begin), rank))
     sliced = sum(each.axis >= 0 and not each.is_whole for each in found)
     if sliced > rank:
         raise MismatchError(f"{sliced} dimensions of a value of rank {rank} can't be sliced")
-    for axis, position, is_whole, has_begin, has_end, shrinks in found:
-        if axis < 0 or is_whole:
-            yield Entry(axis)
-        else:
-            yield Entry(
-                axis,
-                begin[position] if has_begin else None,
-                end[position] if has_end else None,
-                strides[position],
-                shrinks,
-            )
+    return [
+        Entry(axis)
+        if axis < 0 or is_whole
+        else Entry(
+            axis, begin[position] if has_begin else None, end[position] if has_end else None, strides[position], shrinks
+        )
+        for axis, position, is_whole, has_begin, has_end, shrinks in found
+    ]
 
 
 def length(entry: Entry, dim: int) -> int:
@@ -289,7 +296,7 @@ def _clamped_slice(call: Call) -> Results:
 def _index(call: Call, rank: int, begin: Array, end: Array, strides: Array) -> tuple[Any, ...]:
     """Returns the numpy index that a strided slice with its five masks means."""
     index: list[Any] = []
-    for axis, start, stop, step, shrinks in _entries(call.integer, (ints(begin), ints(end), ints(strides)), rank):
+    for axis, start, stop, step, shrinks in decoded(call.integer, (ints(begin), ints(end), ints(strides)), rank):
         if step == 0:
             raise call.bad("a stride is 0")
         if shrinks and step < 0:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from tfconvert.converter.rewrite.pattern import need
+from tfconvert.converter.rewrite.pattern import Declined, need
+from tfconvert.ops.slicing import decoded
 from tfconvert.schema.dialects import tensor_data, tfl, types
-from tfconvert.schema.dialects.dims import broadcast, can_broadcast, constant_target
+from tfconvert.schema.dialects.dims import MismatchError, broadcast, can_broadcast, constant_target
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -182,39 +184,32 @@ def ranges_of(op: Operation) -> list[range | None]:
     """
     shape, numbers = shape_of(op.operands[0]), [ints_of(each) for each in op.operands[1:]]
     need(len(set(map(len, numbers))) == 1, "its operands have different lengths")
-    stated = list(zip(*numbers, strict=True))
     found: list[range | None] = []
     if op.name == "tfl.slice":
+        stated = list(zip(*numbers, strict=True))
         need(len(stated) == len(shape), "its operands have other lengths than the rank")
         for dim, (begin, size) in zip(shape, stated, strict=True):
             need(dim >= 0 or (begin, size) == (0, -1), "the dimension's size is unknown")
             found.append(range(begin, begin + size if size >= 0 else dim) if dim >= 0 else None)
         return found
-    masks = {name: option(op, f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
-
-    def all_of(dims: Sequence[int]) -> list[range | None]:
-        return [range(dim) if dim >= 0 else None for dim in dims]
-
-    for at, (begin, end, stride) in enumerate(stated):
-        if masks["ellipsis"] >> at & 1:
-            later = sum(1 for each in range(at + 1, len(stated)) if not masks["new_axis"] >> each & 1)
-            found += all_of(shape[len(found) : len(shape) - later])
-        elif not masks["new_axis"] >> at & 1:
-            need(len(found) < len(shape), "it slices more dimensions than there are")
-            need(stride != 0, "it makes no step")
-            dim = shape[len(found)]
-            start = None if masks["begin"] >> at & 1 else begin
-            stop = None if masks["end"] >> at & 1 else end
-            if masks["shrink_axis"] >> at & 1:
-                need(begin >= 0 or dim >= 0, "the dimension's size is unknown")
-                place = begin if begin >= 0 else begin + dim
-                need(place >= 0 and (dim < 0 or place < dim), "the index is outside")
-                found.append(range(place, place + 1))
-            elif dim >= 0:
-                found.append(range(dim)[start:stop:stride])
-            else:
-                need(not start and stop is None and stride == 1, "the dimension's size is unknown")
-                found.append(None)
-    found += all_of(shape[len(found) :])
+    try:
+        entries = decoded(partial(option, op), numbers, len(shape))
+    except MismatchError as problem:
+        raise Declined(str(problem)) from problem
+    for axis, begin, end, stride, shrinks in entries:
+        if axis < 0:
+            continue
+        dim = shape[axis]
+        need(stride != 0, "it makes no step")
+        if shrinks and begin is not None:
+            need(begin >= 0 or dim >= 0, "the dimension's size is unknown")
+            place = begin if begin >= 0 else begin + dim
+            need(place >= 0 and (dim < 0 or place < dim), "the index is outside")
+            found.append(range(place, place + 1))
+        elif dim >= 0:
+            found.append(range(dim)[begin:end:stride])
+        else:
+            need(not begin and end is None and stride == 1, "the dimension's size is unknown")
+            found.append(None)
     need(all(each is None or len(each) for each in found), "it takes nothing")
     return found

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.entry import Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.ops.slicing import Selector, selectors
+from tfconvert.ops.slicing import Entry, Selector, decoded, length, selectors
 from tfconvert.schema.dialects import tensor_data, tf, types
-from tfconvert.schema.dialects.dims import constant_target
+from tfconvert.schema.dialects.dims import MismatchError, constant_target
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -39,42 +38,24 @@ def mask_of(op: Operation, name: str) -> int:
     return int(tf.get(op, name, 0)) & _BOUND
 
 
-class DimSlice(NamedTuple):
-    """The part of a dimension that a slice with constant bounds takes."""
+def entries_of(op: Operation, rank: int) -> list[Entry]:
+    """Returns the part of each dimension that a slice with constant bounds takes.
 
-    axis: int  # The dimension.
-    begin: int | None = None  # The first index, `None` for the natural end.
-    end: int | None = None  # The index to stop before, in the same way.
-    stride: int = 1  # The step.
-    shrinks: bool = False  # Whether only `begin` is taken and the dimension vanishes.
-
-    def length(self, dim: int) -> int:
-        """Returns the number of elements from a dimension, -1 if its size is unknown."""
-        return -1 if dim < 0 else len(range(*slice(self.begin, self.end, self.stride).indices(dim)))
-
-
-def spans_of(op: Operation, rank: int) -> list[DimSlice]:
-    """Returns the part of each dimension that a slice with constant bounds takes."""
-    begin, end, strides = constant_bounds(op) or ([], [], [])
-    return [
-        DimSlice(axis)
-        if is_whole
-        else DimSlice(
-            axis,
-            begin[position] if has_begin else None,
-            end[position] if has_end else None,
-            1 if shrinks else strides[position],
-            shrinks,
-        )
-        for axis, position, is_whole, has_begin, has_end, shrinks in selectors(partial(mask_of, op), len(begin), rank)
-        if axis >= 0
-    ]
+    Raises:
+        MismatchError: It has more bounds than its operand has dimensions.
+    """
+    bounds: Sequence[Sequence[int]] = constant_bounds(op) or ([], [], [])
+    found = (entry for entry in decoded(partial(mask_of, op), bounds, rank) if entry.axis >= 0)
+    return [entry._replace(stride=1) if entry.shrinks else entry for entry in found]
 
 
 def bounds_fit(op: Operation) -> Failure | None:
     """The constraint that a slice with constant bounds has no more bounds than dimensions."""
-    rank = len(op.operands[0].shape or ())
-    return None if len(spans_of(op, rank)) == rank else Failure("it has more bounds than its operand has dimensions")
+    try:
+        entries_of(op, len(op.operands[0].shape or ()))
+    except MismatchError as problem:
+        return Failure(str(problem))
+    return None
 
 
 def _constant_slice(op: Operation) -> Failure | None:
@@ -93,35 +74,35 @@ def _constant_slice(op: Operation) -> Failure | None:
 def _strided_slice(op: Operation, emit: LiteRTBuilder) -> Value:
     value, shape, result_type = op.operands[0], op.operands[0].shape, op.results[0].type
     assert shape is not None
-    spans = spans_of(op, len(shape))
+    spans = entries_of(op, len(shape))
     adds = bool(mask_of(op, "new_axis_mask"))
     if not _is_everything(spans):
-        dims = [span.length(shape[span.axis]) for span in spans if not span.shrinks]
+        dims = [length(span, shape[span.axis]) for span in spans if not span.shrinks]
         cut_type = types.tensor(types.element_of(result_type), dims) if adds else result_type
         value = _slice(emit, value, spans, cut_type)
     return emit.reshape(value, types.shape_of(result_type) or ()) if adds else value
 
 
-def _is_everything(spans: Sequence[DimSlice]) -> bool:
+def _is_everything(spans: Sequence[Entry]) -> bool:
     """Returns whether nothing is cut off or reversed."""
-    return all(span == DimSlice(span.axis) for span in spans)
+    return all(span == Entry(span.axis) for span in spans)
 
 
-def _empty(emit: LiteRTBuilder, value: Value, spans: Sequence[DimSlice], result_type: Attribute) -> Value | None:
+def _empty(emit: LiteRTBuilder, value: Value, spans: Sequence[Entry], result_type: Attribute) -> Value | None:
     """Returns a part without elements by `slice`, if it is one: XNNPACK takes an end of zero for the border."""
     shape, sizes = value.shape or (), types.shape_of(result_type) or ()
     shrinks = any(span.shrinks for span in spans)
     if 0 not in sizes or 0 in shape or shrinks or types.is_static(sizes):
         return None
     cut = [dim if size == 0 else size for dim, size in zip(shape, sizes, strict=True)]
-    spans = [DimSlice(span.axis) if sizes[span.axis] == 0 else span for span in spans]
+    spans = [Entry(span.axis) if sizes[span.axis] == 0 else span for span in spans]
     cut_type = types.tensor(types.element_of(result_type), cut)
     rest = value if _is_everything(spans) else _slice(emit, value, spans, cut_type)
     wanted = [0 if size == 0 else -1 for size in sizes]
     return emit.tf("Slice", (rest, emit.ints([0] * len(wanted)), emit.ints(wanted)), result_type)
 
 
-def _slice(emit: LiteRTBuilder, value: Value, spans: Sequence[DimSlice], result_type: Attribute) -> Value:
+def _slice(emit: LiteRTBuilder, value: Value, spans: Sequence[Entry], result_type: Attribute) -> Value:
     if (empty := _empty(emit, value, spans, result_type)) is not None:
         return empty
     bounds = [[span.begin or 0 for span in spans], [span.end or 0 for span in spans], [span.stride for span in spans]]
@@ -218,7 +199,7 @@ def _computed_slice(op: Operation, emit: LiteRTBuilder) -> Value:
 
 _lowering = partial(Lowering, "StridedSlice", "strided_slice", types=_ELEMENTS)
 
-ENTRIES: tuple[Entry, ...] = (
+ENTRIES: tuple[Lowering, ...] = (
     _lowering(rewrite=_strided_slice, constraint=_constant_slice, benefit=2, name="StridedSlice-constant"),
     _lowering(rewrite=_computed_slice, constraint=_computed_slice_constraint),
 )

@@ -12,7 +12,7 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder, Operand
-from tfconvert.converter.targets.litert.legalize.strided_slice import bounds_fit, constant_bounds, mask_of, spans_of
+from tfconvert.converter.targets.litert.legalize.strided_slice import bounds_fit, constant_bounds, entries_of, mask_of
 from tfconvert.ops.slicing import selectors
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
@@ -109,7 +109,7 @@ def _selection(op: Operation) -> tuple[int | slice, ...]:
     shape = op.operands[0].shape or ()
     return tuple(
         (span.begin or 0) % max(size, 1) if span.shrinks else slice(span.begin, span.end, span.stride)
-        for span, size in zip(spans_of(op, len(shape)), shape, strict=True)
+        for span, size in zip(entries_of(op, len(shape)), shape, strict=True)
     )
 
 
