@@ -18,10 +18,11 @@ import numpy as np
 
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import is_float, large, option, shape_of, sized
-from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
+from tfconvert.converter.targets.litert.optimize import fold_into_weights
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
@@ -59,7 +60,7 @@ class _Branch(NamedTuple):
 def _convolution(value: Value) -> Operation | None:
     """Returns the convolution without an activation that computes a value with no other use."""
     op = value.sole_producer(_CONVOLUTIONS)
-    if op is None or not matching.is_plain(op) or fold_into_weights.float_filter(op) is None:
+    if op is None or not questions.is_plain(op) or fold_into_weights.float_filter(op) is None:
         return None
     return None if isinstance(attempt(fold_into_weights.bias_of, op), Failure) else op
 
@@ -86,17 +87,17 @@ def _scaled(value: Value, op: Operation) -> _Branch | None:
     """Returns a product of a convolution's input with a constant, with or without an addition, as a convolution."""
     shift = None
     add = value.sole_producer("tfl.add")
-    if add is not None and matching.is_plain(add) and (split := matching.with_constant(add)) is not None:
+    if add is not None and questions.is_plain(add) and (split := questions.with_constant(add)) is not None:
         value, shift = split
     mul = value.sole_producer("tfl.mul")
-    split = None if mul is None or not matching.is_plain(mul) else matching.with_constant(mul)
+    split = None if mul is None or not questions.is_plain(mul) else questions.with_constant(mul)
     if split is None or split[0] is not op.operands[0]:
         return None
     x, factor = split
     shape = sized(x)
     channels = shape[-1]
     need(shape == sized(op.results[0]) == sized(value), "the convolution changes the size")
-    vectors = [None if each is None else matching.as_vector(each, channels, 4) for each in (factor, shift)]
+    vectors = [None if each is None else questions.as_vector(each, channels, 4) for each in (factor, shift)]
     scale, bias = (
         None if each is None else np.broadcast_to(tensor_data.to_array(each), (channels,)) for each in vectors
     )
@@ -172,7 +173,7 @@ def _joined(op: Operation, source: Operation, one: _Branch, other: _Branch, weig
             bias = fold_into_weights.sum_of(bias, other.bias, length)
         shifts = np.zeros(length, np.float32) if bias is None else bias
         operands = [one.x, build.constant(weights), build.constant(shifts)]
-        activation = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
+        activation = {questions.ACTIVATION: op.properties.get(questions.ACTIVATION, questions.NONE)}
         return build.insert(rebuild(source, operands, [op.results[0].type], activation)).results[0]
 
     return emit_one

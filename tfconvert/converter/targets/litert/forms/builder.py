@@ -11,8 +11,10 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_origins
 from tfconvert.converter.targets.litert.forms.questions import (
+    ACTIVATION,
     MAX_RANK,
     MAX_READ,
+    PLAIN,
     around,
     dequantized,
     like,
@@ -32,11 +34,6 @@ from tfconvert.schema.ir.values import Value
 
 MAX_RUNS = 16
 """The maximum number of slices that replace a choice of constant places, which LiteRT.js doesn't load on GPUs."""
-
-NOT_FUSED: Mapping[str, Any] = {"fused_activation_function": "NONE"}
-"""The options of an operator without a fused activation."""
-
-_ACTIVATION = next(iter(NOT_FUSED))
 
 
 class FormBuilder(LiteRTBuilder):
@@ -76,8 +73,8 @@ class FormBuilder(LiteRTBuilder):
     def emit(
         self, name: str, operands: Sequence[Value], kind: Attribute, options: Mapping[str, Any] | None = None
     ) -> Value:
-        if not self.is_fast and _ACTIVATION in tfl.option_fields(name):
-            options = {**(options or {}), **NOT_FUSED}
+        if not self.is_fast and ACTIVATION in tfl.option_fields(name):
+            options = {**(options or {}), **PLAIN}
         return self.tfl(name, operands, kind, options)
 
     def cast(self, value: Value, element: Attribute) -> Value:
@@ -197,7 +194,7 @@ class FormBuilder(LiteRTBuilder):
         sizes = [shape_of(value)[axis] for value in values]
         need(min(sizes) >= 0, "a size is unknown")
         shape[axis] = sum(sizes)
-        return self.tfl("concatenation", values, like(values[0], shape), {"axis": axis, **NOT_FUSED})
+        return self.tfl("concatenation", values, like(values[0], shape), {"axis": axis, **PLAIN})
 
     def along_rows(self, name: str, value: Value) -> Value:
         """Inserts a reduction of the last axis, which stays with the size 1."""
@@ -254,7 +251,7 @@ class FormBuilder(LiteRTBuilder):
 
     def activated(self, op: tfl.TFLOp, value: Value) -> Value:
         """Inserts the activation that is fused into an op, if it has one."""
-        name = option(op, _ACTIVATION)
+        name = option(op, ACTIVATION)
         if name == "NONE":
             return value
         need(name in tfl.ACTIVATIONS, "its activation has no operator")

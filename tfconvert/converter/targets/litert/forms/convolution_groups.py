@@ -14,22 +14,23 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import large, like, option, producer, shape_of, sized
 from tfconvert.converter.targets.litert.forms.slices import spans_of
-from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
+from tfconvert.converter.targets.litert.optimize import fold_into_weights
 from tfconvert.schema.dialects import tensor_data, tfl
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-_OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", matching.ACTIVATION)
+_OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", questions.ACTIVATION)
 
 
 def _in_groups(op: Operation) -> Emit:
     shape = large(op.results[0])
-    need(option(op, "axis") in (-1, 3) and len(shape) == 4 and matching.is_plain(op), "it isn't of channels")
+    need(option(op, "axis") in (-1, 3) and len(shape) == 4 and questions.is_plain(op), "it isn't of channels")
     parts = [value.sole_producer("tfl.conv_2d") for value in op.operands]
     convolutions = [part for part in parts if part is not None]
     need(len(convolutions) == len(parts) > 1, "it doesn't join convolutions")

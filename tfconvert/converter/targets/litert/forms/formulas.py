@@ -23,9 +23,11 @@ import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.forms.builder import NOT_FUSED, FormBuilder
+from tfconvert.converter.targets.litert.forms import questions
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, planned, worth
 from tfconvert.converter.targets.litert.forms.questions import (
+    PLAIN,
     array_of,
     elements,
     ints_of,
@@ -37,7 +39,6 @@ from tfconvert.converter.targets.litert.forms.questions import (
     small,
     static_shape,
 )
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.ir.operation import Operation
@@ -427,7 +428,7 @@ def _match_difference(op: Operation) -> Operation | Failure:
     for _ in range(_NEAR):
         if following is None:
             break
-        if following.name == "tfl.sub" and list(following.operands) == [x, y] and matching.is_plain(following):
+        if following.name == "tfl.sub" and list(following.operands) == [x, y] and questions.is_plain(following):
             return following
         following = following.next_op
     return Failure("the difference isn't used soon")
@@ -435,7 +436,7 @@ def _match_difference(op: Operation) -> Operation | Failure:
 
 def _square_difference(op: Operation, match: Operation, rewriter: Rewriter) -> None:
     build, kind = FormBuilder(rewriter, is_fast=True), op.results[0].type
-    difference = build.tfl("sub", op.operands, kind, NOT_FUSED)
+    difference = build.tfl("sub", op.operands, kind, PLAIN)
     rewriter.replace_value(match.results[0], difference)
     rewriter.replace(build.unary("square", difference))
 

@@ -9,10 +9,11 @@ from functools import partial
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.targets.litert.forms.builder import MAX_RUNS, NOT_FUSED, FormBuilder
+from tfconvert.converter.targets.litert.forms.builder import MAX_RUNS, FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Rewrite
 from tfconvert.converter.targets.litert.forms.questions import (
     MAX_RANK,
+    PLAIN,
     array_of,
     dequantized,
     ints_of,
@@ -209,7 +210,7 @@ def _summed(build: FormBuilder, rows: Value, places: Array, count: int) -> Value
     return build.transpose(build.tfl("fully_connected", operands, like(rows, (width, count)), _DENSE), (1, 0))
 
 
-_DENSE = {"keep_num_dims": False, **NOT_FUSED}
+_DENSE = {"keep_num_dims": False, **PLAIN}
 
 
 def _diagonal(op: tfl.TFLOp, build: FormBuilder) -> Value:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import (
@@ -27,7 +28,7 @@ from tfconvert.converter.targets.litert.forms.questions import (
     sized,
 )
 from tfconvert.converter.targets.litert.forms.slices import Span, spans_of
-from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
+from tfconvert.converter.targets.litert.optimize import fold_into_weights
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -57,7 +58,7 @@ def _after_mean(op: Operation) -> Emit:
     product, rest = _product(value), None
     if product is None:
         total = value.sole_producer("tfl.add")
-        need(total is not None and matching.is_plain(total), "it isn't of a product without an activation")
+        need(total is not None and questions.is_plain(total), "it isn't of a product without an activation")
         assert total is not None
         need(all(shape_of(each) == shape for each in total.operands), "the sum broadcasts")
         for each, other in (total.operands, total.operands[::-1]):
@@ -73,7 +74,7 @@ def _after_mean(op: Operation) -> Emit:
 def _product(value: Value) -> Operation | None:
     """Returns the product that computes rows apart from each other, and is used by nothing else."""
     op = value.sole_producer(_PRODUCTS)
-    if op is None or not matching.is_plain(op) or fold_into_weights.float_filter(op) is None:
+    if op is None or not questions.is_plain(op) or fold_into_weights.float_filter(op) is None:
         return None
     x = op.operands[0]
     if len(shape_of(x)) != len(shape_of(value)) or shape_of(x)[:-1] != shape_of(value)[:-1]:
@@ -99,11 +100,11 @@ def _emit(op: Operation, product: Operation, rest: Value | None, axes: list[int]
         x, weights, *bias = product.operands
         outputs, inputs = shape_of(weights)[0], shape_of(weights)[-1]
         operands = [mean_of(build, x), build.reshape(weights, (outputs, inputs)), *bias]
-        options = {matching.ACTIVATION: "NONE", "keep_num_dims": len(shape_of(result)) > 2}
+        options = {questions.ACTIVATION: "NONE", "keep_num_dims": len(shape_of(result)) > 2}
         value = build.tfl("fully_connected", operands, result.type, options)
         if rest is None:
             return value
-        return build.tfl("add", (mean_of(build, rest), value), result.type, {matching.ACTIVATION: "NONE"})
+        return build.tfl("add", (mean_of(build, rest), value), result.type, {questions.ACTIVATION: "NONE"})
 
     return emit_product
 

@@ -17,10 +17,11 @@ import math
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.converter.targets.litert.forms.builder import NOT_FUSED, FormBuilder
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Rewrite
 from tfconvert.converter.targets.litert.forms.questions import (
     MAX_RANK,
+    PLAIN,
     like,
     need_floats,
     option,
@@ -99,7 +100,7 @@ def _broadcast(op: tfl.TFLOp, build: FormBuilder) -> Value:
     need(not build.as_integers and len(shape) in (0, len(result)) and len(result) <= 6, "it adds dimensions")
     ones = tuple(1 if shape and dim == shape[axis] else dim for axis, dim in enumerate(result))
     need(math.prod(ones) <= _MAX_FULL, "the ones would be many")
-    return build.tfl("mul", (value, build.constant(np.ones(ones, np.float32))), like(value, result), NOT_FUSED)
+    return build.tfl("mul", (value, build.constant(np.ones(ones, np.float32))), like(value, result), PLAIN)
 
 
 def _rows_of_ones(op: tfl.TFLOp, build: FormBuilder) -> Value:

@@ -23,10 +23,10 @@ from functools import partial
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern, need
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import constant_of, is_float, large, option, sized
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -59,7 +59,7 @@ def _joined(op: Operation, *, most: int) -> Emit:
     return emit_joined
 
 
-_OPTIONS = ("padding", "stride_h", "dilation_h_factor", "dilation_w_factor", matching.ACTIVATION)
+_OPTIONS = ("padding", "stride_h", "dilation_h_factor", "dilation_w_factor", questions.ACTIVATION)
 
 FAST_BYTES: tuple[Pattern[Any], ...] = (planned("samples-as-channels", "conv_2d", partial(_joined, most=1)),)
 

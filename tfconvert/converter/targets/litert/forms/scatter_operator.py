@@ -10,10 +10,9 @@ from tfconvert.converter.ir.symbol_table import FunctionMaker
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, worth
-from tfconvert.converter.targets.litert.forms.questions import shape_of
+from tfconvert.converter.targets.litert.forms.questions import activation, shape_of
 from tfconvert.converter.targets.litert.forms.scatter_places import Filled, Indices, Insert, places_of
 from tfconvert.converter.targets.litert.forms.scatter_speed import Sizes, is_faster
-from tfconvert.converter.targets.litert.optimize.matching import activation
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.ir.attribute import Attribute

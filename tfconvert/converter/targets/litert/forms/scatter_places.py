@@ -10,8 +10,7 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array, constant_ints, constant_number
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
-from tfconvert.converter.targets.litert.forms.questions import ints_of, shape_of
-from tfconvert.converter.targets.litert.optimize.matching import is_plain
+from tfconvert.converter.targets.litert.forms.questions import ints_of, is_plain, shape_of
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.attribute import Attribute

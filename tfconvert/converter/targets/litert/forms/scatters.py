@@ -21,7 +21,7 @@ from tfconvert.converter.ir.constants import constant_array, constant_number
 from tfconvert.converter.rewrite.pattern import Pattern, need
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
-from tfconvert.converter.targets.litert.forms.questions import like, shape_of
+from tfconvert.converter.targets.litert.forms.questions import is_plain, like, shape_of
 from tfconvert.converter.targets.litert.forms.scatter_operator import BODIES, SET, scatter, scatter_rows, whole
 from tfconvert.converter.targets.litert.forms.scatter_places import (
     Indices,
@@ -31,7 +31,6 @@ from tfconvert.converter.targets.litert.forms.scatter_places import (
     places_of,
     source_of,
 )
-from tfconvert.converter.targets.litert.optimize.matching import is_plain
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

@@ -33,6 +33,7 @@ import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, Rewrite, of_copies, planned, worth
 from tfconvert.converter.targets.litert.forms.questions import (
@@ -52,7 +53,6 @@ from tfconvert.converter.targets.litert.forms.questions import (
     static_shape,
     target_of,
 )
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import quant, tfl, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -528,7 +528,7 @@ def _columns(op: Operation) -> Emit:
     """Joins maps that reductions have made, as those of a correlation of two images."""
     shape, count = large(op.results[0]), len(op.operands)
     need(option(op, "axis") in (-1, len(shape) - 1) and shape[-1] == count, "it doesn't join single channels")
-    need(is_float(op.results[0]) and matching.is_plain(op) and shape[0] == 1, "it isn't of floats, or is of a batch")
+    need(is_float(op.results[0]) and questions.is_plain(op) and shape[0] == 1, "it isn't of floats, or is of a batch")
     need(count > _MAX_JOINED, "XNNPACK joins them")
     reductions = [value.sole_producer(_REDUCTIONS) for value in op.operands]
     found = [

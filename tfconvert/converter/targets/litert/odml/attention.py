@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from tfconvert.converter.ir.constants import constant_ints, constant_number
 from tfconvert.converter.ir.tf_builder import TFLBuilder
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.odml import masks
 from tfconvert.converter.targets.litert.odml.norms import reshape, sole_user
 from tfconvert.converter.targets.litert.odml.outline import Body, Insert, Recognized, given
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attributes import FloatAttr, IntegerAttr
 from tfconvert.schema.ir.operation import Operation
@@ -73,7 +73,7 @@ class _Scores:
 
 def recognize(op: Operation) -> Recognized | None:
     """Returns the attention whose softmax an op is."""
-    if op.name != "tfl.softmax" or not matching.is_float(op.results[0]) or not _has_beta_of_1(op):
+    if op.name != "tfl.softmax" or not questions.is_float(op.results[0]) or not _has_beta_of_1(op):
         return None
     steps = _steps(op.operands[0])
     scores = None if steps is None else _scores(steps)
@@ -169,7 +169,7 @@ def _operand(product: Operation, place: int, lead: Axes, last: tuple[str, str]) 
 def _steps(value: Value, depth: int = 0) -> list[Operation] | None:
     """Returns the product that scores come from and the ops that follow it; the last computes a value."""
     op = value.owner
-    if not isinstance(op, Operation) or depth > _MAX_STEPS or not matching.is_plain(op):
+    if not isinstance(op, Operation) or depth > _MAX_STEPS or not questions.is_plain(op):
         return None
     if op.name == _PRODUCT:
         return [op]
@@ -244,11 +244,11 @@ def _is_less_maximum(op: Operation, value: Value) -> bool:
     maximum = (subtracted if moved is None else moved.operands[0]).producer("tfl.reduce_max")
     if maximum is None:
         return False
-    dims, source = matching.static_shape(value), maximum.operands[0]
+    dims, source = questions.known_shape(value), maximum.operands[0]
     before = value.producer("tfl.reshape")
     is_same = source is value or (before is not None and source is before.operands[0])
-    own = matching.static_shape(source)
-    axes = matching.axes(maximum.operands[1], own)
+    own = questions.known_shape(source)
+    axes = questions.axes(maximum.operands[1], own)
     return (
         is_same
         and dims is not None
@@ -275,7 +275,7 @@ def _add_mask(found: _Scores, op: Operation, kept: Value, axes: Axes, sizes: tup
 
     def bind(body: Body, argument: Value) -> None:
         inside = body.copy(kept)
-        options = {matching.ACTIVATION: "NONE"}
+        options = {questions.ACTIVATION: "NONE"}
         body.bind(masked, body.builder.tfl("add", (inside, argument), inside.type, options))
 
     found.bind_mask = bind
@@ -408,7 +408,7 @@ def _chain(value: Value, axes: Axes, *, may_scale: bool) -> list[tuple[Value, Ax
                 break
             value, axes = source, own
         else:
-            factored = _scaled(op) if may_scale and value.has_one_use() and matching.is_plain(op) else None
+            factored = _scaled(op) if may_scale and value.has_one_use() and questions.is_plain(op) else None
             if factored is None:
                 break
             value, scale = factored[0], scale * factored[1]
@@ -419,7 +419,7 @@ def _chain(value: Value, axes: Axes, *, may_scale: bool) -> list[tuple[Value, Ax
 def _scaled(op: Operation) -> tuple[Value, float] | None:
     for value in op.operands if op.name in ("tfl.mul", "tfl.div") else ():
         factor = _factor(op, value)
-        if factor and matching.is_float(value):
+        if factor and questions.is_float(value):
             return value, factor
     return None
 

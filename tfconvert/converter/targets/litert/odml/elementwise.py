@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.odml.norms import reshape
 from tfconvert.converter.targets.litert.odml.outline import Body, Insert, Recognized, activation_fits, constant, given
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.attributes import IntegerAttr
@@ -51,10 +51,10 @@ class _Angles:
 
 def recognize_rope(op: Operation) -> Recognized | None:
     """Returns the rotary embedding that an op is the last of, if it is of heads before time."""
-    if op.name not in ("tfl.add", "tfl.concatenation") or not matching.is_plain(op):
+    if op.name not in ("tfl.add", "tfl.concatenation") or not questions.is_plain(op):
         return None
     for x, cosine, sine in _rotations(op):
-        dims = matching.static_shape(x)
+        dims = questions.known_shape(x)
         if dims is None or len(dims) != _MAX_RANK or dims[0] != 1 or dims != op.results[0].shape:
             continue
         half = dims[-1] // 2
@@ -101,7 +101,7 @@ def _rotations_of_halves(op: Operation) -> Iterator[tuple[Value, Value, Value]]:
     if len(op.operands) != 2 or not _joins_last(op):
         return
     first, second = op.operands[0].producer("tfl.sub"), op.operands[1].producer("tfl.add")
-    if first is None or second is None or not matching.is_plain(first) or not matching.is_plain(second):
+    if first is None or second is None or not questions.is_plain(first) or not questions.is_plain(second):
         return
     for (a, cosine), (b, sine) in _pairs(_factors(first.operands[0]), _factors(first.operands[1])):
         whole = _half(a, 0)
@@ -120,7 +120,7 @@ def _joins_last(op: Operation) -> bool:
 
 def _factors(value: Value) -> list[tuple[Value, Value]]:
     op = value.producer("tfl.mul")
-    if op is None or not matching.is_plain(op):
+    if op is None or not questions.is_plain(op):
         return []
     left, right = op.operands
     return [(left, right), (right, left)]
@@ -135,7 +135,7 @@ def _pairs(
 def _is_rotated(value: Value, x: Value) -> bool:
     """Returns whether a value is `concat(-second half of x, first half of x)`."""
     op = value.producer("tfl.concatenation")
-    if op is None or len(op.operands) != 2 or not _joins_last(op) or not matching.is_plain(op):
+    if op is None or len(op.operands) != 2 or not _joins_last(op) or not questions.is_plain(op):
         return False
     negative = _negated(op.operands[0])
     return negative is not None and _half(negative, 1) is x and _half(op.operands[1], 0) is x
@@ -146,7 +146,7 @@ def _negated(value: Value) -> Value | None:
     op = value.producer(frozenset(("tfl.neg", "tfl.mul")))
     if op is None or op.name == "tfl.neg":
         return None if op is None else op.operands[0]
-    split = matching.with_constant(op) if matching.is_plain(op) else None
+    split = questions.with_constant(op) if questions.is_plain(op) else None
     return split[0] if split is not None and (tensor_data.to_array(split[1]) == -1).all() else None
 
 
@@ -156,7 +156,7 @@ def _half(value: Value, index: int) -> Value | None:
     if op is None or not isinstance(value, OpResult):
         return None
     x = op.operands[1 if op.name == "tfl.split" else 0]
-    dims, part = matching.static_shape(x), matching.static_shape(value)
+    dims, part = questions.known_shape(x), questions.known_shape(value)
     if dims is None or part is None or len(dims) != len(part) or (*dims[:-1], dims[-1] // 2) != part or dims[-1] % 2:
         return None
     if op.name == "tfl.split":
@@ -203,9 +203,9 @@ def _constant_angles(cosine: Value, sine: Value, count: int, half: int) -> _Angl
 
 def _table(value: Value, count: int, half: int) -> Array | None:
     held = tensor_data.constant_of(value)
-    dims = () if held is None else matching.dims_of(held)
+    dims = () if held is None else questions.dims_of(held)
     size = math.prod(dims)
-    if held is None or not matching.is_float(value) or len(dims) < 2 or size > _MAX_TABLE:
+    if held is None or not questions.is_float(value) or len(dims) < 2 or size > _MAX_TABLE:
         return None
     if dims[-2] != count or dims[-1] not in (half, 2 * half) or size != count * dims[-1]:
         return None
@@ -219,12 +219,12 @@ def _computed_angles(cosine: Value, sine: Value, count: int, half: int) -> _Angl
         return None
     for positions, frequencies in _factors(one):
         held = tensor_data.constant_of(frequencies)
-        dims = matching.static_shape(positions)
+        dims = questions.known_shape(positions)
         if held is None or dims is None or math.prod(dims) != count or dims[-1] != 1 or dims[-2:-1] != (count,):
             continue
         numbers = tensor_data.to_array(held).astype(np.float64).reshape(-1)
         is_doubled = numbers.size == 2 * half and np.array_equal(numbers[:half], numbers[half:])
-        if (numbers.size == half or is_doubled) and matching.dims_of(held)[-1] == numbers.size:
+        if (numbers.size == half or is_doubled) and questions.dims_of(held)[-1] == numbers.size:
             return _Angles(numbers[:half], positions, count)
     return None
 
@@ -252,7 +252,7 @@ def _moved(value: Value) -> Value:
     op = value.producer("tfl.reshape")
     if op is None:
         return value
-    dims, source = matching.static_shape(value), matching.static_shape(op.operands[0])
+    dims, source = questions.known_shape(value), questions.known_shape(op.operands[0])
     if dims is None or source is None or len(dims) < 2 or len(source) < 2 or dims[-2:] != source[-2:]:
         return value
     return op.operands[0] if math.prod(dims[:-2]) == math.prod(source[:-2]) == 1 else value
@@ -277,17 +277,17 @@ def _timescales(frequencies: Array) -> tuple[float, float] | None:
 def _rounded(number: float) -> float:
     """Returns the number of few digits that another is but for rounding, if there is one."""
     short = float(f"{number:.3g}")
-    return short if matching.is_close(number, short, relative=1e-5) else number
+    return short if questions.is_close(number, short, relative=1e-5) else number
 
 
 def recognize_swiglu(op: Operation) -> Recognized | None:
     """Returns the gated linear unit that a product is the last op of."""
     result = op.results[0] if op.name == "tfl.mul" else None
     dims = None if result is None else result.shape
-    activation = matching.activation(op)
+    activation = questions.activation(op)
     if result is None or dims is None or len(dims) > _MAX_RANK or not activation_fits(activation):
         return None
-    if not matching.is_float(result):
+    if not questions.is_float(result):
         return None
     for left, up in (op.operands, op.operands[::-1]):
         gate = _silu(left) or _gate_of(left, up)

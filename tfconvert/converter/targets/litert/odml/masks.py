@@ -8,9 +8,9 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.ir.tf_builder import TFLBuilder
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.odml.norms import reshape
 from tfconvert.converter.targets.litert.odml.outline import Insert, constant, given
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
@@ -86,7 +86,7 @@ def _broadcast(array: Array, wanted: tuple[int, ...]) -> Array:
 def _headless_array(value: Value) -> Array | None:
     """Returns a constant that is the same for all examples and heads, without these; `None` if it isn't."""
     held = tensor_data.constant_of(value)
-    dims = () if held is None else matching.dims_of(held)
+    dims = () if held is None else questions.dims_of(held)
     element = value.element
     if held is None or math.prod(dims) * types.numpy_dtype(element).itemsize > _MAX_BYTES:
         return None
@@ -97,7 +97,7 @@ def _headless_array(value: Value) -> Array | None:
 
 def _headless(value: Value) -> Insert | None:
     """Returns how to insert a value of rank 4 with one example and one head, which others repeat."""
-    dims = matching.static_shape(value)
+    dims = questions.known_shape(value)
     if dims is None:
         return None
     array = _headless_array(value)
@@ -111,11 +111,11 @@ def _headless(value: Value) -> Insert | None:
         return None
     if op.name in _REPEATS:
         return _unrepeated(op, dims)
-    return _recomputed(op) if op.name in _ELEMENTWISE and matching.is_plain(op) else None
+    return _recomputed(op) if op.name in _ELEMENTWISE and questions.is_plain(op) else None
 
 
 def _unrepeated(op: Operation, dims: types.Shape) -> Insert | None:
-    source = matching.static_shape(op.operands[0])
+    source = questions.known_shape(op.operands[0])
     is_broadcast = source is not None and all(
         one in (1, other) for one, other in zip(source[::-1], dims[::-1], strict=False)
     )
@@ -143,7 +143,7 @@ def _recomputed(op: Operation) -> Insert | None:
 
 
 def _tiled(builder: TFLBuilder, value: Value, wanted: tuple[int, ...]) -> Value:
-    dims = matching.static_shape(value) or ()
+    dims = questions.known_shape(value) or ()
     if dims == wanted:
         return value
     times = [size // own for size, own in zip(wanted, dims, strict=True)]

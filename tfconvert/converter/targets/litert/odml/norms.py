@@ -16,8 +16,8 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints, constant_number
 from tfconvert.converter.ir.tf_builder import TFLBuilder
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.odml.outline import Body, Recognized, activation_fits, constant, given
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
@@ -99,26 +99,26 @@ def _core(op: Operation) -> _Normalized | None:
                 axes, groups = _group_axes(variance, x, mean)
             if axes is not None:
                 result, is_centered = op.results[0], mean is not None
-                activation = matching.activation(op)
+                activation = questions.activation(op)
                 return _Normalized(x, axes, epsilon, is_centered, result, scale, None, activation, groups)
     return None
 
 
 def _joined(op: Operation) -> _Normalized | None:
     """Matches `x * factor + (bias - mean * factor)`."""
-    if op.name != "tfl.add" or not matching.is_float(op.results[0]):
+    if op.name != "tfl.add" or not questions.is_float(op.results[0]):
         return None
     for scaled, rest in (op.operands, op.operands[::-1]):
         product, sub = scaled.producer("tfl.mul"), rest.producer("tfl.sub")
         moved = None if sub is None else sub.operands[1].producer("tfl.mul")
-        if product is None or sub is None or moved is None or not all(map(matching.is_plain, (product, sub, moved))):
+        if product is None or sub is None or moved is None or not all(map(questions.is_plain, (product, sub, moved))):
             continue
         for (x, factor), (mean, other) in itertools.product(*map(_factors, (product, moved))):
             deviation, scale = _inverse_deviation(factor)
             axes = None if deviation is None or factor is not other else _variance_axes(deviation[0], x, mean)
             if axes is None or deviation is None or not _keeps(deviation[0], x, axes) or not _keeps(mean, x, axes):
                 continue
-            bias, activation = sub.operands[0], matching.activation(op)
+            bias, activation = sub.operands[0], questions.activation(op)
             if tensor_data.constant_of(bias) is not None:
                 return _Normalized(x, axes, deviation[1], True, op.results[0], scale, bias, activation)
     return None
@@ -143,12 +143,12 @@ def _group_axes(variance: Value, x: Value, mean: Value) -> tuple[frozenset[int] 
     Returns:
         The axes of `x` that groups reach over, and the number of groups.
     """
-    dims, one, other = matching.static_shape(x), _unrepeated(mean, x), _unrepeated(variance, x)
+    dims, one, other = questions.known_shape(x), _unrepeated(mean, x), _unrepeated(variance, x)
     center = None if one is None else _mean(one)
     split = None if center is None else center.value.producer("tfl.reshape")
     if dims is None or one is None or other is None or center is None or split is None or split.operands[0] is not x:
         return None, 0
-    inner = matching.static_shape(center.value) or ()
+    inner = questions.known_shape(center.value) or ()
     axes = _variance_axes(other, center.value, one)
     is_split = len(dims) == _MAX_RANK and len(inner) > 2 and inner[0] == dims[0] and math.prod(inner[-2:]) == dims[-1]
     if not is_split or axes != frozenset(range(1, len(inner))) - {len(inner) - 2}:
@@ -158,12 +158,12 @@ def _group_axes(variance: Value, x: Value, mean: Value) -> tuple[frozenset[int] 
 
 def _unrepeated(value: Value, x: Value) -> Value | None:
     """Returns the values of groups that a value repeats for each channel."""
-    dims = matching.static_shape(x)
+    dims = questions.known_shape(x)
     moved = value.producer("tfl.reshape")
     inside = value if moved is None else moved.operands[0]
     gather = inside.producer("tfl.gather")
     places = None if gather is None else constant_ints(gather.operands[1])
-    groups = None if gather is None else matching.static_shape(gather.operands[0])
+    groups = None if gather is None else questions.known_shape(gather.operands[0])
     if dims is None or gather is None or places is None or groups is None or not _keeps(value, x, _PLANE):
         return None
     count = groups[-1]
@@ -172,28 +172,28 @@ def _unrepeated(value: Value, x: Value) -> Value | None:
 
 
 def _quotients(op: Operation) -> Iterator[tuple[Value, Value]]:
-    if op.name in ("tfl.mul", "tfl.div") and matching.is_float(op.results[0]):
+    if op.name in ("tfl.mul", "tfl.div") and questions.is_float(op.results[0]):
         left, right = op.operands
         yield from _factors(op) if op.name == "tfl.mul" else ((left, right),)
 
 
 def _differences(value: Value) -> Iterator[tuple[Value, Value]]:
     sub = value.producer("tfl.sub")
-    if sub is not None and matching.is_plain(sub):
+    if sub is not None and questions.is_plain(sub):
         yield sub.operands[0], sub.operands[1]
 
 
 def _inverse_deviation(value: Value) -> tuple[tuple[Value, float] | None, Value | None]:
     """Matches `1 / sqrt(variance + epsilon)`, and the constant that it was multiplied by, if any."""
     product = value.producer("tfl.mul")
-    if product is not None and matching.is_plain(product) and (split := matching.with_constant(product)) is not None:
+    if product is not None and questions.is_plain(product) and (split := questions.with_constant(product)) is not None:
         scale = next(operand for operand in product.operands if operand is not split[0])
         return _inverse_deviation(split[0])[0], scale
     root = value.producer("tfl.rsqrt")
     if root is not None:
         return _shifted(root.operands[0]), None
     quotient = value.producer("tfl.div")
-    if quotient is not None and matching.is_plain(quotient) and constant_number(quotient.operands[0]) == 1:
+    if quotient is not None and questions.is_plain(quotient) and constant_number(quotient.operands[0]) == 1:
         return _deviation(quotient.operands[1]), None
     return None, None
 
@@ -206,7 +206,7 @@ def _deviation(value: Value) -> tuple[Value, float] | None:
 def _shifted(value: Value) -> tuple[Value, float] | None:
     """Matches a value plus a small number."""
     add = value.producer("tfl.add")
-    split = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
+    split = None if add is None or not questions.is_plain(add) else questions.with_constant(add)
     if add is None or split is None:
         return None
     number = next(constant_number(operand) for operand in add.operands if operand is not split[0])
@@ -240,7 +240,7 @@ def _is_difference_of_squares(value: Value, x: Value, mean: Value, axes: frozens
         operands = [operand for operand in bound.operands if constant_number(operand) != 0]
         value = operands[0] if operands else value
     sub = _flat(value).producer("tfl.sub")
-    if sub is None or matching.activation(sub) not in ("NONE", "RELU"):
+    if sub is None or questions.activation(sub) not in ("NONE", "RELU"):
         return False
     squares, square = _mean(sub.operands[0]), _square(sub.operands[1])
     return (
@@ -254,7 +254,7 @@ def _is_difference_of_squares(value: Value, x: Value, mean: Value, axes: frozens
 
 def _square(value: Value) -> Value | None:
     op = _flat(value).producer(frozenset(("tfl.square", "tfl.mul")))
-    if op is None or not matching.is_plain(op) or op.operands[0] is not op.operands[-1]:
+    if op is None or not questions.is_plain(op) or op.operands[0] is not op.operands[-1]:
         return None
     return op.operands[0]
 
@@ -264,7 +264,7 @@ def _flat(value: Value) -> Value:
     op = value.producer("tfl.reshape")
     if op is None:
         return value
-    dims, source = matching.static_shape(value), matching.static_shape(op.operands[0])
+    dims, source = questions.known_shape(value), questions.known_shape(op.operands[0])
     if dims is None or source is None or [n for n in dims if n != 1] != [n for n in source if n != 1]:
         return value
     return op.operands[0]
@@ -275,25 +275,25 @@ def _mean(value: Value) -> _Mean | None:
     if op is not None:
         return _reduction(op)
     scaled = _flat(value).producer(frozenset(("tfl.mul", "tfl.div")))
-    if scaled is None or not matching.is_plain(scaled):
+    if scaled is None or not questions.is_plain(scaled):
         return None
     for total, number in (scaled.operands, scaled.operands[::-1]):
         op = _flat(total).producer("tfl.sum")
         factor = constant_number(number)
         reduced = None if op is None or not factor else _reduction(op)
-        dims = None if reduced is None else matching.static_shape(reduced.value)
+        dims = None if reduced is None else questions.known_shape(reduced.value)
         if reduced is None or dims is None or factor is None:
             continue
         count = math.prod(dims[axis] for axis in reduced.axes)
         if scaled.name == "tfl.div" and number is not scaled.operands[1]:
             continue
-        if matching.is_close(factor if scaled.name == "tfl.div" else 1 / factor, count, relative=1e-5):
+        if questions.is_close(factor if scaled.name == "tfl.div" else 1 / factor, count, relative=1e-5):
             return reduced
     return None
 
 
 def _reduction(op: Operation) -> _Mean | None:
-    axes = matching.axes(op.operands[1], op.operands[0].shape)
+    axes = questions.axes(op.operands[1], op.operands[0].shape)
     return None if axes is None else _Mean(op.operands[0], axes)
 
 
@@ -303,7 +303,7 @@ def _with_constants(found: _Normalized) -> _Normalized:
         op = sole_user(found.result)
         if found.activation != "NONE" or op is None or op.name != name:
             continue
-        split = matching.with_constant(op)
+        split = questions.with_constant(op)
         if split is None or split[0] is not found.result or op.results[0].type != found.result.type:
             continue
         if name == "tfl.mul" and found.scale is not None:
@@ -311,7 +311,7 @@ def _with_constants(found: _Normalized) -> _Normalized:
         other = next(operand for operand in op.operands if operand is not found.result)
         if not _may_be_vector(other, found):
             break
-        found = replace(found, result=op.results[0], activation=matching.activation(op))
+        found = replace(found, result=op.results[0], activation=questions.activation(op))
         found = replace(found, scale=other) if name == "tfl.mul" else replace(found, bias=other)
     return found
 
@@ -340,7 +340,7 @@ def _rms_norm(found: _Normalized, dims: types.Shape) -> Recognized | None:
     if found.bias is not None:
         bias_op = found.result.owner
         assert isinstance(bias_op, Operation)
-        rest = matching.with_constant(bias_op)
+        rest = questions.with_constant(bias_op)
         assert rest is not None
         found = replace(found, result=rest[0], bias=None, activation="NONE")
     return _norm(found, RMS_NORM, "RMS norms", {"epsilon": found.epsilon}, [scale])
@@ -377,7 +377,7 @@ def _grouped(found: _Normalized) -> Recognized | None:
     if split is None or join is None or join.name != "tfl.reshape":
         return None
     x, result = split.operands[0], join.results[0]
-    dims, inner = matching.static_shape(x), matching.static_shape(found.value)
+    dims, inner = questions.known_shape(x), questions.known_shape(found.value)
     if dims is None or inner is None or len(dims) != _MAX_RANK or result.shape != dims:
         return None
     grouped = inner[-2:]
@@ -399,8 +399,8 @@ def _vector(value: Value | None, shape: tuple[int, ...], missing: float) -> Arra
     held = None if value is None else tensor_data.constant_of(value)
     if value is None or held is None:
         return np.full(channels, missing, np.float32)
-    dims = matching.dims_of(held)
-    if not matching.is_float(value):
+    dims = questions.dims_of(held)
+    if not questions.is_float(value):
         return None
     if math.prod(dims) == 1:
         return np.full(channels, tensor_data.to_array(held).item(), np.float32)

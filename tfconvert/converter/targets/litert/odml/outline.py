@@ -10,7 +10,7 @@ from flatbuffers import flexbuffers
 
 from tfconvert.converter.ir.symbol_table import FunctionMaker
 from tfconvert.converter.ir.tf_builder import TFLBuilder
-from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import ReturnOp
@@ -63,8 +63,8 @@ class Body:
             self.builder.insert(op.clone(dict(self._values)))
             copy = self.builder.block.last_op
             assert copy is not None
-            if matching.ACTIVATION in copy.properties:
-                copy.properties = {**copy.properties, matching.ACTIVATION: matching.NONE}
+            if questions.ACTIVATION in copy.properties:
+                copy.properties = {**copy.properties, questions.ACTIVATION: questions.NONE}
             self._values.update(zip(op.results, copy.results, strict=True))
             self._copied.add(op)
             pending.pop()

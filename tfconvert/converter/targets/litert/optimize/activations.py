@@ -29,9 +29,9 @@ from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import check, computed, number, tfl, value
 from tfconvert.converter.rewrite.pattern import Declined, Pattern, need, required
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import need_floats, option
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import attributes, tensor_data
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
@@ -57,8 +57,8 @@ _CLAMPING = frozenset(CLAMPING)
 def _fused(op: Operation) -> Emit:
     source = required(op.operands[0].sole_producer(_CLAMPING), "no op that clamps its result alone is before it")
     need_floats(op.operands[0])
-    joined = required(_JOINED[op.name].get(matching.activation(source)), "the activations don't combine into one")
-    return lambda build: build.rewriter.extend(source, {matching.ACTIVATION: attributes.string(joined)})
+    joined = required(_JOINED[op.name].get(questions.activation(source)), "the activations don't combine into one")
+    return lambda build: build.rewriter.extend(source, {questions.ACTIVATION: attributes.string(joined)})
 
 
 # The maximum depth of nested products.
@@ -79,7 +79,7 @@ def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
     """Yields the factors of nested products without other uses."""
     for operand in op.operands:
         inner = operand.sole_producer("tfl.mul")
-        if inner is not None and matching.is_plain(inner) and depth:
+        if inner is not None and questions.is_plain(inner) and depth:
             yield from _factors(inner, depth - 1)
         else:
             yield operand
@@ -87,7 +87,7 @@ def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
 
 def _hard_swish(op: Operation) -> Emit:
     is_likely = any(operand.producer(_IN_SWISH) is not None for operand in op.operands)
-    need(is_likely and matching.is_plain(op), "neither factor is relu6(x + 3) of the other")
+    need(is_likely and questions.is_plain(op), "neither factor is relu6(x + 3) of the other")
     need_floats(op.results[0])
     factor, values = 1.0, []
     for each in _factors(op):
@@ -96,7 +96,7 @@ def _hard_swish(op: Operation) -> Emit:
             values.append(each)
         else:
             factor *= known
-    need(len(values) == 2 and matching.is_close(factor, 1 / 6), "it isn't the product of two values and 1/6")
+    need(len(values) == 2 and questions.is_close(factor, 1 / 6), "it isn't the product of two values and 1/6")
     swishes = (x for gate, x in (values, values[::-1]) if _is_shifted_relu6(gate, x))
     x = required(next(swishes, None), "neither factor is relu6(x + 3) of the other")
     return lambda build: build.tfl("hard_swish", (x,), op.results[0].type)
@@ -106,13 +106,13 @@ def _is_shifted_relu6(gate: Value, value: Value) -> bool:
     """Returns whether a value is `relu6(value + 3)`."""
     relu6 = gate.sole_producer("tfl.relu6")
     add = (gate if relu6 is None else relu6.operands[0]).sole_producer("tfl.add")
-    if add is None or matching.activation(add) != ("RELU6" if relu6 is None else "NONE"):
+    if add is None or questions.activation(add) != ("RELU6" if relu6 is None else "NONE"):
         return False
-    split = matching.with_constant(add)
-    if split is None or split[0] is not value or len(matching.dims_of(split[1])) > len(value.shape or ()):
+    split = questions.with_constant(add)
+    if split is None or split[0] is not value or len(questions.dims_of(split[1])) > len(value.shape or ()):
         return False
     three = next(operand for operand in add.operands if operand is not value)
-    return matching.is_close(constant_number(three), 3)
+    return questions.is_close(constant_number(three), 3)
 
 
 def _clamped(op: Operation) -> Emit:
@@ -129,14 +129,14 @@ def _clamped(op: Operation) -> Emit:
     elif op.name == "tfl.maximum" and limit == 0:
         name = "relu"
     elif op.name == "tfl.minimum" and limit == 6:
-        name = "relu6" if isinstance(value.owner, Operation) and matching.activation(value.owner) == "RELU" else None
+        name = "relu6" if isinstance(value.owner, Operation) and questions.activation(value.owner) == "RELU" else None
     activation = required(name, "there is no activation with these limits")
     return lambda build: build.tfl(activation, (value,), op.results[0].type)
 
 
 def _limited(op: Operation) -> tuple[Value, float] | None:
-    split = matching.with_constant(op)
-    if split is None or split[0].shape != op.results[0].shape or not matching.is_float(split[0]):
+    split = questions.with_constant(op)
+    if split is None or split[0].shape != op.results[0].shape or not questions.is_float(split[0]):
         return None
     limit = constant_number(next(value for value in op.operands if value is not split[0]))
     return None if limit is None else (split[0], limit)
@@ -160,12 +160,12 @@ def _unscaled(value: Value, depth: int = _MAX_DEPTH) -> _Scaled:
     number, constants = 1.0, []
     for _ in range(depth):
         op = value.sole_producer(_SCALING)
-        if op is None or not matching.is_plain(op):
+        if op is None or not questions.is_plain(op):
             break
         if op.name == "tfl.neg":
             value, number = op.operands[0], -number
             continue
-        split = matching.with_constant(op)
+        split = questions.with_constant(op)
         if split is None or (op.name == "tfl.div" and split[0] is not op.operands[0]):
             break
         known = constant_number(next(each for each in op.operands if each is not split[0]))
@@ -189,7 +189,7 @@ def _positive(value: Value) -> Value | None:
         return None
     if op.name == "tfl.relu":
         return op.operands[0] if part.number == 1 else None
-    is_half = part.number == 0.5 and op.name == "tfl.add" and matching.is_plain(op)
+    is_half = part.number == 0.5 and op.name == "tfl.add" and questions.is_plain(op)
     return _beside_magnitude(*op.operands) if is_half else None
 
 
@@ -205,13 +205,13 @@ def _negative(value: Value) -> _Scaled | None:
         return part._replace(value=inner.value, number=-part.number) if is_minus else None
     if op.name == "tfl.mul":
         # A relu is part of it by now.
-        split = matching.with_constant(op) if matching.activation(op) == "RELU" else None
+        split = questions.with_constant(op) if questions.activation(op) == "RELU" else None
         is_minus = split is not None and -1 in map(constant_number, op.operands)
         return part._replace(value=split[0], number=-part.number) if split is not None and is_minus else None
     if op.name == "tfl.minimum":
         limited = _limited(op)
         return part._replace(value=limited[0]) if limited is not None and limited[1] == 0 else None
-    if not matching.is_plain(op):
+    if not questions.is_plain(op):
         return None
     first, second = op.operands
     x = _beside_magnitude(first, second)
@@ -229,7 +229,7 @@ def _beside_magnitude(first: Value, second: Value) -> Value | None:
 
 
 def _prelu(op: Operation) -> Emit:
-    need(matching.is_plain(op), "an activation follows")
+    need(questions.is_plain(op), "an activation follows")
     need_floats(op.results[0])
     first, second = op.operands
     orders = ((first, second), (second, first)) if op.name == "tfl.add" else ((first, second),)
@@ -257,10 +257,10 @@ def _slope(part: _Scaled, x: Value) -> Constant | float:
     slope, *others = part.constants
     for other in others:
         dims = required(
-            matching.broadcast(matching.dims_of(slope), matching.dims_of(other)), "the slopes don't broadcast"
+            questions.broadcast_shape(questions.dims_of(slope), questions.dims_of(other)), "the slopes don't broadcast"
         )
         slope = tensor_data.defer("mul", (slope, other), dims)
-    dims = matching.dims_of(slope)
+    dims = questions.dims_of(slope)
     if len(dims) == rank and dims[:1] == (1,):
         dims = dims[1:]
     need(rank > 1 and len(dims) < rank, "the slope has as many dimensions as the value")
@@ -279,9 +279,9 @@ X = value("x").element(np.float32)
 
 _LEAKY_RELU = own_rule(
     "leaky-relu",
-    tfl.maximum(X, tfl.mul(X, number("alpha"), **matching.PLAIN).commutative().once()).commutative(),
+    tfl.maximum(X, tfl.mul(X, number("alpha"), **questions.PLAIN).commutative().once()).commutative(),
     tfl.leaky_relu(X, alpha=computed(lambda alpha: alpha)),
-    where=[check("the factor isn't between 0 and 1", lambda alpha: 0 < alpha < 1), matching.KEEPS_SHAPE],
+    where=[check("the factor isn't between 0 and 1", lambda alpha: 0 < alpha < 1), questions.KEEPS_SHAPE],
     benefit=1,
 )
 

@@ -31,9 +31,9 @@ from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Check, Op, array, attr, check, computed, constant, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Declined, Failure, Pattern, need, required
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import need_floats
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array, Constant
@@ -70,9 +70,9 @@ def _folded(op: Operation) -> Emit:
     values = [
         required(constant_array(operand), "an operand is computed, or too large to read") for operand in op.operands
     ]
-    need(matching.is_plain(op), "it has an activation")
+    need(questions.is_plain(op), "it has an activation")
     need_floats(op.results[0])
-    dims = matching.broadcast(*(array.shape for array in values))
+    dims = questions.broadcast_shape(*(array.shape for array in values))
     is_small = dims is not None and 4 * math.prod(dims) <= tensor_data.MAX_READ_BYTES
     need(is_small and dims == op.results[0].shape, "the result has another shape, or would be large")
     with np.errstate(all="ignore"):
@@ -81,7 +81,7 @@ def _folded(op: Operation) -> Emit:
 
 
 def _negative(c: Constant) -> Constant | Failure:
-    dims = matching.dims_of(c)
+    dims = questions.dims_of(c)
     if not tensor_data.is_small(c) and sum(dim > 1 for dim in dims) > 1:
         return Failure("the constant is large, so its uses should share it")
     minus = tensor_data.of_array(np.array(-1, np.float32))
@@ -98,25 +98,25 @@ def _reciprocal(c: Array) -> Array | Failure:
 
 
 def _chain(op: Operation) -> Emit:
-    value, constant = required(matching.with_constant(op), "not exactly one operand is constant")
+    value, constant = required(questions.with_constant(op), "not exactly one operand is constant")
     source = required(value.sole_producer(op.name), "the other operand is not such an op, or is used elsewhere too")
-    first, inner = required(matching.with_constant(source), "the other operand is without a constant")
-    need(matching.is_plain(source), "an activation is in between")
+    first, inner = required(questions.with_constant(source), "the other operand is without a constant")
+    need(questions.is_plain(source), "an activation is in between")
     need_floats(value)
-    dims = matching.broadcast(matching.dims_of(constant), matching.dims_of(inner))
-    is_no_larger = dims is not None and math.prod(dims) <= max(matching.size_of(constant), matching.size_of(inner))
+    dims = questions.broadcast_shape(questions.dims_of(constant), questions.dims_of(inner))
+    is_no_larger = dims is not None and math.prod(dims) <= max(questions.size_of(constant), questions.size_of(inner))
     need(is_no_larger, "the constants broadcast against each other")
     # Deferred expressions use the ops' names.
     joined = tensor_data.defer(op.name[4:], (inner, constant), dims or ())
-    origins = [*matching.constants_of(source), *matching.constants_of(op)]
+    origins = [*questions.constants_of(source), *questions.constants_of(op)]
     return lambda build: build.again(op, (first, build.derived(joined, *origins)))
 
 
 def _neutral(op: Operation) -> Emit:
-    value, constant = required(matching.with_constant(op), "not exactly one operand is constant")
-    neutral, first = _NEUTRAL[op.name], matching.first_float(constant)
+    value, constant = required(questions.with_constant(op), "not exactly one operand is constant")
+    neutral, first = _NEUTRAL[op.name], questions.first_float(constant)
     need(first is None or first == neutral, "it changes its operand")
-    need(matching.is_plain(op), "an activation follows")
+    need(questions.is_plain(op), "an activation follows")
     need(value.shape is not None and value.shape == op.results[0].shape, "it broadcasts")
     is_at_hand = tensor_data.is_small(constant) and not (
         isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource)
@@ -130,7 +130,7 @@ def _neutral(op: Operation) -> Emit:
 
 
 def _zero(op: Operation) -> Emit:
-    need(matching.is_plain(op), "it has an activation")
+    need(questions.is_plain(op), "it has an activation")
     need_floats(op.results[0])
     for factor, other in (op.operands, reversed(op.operands)):
         constant = constant_array(other) if other.shape == op.results[0].shape else None
@@ -143,15 +143,15 @@ def _zero(op: Operation) -> Emit:
 def _is_bounded(value: Value) -> bool:
     """Returns whether a value's elements are certainly not infinite; NaN is only possible if an operand has NaN."""
     for _ in range(_MAX_MOVES):
-        if not isinstance(value, OpResult) or value.op.name not in matching.MOVES:
+        if not isinstance(value, OpResult) or value.op.name not in questions.MOVES:
             break
-        value = value.op.operands[matching.MOVES[value.op.name]]
+        value = value.op.operands[questions.MOVES[value.op.name]]
     return isinstance(value, OpResult) and value.op.name in _BOUNDED
 
 
 X, Y, C = value("x"), value("y"), constant("c")
 _FLOATS = value("x").element(np.float32)
-_OPTIONS: Mapping[str, Any] = {matching.ACTIVATION: attr("activation")}
+_OPTIONS: Mapping[str, Any] = {questions.ACTIVATION: attr("activation")}
 _NEGATIVE, _RECIPROCAL = computed(_negative, "negative"), computed(_reciprocal, "reciprocal")
 
 
@@ -161,7 +161,7 @@ def _power(exponent: float, name: str) -> Pattern[Any]:
         f"power-to-{name or 'operand'}",
         tfl.pow(_FLOATS, exponent),
         op(f"tfl.{name}", _FLOATS) if name else _FLOATS,
-        where=[matching.KEEPS_SHAPE],
+        where=[questions.KEEPS_SHAPE],
         benefit=1,
     )
 
@@ -186,7 +186,7 @@ def _strides_over_all(root: Operation, x: Value, begin: Array, end: Array, strid
 
 
 _BEGIN = array("begin")
-_ONE_PIXEL = {"filter_height": 1, "filter_width": 1, "stride_h": 1, "stride_w": 1, **matching.PLAIN}
+_ONE_PIXEL = {"filter_height": 1, "filter_width": 1, "stride_h": 1, "stride_w": 1, **questions.PLAIN}
 _WHOLE = {"ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
 
 _ALL = check("it takes a part, or may do so", _takes_all)
@@ -197,7 +197,7 @@ _SINGLE = check("it has several results", lambda root: len(root.results) == 1)
 
 def _identity(matched: Op, *conditions: Check) -> Pattern[Any]:
     return own_rule(
-        f"identity-{matched.names[0][4:]}", matched, X, where=[matching.KEEPS_TYPE, *conditions], benefit=20
+        f"identity-{matched.names[0][4:]}", matched, X, where=[questions.KEEPS_TYPE, *conditions], benefit=20
     )
 
 
@@ -228,7 +228,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     _identity(tfl.strided_slice(X, _BEGIN, array("end"), array("strides"), **_WHOLE), _ALL_STRIDES),
     _identity(tfl.tile(X, array("multiples")), _ONCE),
     _identity(tfl.broadcast_to(X.static(), Y)),
-    _identity(tfl.concatenation(X, **matching.PLAIN)),
+    _identity(tfl.concatenation(X, **questions.PLAIN)),
     _identity(tfl.split(Y, X), _SINGLE),
     _identity(tfl.cast(X)),
     _identity(tfl.logical_and(X, X)),

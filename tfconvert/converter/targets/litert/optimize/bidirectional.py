@@ -21,10 +21,10 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.pattern import Declined, Pattern, need, required
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import option, shape_of
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import attributes
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.ir.locations import UNKNOWN_LOC
@@ -112,7 +112,7 @@ def _time_axis(layer: Operation) -> int:
 
 
 def _is_in_time(reverse: Operation, layer: Operation) -> bool:
-    return matching.axes(reverse.operands[1], (-1, -1, -1)) == frozenset({_time_axis(layer)})
+    return questions.axes(reverse.operands[1], (-1, -1, -1)) == frozenset({_time_axis(layer)})
 
 
 def _step_of(reader: Operation, layer: Operation) -> int | None:
@@ -139,7 +139,7 @@ def _difference(forward: Operation, backward: Operation, cell: _Cell) -> str:
             return "the weights are diagonal"
         if any(dialect.has_operand(layer, index) for index in cell.absent):
             return "a layer is normalized"
-        if not all(map(matching.is_float, (layer.operands[cell.weights[1]], layer.results[0]))):
+        if not all(map(questions.is_float, (layer.operands[cell.weights[1]], layer.results[0]))):
             return "the elements aren't 32-bit floats"
     if any(forward.operands[index].type != backward.operands[index].type for index in cell.weights):
         return "the layers' weights differ in shape"
@@ -240,7 +240,7 @@ _BOTH = tuple(f"tfl.{cell.both}" for cell in _CELLS.values())
 def _merged(op: Operation) -> Emit:
     """A concatenation of exactly the results of both directions."""
     both = required(op.operands[0].producer(_BOTH), "it isn't of results of a layer")
-    is_joined = list(op.operands) == list(both.results) and matching.is_plain(op) and option(op, "axis") in (2, -1)
+    is_joined = list(op.operands) == list(both.results) and questions.is_plain(op) and option(op, "axis") in (2, -1)
     need(is_joined, "it doesn't join both directions of a layer")
     need(all(result.has_one_use() for result in both.results), "the directions are used elsewhere, too")
     mixes = both.name == _BOTH[0] and not option(both, "time_major") and (both.results[0].shape or (0,))[0] != 1

@@ -24,7 +24,7 @@ from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, Term, array, check, computed, number, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array
@@ -46,7 +46,7 @@ def _chosen(root: Operation, condition: Array) -> Value | Failure:
     if not condition.size or condition.all() != condition.any():
         return Failure("both values are chosen")
     chosen = root.operands[1 if condition.all() else 2]
-    dims = matching.static_shape(chosen)
+    dims = questions.known_shape(chosen)
     same = dims is not None and dims == root.results[0].shape
     return chosen if same else Failure("the chosen value is broadcast, or may be")
 
@@ -69,7 +69,7 @@ def _decided(root: Operation, b: Value, known: Array) -> Value | Array | Failure
     if bool(known.all()) != absorbing:
         same = b.shape == root.results[0].shape and b.shape is not None
         return b if same else Failure("it broadcasts")
-    dims = matching.static_shape(root.results[0])
+    dims = questions.known_shape(root.results[0])
     if dims is None or math.prod(dims) > tensor_data.MAX_READ_BYTES:
         return Failure("the result's shape is unknown, or it would be large")
     return np.full(dims, absorbing)
@@ -79,7 +79,7 @@ X, B, Y, Z = value("x").element(np.float32), value("b"), value("y"), value("z")
 _CHOSEN, _DECIDED = computed(_chosen, "chosen"), computed(_decided, "decided")
 _COMPARISON = op(tuple(_OPPOSITE), Y, Z).once().named("comparison")
 _HAS_OPPOSITE = check("what is not a number compares as false either way, or the kernels lack the type", _has_opposite)
-_SCALED = tfl.mul(X, number("alpha"), **matching.PLAIN).commutative()
+_SCALED = tfl.mul(X, number("alpha"), **questions.PLAIN).commutative()
 _POSITIVE, _NEGATIVE = ("tfl.greater", "tfl.greater_equal"), ("tfl.less", "tfl.less_equal")
 
 
@@ -91,7 +91,7 @@ def _leaky() -> Iterator[Pattern[Any]]:
         "negative": (op(_NEGATIVE, X, 0.0), (_SCALED, X)),
         "negative-mirrored": (op(_POSITIVE, 0.0, X), (_SCALED, X)),
     }
-    where = [check("the factor isn't finite", lambda alpha: -math.inf < alpha < math.inf), matching.KEEPS_SHAPE]
+    where = [check("the factor isn't finite", lambda alpha: -math.inf < alpha < math.inf), questions.KEEPS_SHAPE]
     for select in _SELECTS:
         for name, (condition, values) in conditions.items():
             matched = op(f"tfl.{select}", condition.once(), *values)

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Declined, Pattern, need
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import shape_of, static_shape
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.dialects.types import Shape
@@ -59,9 +59,9 @@ def _result(op: Operation, index: int, *instead: Value) -> Shape | None:
         index: The operand that is left out.
         instead: What comes in its place.
     """
-    shapes = [matching.static_shape(each) for each in (*op.operands[:index], *instead, *op.operands[index + 1 :])]
+    shapes = [questions.known_shape(each) for each in (*op.operands[:index], *instead, *op.operands[index + 1 :])]
     known = [shape for shape in shapes if shape is not None]
-    return matching.broadcast(*known) if len(known) == len(shapes) else None
+    return questions.broadcast_shape(*known) if len(known) == len(shapes) else None
 
 
 def _into(op: Operation) -> Emit:
@@ -92,7 +92,7 @@ def _data(source: Operation) -> Value:
 def _single(operand: Value) -> Array | None:
     """Returns the number that all elements of a constant are, without reading it from a file."""
     constant = tensor_data.constant_of(operand)
-    if constant is None or (size := matching.size_of(constant)) < 2 or not tensor_data.is_small(constant):
+    if constant is None or (size := questions.size_of(constant)) < 2 or not tensor_data.is_small(constant):
         return None
     if isinstance(constant, tensor_data.DenseElementsAttr):
         width = len(constant.data) // size
@@ -109,7 +109,7 @@ def _single(operand: Value) -> Array | None:
 
 def _broadcasts(source: Operation) -> bool:
     """Returns whether an op only repeats dimensions of one element."""
-    before, after = matching.static_shape(_data(source)), matching.static_shape(source.results[0])
+    before, after = questions.known_shape(_data(source)), questions.known_shape(source.results[0])
     if before is None or after is None or len(before) > len(after):
         return False
     aligned = (1,) * (len(after) - len(before)) + before

@@ -44,10 +44,10 @@ import numpy as np
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.pattern import Declined, Pattern, need, required
 from tfconvert.converter.targets.litert import fake_quant
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import constant_of, need_floats, option, shape_of
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.expressions import Handle
@@ -82,7 +82,7 @@ def channels(op: Operation) -> int | None:
 def float_filter(op: Operation) -> Constant | None:
     """Returns a weighted op's constant filter of 32-bit floats, or `None`."""
     value = op.operands[OPS[op.name].operand]
-    return tensor_data.constant_of(value) if matching.is_float(value) else None
+    return tensor_data.constant_of(value) if questions.is_float(value) else None
 
 
 def _is_table(op: Operation) -> bool:
@@ -132,7 +132,7 @@ def bias_of(op: Operation) -> Constant | None:
     if not dialect.has_operand(op, bias):
         return None
     constant = tensor_data.constant_of(op.operands[bias])
-    is_vector = constant is not None and matching.dims_of(constant) == (channels(op),)
+    is_vector = constant is not None and questions.dims_of(constant) == (channels(op),)
     need(is_vector, "the bias is computed, or not one value a channel")
     return constant
 
@@ -149,7 +149,7 @@ def is_zero(constant: Constant) -> bool:
 def sum_of(bias: Constant | None, vector: Constant, length: int) -> Constant:
     """Returns the bias plus a vector of `length` elements or of one element."""
     if bias is None or is_zero(bias):
-        if matching.size_of(vector) == length:
+        if questions.size_of(vector) == length:
             return vector
         bias = tensor_data.of_array(np.zeros(length, np.float32))
     return tensor_data.defer("add", (bias, vector), (length,))
@@ -159,7 +159,7 @@ def _vector(source: Operation, constant: Constant) -> Constant:
     """Returns a constant operand after a weighted op as a vector, one value per channel or one for all."""
     dims, length = source.results[0].shape or (), required(channels(source), "the number of channels is unknown")
     need(dims[-1:] == (length,), "the number of channels is unknown")
-    return matching.as_vector(constant, length, len(dims))
+    return questions.as_vector(constant, length, len(dims))
 
 
 def with_operands(op: Operation, changed: Mapping[int, Value], build: FormBuilder) -> list[Value]:
@@ -180,7 +180,7 @@ def _extend(build: FormBuilder, source: Operation, changed: Mapping[int, Value])
     for index, value in changed.items():
         rewriter.set_operand(source, index, value)
     # The root's own activation stays.
-    rewriter.extend(source, {matching.ACTIVATION: rewriter.root.properties.get(matching.ACTIVATION, matching.NONE)})
+    rewriter.extend(source, {questions.ACTIVATION: rewriter.root.properties.get(questions.ACTIVATION, questions.NONE)})
 
 
 def _weighted(op: Operation) -> tuple[Operation, Value, Constant]:
@@ -189,7 +189,7 @@ def _weighted(op: Operation) -> tuple[Operation, Value, Constant]:
         source = value.sole_producer(NAMES)
         constant = None if source is None else tensor_data.constant_of(other)
         if source is not None and constant is not None:
-            need(matching.is_plain(source), "the op with weights has an activation")
+            need(questions.is_plain(source), "the op with weights has an activation")
             need_floats(value)
             return source, other, _vector(source, constant)
     raise Declined("it isn't of a constant and of an op with weights whose result has no other use")
@@ -209,7 +209,7 @@ def _multiplied(op: Operation) -> Emit:
     weights = source.operands[layout.operand]
     if float_filter(source) is None:
         need(fake_quant.constant_behind(weights) is not None, "the filter is computed, or quantised")
-        is_along = matching.size_of(vector) == 1 or fake_quant.uniform_of(weights).axis in (None, layout.output_axis)
+        is_along = questions.size_of(vector) == 1 or fake_quant.uniform_of(weights).axis in (None, layout.output_axis)
         need(is_along, "the filter is quantized along another dimension")
     _need_weights(source)
 
@@ -222,7 +222,7 @@ def _multiplied(op: Operation) -> Emit:
             value = fake_quant.scaled(build.insert, weights, scaled, factors, layout.output_axis, origins)
             changed = {layout.operand: value}
         if bias is not None and not is_zero(bias):
-            product = tensor_data.defer("mul", (bias, vector), matching.dims_of(bias))
+            product = tensor_data.defer("mul", (bias, vector), questions.dims_of(bias))
             changed[layout.bias] = build.derived(product, source.operands[layout.bias], factor)
         _extend(build, source, changed)
 
@@ -233,7 +233,7 @@ def scale_filter(weights: Value, scale: Constant, axis: int) -> Constant:
     """Multiplies a constant filter, also a fake-quantized one, by a vector along a dimension or by a number."""
     constant = fake_quant.constant_behind(weights)
     assert constant is not None, "checked by the plan"
-    dims, size = matching.dims_of(constant), matching.size_of(scale)
+    dims, size = questions.dims_of(constant), questions.size_of(scale)
     aligned = tuple(size if index == axis else 1 for index in range(len(dims)))
     factor = tensor_data.defer("reshape", (scale,), aligned, aligned)
     return tensor_data.defer("mul", (constant, factor), dims)
@@ -260,12 +260,12 @@ def _scaled_input(op: Operation) -> Emit:
     pad = source.sole_producer("tfl.pad")
     value = source if pad is None else pad.operands[0]
     add = None if pad is None else value.sole_producer("tfl.add")
-    addend = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
+    addend = None if add is None or not questions.is_plain(add) else questions.with_constant(add)
     if addend is not None:
         need(addend[0].shape == value.shape, "the shift broadcasts its input")
         value = addend[0]
     mul = value.sole_producer("tfl.mul")
-    if mul is None or not matching.is_plain(mul):
+    if mul is None or not questions.is_plain(mul):
         raise Declined("the input isn't scaled, or used elsewhere too")
     need_floats(value)
     x, factor = _factor(op, mul)
@@ -274,12 +274,12 @@ def _scaled_input(op: Operation) -> Emit:
     def emit_scaled(build: FormBuilder) -> Operation:
         value = x
         if add is not None and shift is not None:
-            before = build.derived(shift, *matching.constants_of(add))
+            before = build.derived(shift, *questions.constants_of(add))
             value = build.insert(rebuild(add, [value, before], [value.type], location=add.location)).results[0]
         if pad is not None:
             value = build.again(pad, [value, *pad.operands[1:]], location=pad.location).results[0]
         scaled = scale_filter(weights, factor, _input_axis(op))
-        changed = {layout.data: value, layout.operand: build.derived(scaled, weights, *matching.constants_of(mul))}
+        changed = {layout.data: value, layout.operand: build.derived(scaled, weights, *questions.constants_of(mul))}
         return build.again(op, with_operands(op, changed, build))
 
     return emit_scaled
@@ -287,11 +287,11 @@ def _scaled_input(op: Operation) -> Emit:
 
 def _factor(op: Operation, mul: Operation) -> tuple[Value, Constant]:
     """Returns the operand and the constant of a multiplication that can be folded into the filter of `op`."""
-    value, constant = required(matching.with_constant(mul), "the input isn't scaled by a constant")
+    value, constant = required(questions.with_constant(mul), "the input isn't scaled by a constant")
     dims = shape_of(value)
     need(dims == mul.results[0].shape, "the scaling broadcasts its input")
-    vector, weights = matching.as_vector(constant, dims[-1], len(dims)), filter_shape(op)
-    is_along = matching.size_of(vector) == 1 or (weights is not None and weights[_input_axis(op)] == dims[-1])
+    vector, weights = questions.as_vector(constant, dims[-1], len(dims)), filter_shape(op)
+    is_along = questions.size_of(vector) == 1 or (weights is not None and weights[_input_axis(op)] == dims[-1])
     need(is_along, "the filter's channels aren't the input's")
     return value, vector
 
@@ -313,7 +313,7 @@ def _shifted_input(op: Operation) -> Emit:
     layout = OPS[op.name]
     source = op.operands[layout.data]
     add = source.sole_producer("tfl.add")
-    split = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
+    split = None if add is None or not questions.is_plain(add) else questions.with_constant(add)
     if add is None or split is None:
         raise Declined("no constant is added to the input, or it is used elsewhere too")
     weights, length, (value, constant) = float_filter(op), channels(op), split
@@ -323,12 +323,12 @@ def _shifted_input(op: Operation) -> Emit:
     dims = shape_of(value)
     need(dims == source.shape, "the addition broadcasts its input")
     need(_is_unpadded(op), "padding isn't shifted with the input")
-    vector, bias = matching.as_vector(constant, dims[-1], len(dims)), bias_of(op)
-    need(matching.dims_of(weights)[-1] == dims[-1], "the filter's channels aren't the input's")
+    vector, bias = questions.as_vector(constant, dims[-1], len(dims)), bias_of(op)
+    need(questions.dims_of(weights)[-1] == dims[-1], "the filter's channels aren't the input's")
     moved = tensor_data.of_array(_response(weights, vector, op.name == "tfl.depthwise_conv_2d"))
     total, origins = (
         sum_of(bias, moved, length),
-        (*op.operands[layout.bias : layout.bias + 1], *matching.constants_of(add)),
+        (*op.operands[layout.bias : layout.bias + 1], *questions.constants_of(add)),
     )
 
     def emit_unshifted(build: FormBuilder) -> Operation:
@@ -341,7 +341,7 @@ def _shifted_input(op: Operation) -> Emit:
 def _is_unpadded(op: Operation) -> bool:
     """Returns whether no window of an op crosses the border."""
     padding = op.properties.get("padding")
-    if padding is None or padding == matching.VALID:
+    if padding is None or padding == questions.VALID:
         return True
     weights = op.operands[OPS[op.name].operand].shape
     return weights is not None and weights[1:3] == (1, 1)
@@ -350,7 +350,7 @@ def _is_unpadded(op: Operation) -> bool:
 def _response(weights: Constant, vector: Constant, depthwise: bool) -> Array:
     """Returns a filter's response to a uniform input."""
     source, order = _untransposed(tensor_data.as_handle(weights))
-    shift = np.broadcast_to(tensor_data.to_array(vector), matching.dims_of(weights)[-1:])
+    shift = np.broadcast_to(tensor_data.to_array(vector), questions.dims_of(weights)[-1:])
     # A channel of a depthwise filter is one of the input and of the output.
     outer, inner = order[-1 if depthwise else 0], order[-1]
     response = np.zeros(source.shape[outer])
@@ -377,17 +377,17 @@ def _joined(op: Operation) -> Emit:
     joins = [value.sole_producer("tfl.concatenation") for value in op.operands]
     joined = required(next(filter(None, joins), None), "it isn't of concatenated results")
     dims = shape_of(joined.results[0])
-    is_of_channels = matching.is_plain(joined) and option(joined, "axis") in (-1, len(dims) - 1)
+    is_of_channels = questions.is_plain(joined) and option(joined, "axis") in (-1, len(dims) - 1)
     need(is_of_channels, "more than channels is concatenated")
     for part in joined.operands:
         source = required(part.sole_producer(NAMES), "it isn't of results of ops with weights")
-        is_plain = matching.is_plain(source) and float_filter(source) is not None
+        is_plain = questions.is_plain(source) and float_filter(source) is not None
         need(is_plain, "an op has an activation, or a filter that is computed")
         bias_of(source)
         need(channels(source) == shape_of(part)[-1], "a number of channels is unknown")
     others = [value for value, join in zip(op.operands, joins, strict=True) if join is not joined]
     need(not others or op.results[0].shape == dims, "the other operand broadcasts it")
-    vectors = [tensor_data.to_array(matching.as_vector(constant_of(each), dims[-1], len(dims))) for each in others]
+    vectors = [tensor_data.to_array(questions.as_vector(constant_of(each), dims[-1], len(dims))) for each in others]
 
     def emit_parts(build: FormBuilder) -> Operation:
         parts, begin = [], 0
@@ -403,7 +403,7 @@ def _joined(op: Operation) -> Emit:
 
 
 _ORDER = (3, 1, 2, 0)
-_OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", matching.ACTIVATION)
+_OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", questions.ACTIVATION)
 
 
 def _as_depthwise(op: Operation) -> Emit:
@@ -423,7 +423,7 @@ def _as_depthwise(op: Operation) -> Emit:
         if constant is None:
             moved = required(fake_quant.transposed(build.insert, weights, _ORDER), "the filter is computed")
         else:
-            moved = build.derived(matching.transposed_constant(constant, _ORDER), weights)
+            moved = build.derived(questions.transposed_constant(constant, _ORDER), weights)
         multiplier = {"depth_multiplier": filters[0] // image[3]}
         return build.tfl("depthwise_conv_2d", (data, moved, *rest), kind, {**options, **multiplier})
 

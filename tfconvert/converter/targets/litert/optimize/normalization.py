@@ -26,10 +26,10 @@ import numpy as np
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, array, check, number, tfl, value
 from tfconvert.converter.rewrite.pattern import Declined, Pattern, need
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import need_floats, shape_of
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
@@ -48,7 +48,7 @@ def _normalized(op: Operation) -> Emit:
     need_floats(op.results[0])
     for scaled, rest in (op.operands, op.operands[::-1]):
         product = scaled.sole_producer("tfl.mul")
-        moved = None if product is None or not matching.is_plain(product) else _moved_mean(rest)
+        moved = None if product is None or not questions.is_plain(product) else _moved_mean(rest)
         if product is None or moved is None:
             continue
         for x, factor in (product.operands, product.operands[::-1]):
@@ -60,14 +60,14 @@ def _normalized(op: Operation) -> Emit:
 def _moved_mean(value: Value) -> _Moved | None:
     """Matches `shift - mean * factor`, `-mean * factor + shift` and `-mean * factor`."""
     sub = value.sole_producer("tfl.sub")
-    if sub is not None and tensor_data.constant_of(sub.operands[0]) is not None and matching.is_plain(sub):
+    if sub is not None and tensor_data.constant_of(sub.operands[0]) is not None and questions.is_plain(sub):
         product = sub.operands[1].sole_producer("tfl.mul")
         factors = None if product is None else _with_mean(product)
         if product is None or factors is None:
             return None
         return _Moved(*factors, sub.operands[0])
     add = value.sole_producer("tfl.add")
-    split = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
+    split = None if add is None or not questions.is_plain(add) else questions.with_constant(add)
     shift = None if add is None or split is None else next(each for each in add.operands if each is not split[0])
     product = (split[0] if split is not None else value).sole_producer("tfl.mul")
     factors = None if product is None else _with_mean(product, negated=True)
@@ -78,7 +78,7 @@ def _moved_mean(value: Value) -> _Moved | None:
 
 def _with_mean(product: Operation, *, negated: bool = False) -> tuple[Value, Value] | None:
     """Returns the mean (negated, if `negated`) and the other factor of a product."""
-    if not matching.is_plain(product):
+    if not questions.is_plain(product):
         return None
     for first, factor in (product.operands, product.operands[::-1]):
         neg = first.sole_producer("tfl.neg") if negated else None
@@ -95,7 +95,7 @@ def _split(op: Operation, x: Value, moved: _Moved) -> Emit:
     need(is_narrow, "the mean isn't one value a vector")
     need(sum(1 for _ in moved.factor.uses) == 2, "the scale is used elsewhere too")
     scale = moved.factor.producer("tfl.mul")
-    split = None if scale is None or not matching.is_plain(scale) else matching.with_constant(scale)
+    split = None if scale is None or not questions.is_plain(scale) else questions.with_constant(scale)
     factors = [moved.factor]
     if scale is not None and split is not None:
         factors = [split[0], next(operand for operand in scale.operands if operand is not split[0])]
@@ -107,7 +107,7 @@ def _split(op: Operation, x: Value, moved: _Moved) -> Emit:
         for name, operand in steps[:-1]:
             value = build.tfl(name, (value, operand), kind)
         name, operand = steps[-1]
-        return build.tfl(name, (value, operand), kind, {matching.ACTIVATION: matching.activation(op)})
+        return build.tfl(name, (value, operand), kind, {questions.ACTIVATION: questions.activation(op)})
 
     return emit_steps
 
@@ -118,7 +118,7 @@ _MAX_RANK = 4
 X = value("x").element(np.float32)
 
 # The forms of a square.
-_SQUARES: Mapping[str, Op] = {"square": tfl.square(X), "product": tfl.mul(X, X, **matching.PLAIN)}
+_SQUARES: Mapping[str, Op] = {"square": tfl.square(X), "product": tfl.mul(X, X, **questions.PLAIN)}
 
 
 def _is_over_last(x: Value, axes: Array) -> bool:
@@ -133,14 +133,14 @@ def _bounded(square: Op) -> Op:
 
 
 _CONDITIONS = (
-    check("the bound isn't the kernel's", lambda least: matching.is_close(least, _MIN, relative=1e-4)),
+    check("the bound isn't the kernel's", lambda least: questions.is_close(least, _MIN, relative=1e-4)),
     check("the sum goes over more than the last dimension, or the rank is too high", _is_over_last),
 )
 
 
 def _patterns(name: str, square: Op) -> list[Pattern[Any]]:
     factor, divisor = tfl.rsqrt(_bounded(square)).once(), tfl.sqrt(_bounded(square)).once()
-    product, quotient = tfl.mul(X, factor, **matching.PLAIN).commutative(), tfl.div(X, divisor, **matching.PLAIN)
+    product, quotient = tfl.mul(X, factor, **questions.PLAIN).commutative(), tfl.div(X, divisor, **questions.PLAIN)
     return [
         own_rule(f"l2-normalization-mul-{name}", product, tfl.l2_normalization(X), where=_CONDITIONS, benefit=1),
         own_rule(f"l2-normalization-div-{name}", quotient, tfl.l2_normalization(X), where=_CONDITIONS, benefit=1),

@@ -16,10 +16,11 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array, constant_int, constant_number
 from tfconvert.converter.rewrite.pattern import Declined, Pattern, need, required
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import option, shape_of, target_of
-from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
+from tfconvert.converter.targets.litert.optimize import fold_into_weights
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -49,8 +50,8 @@ def _limits(value: Value, depth: int = _LONGEST) -> _Limits:
 
 
 def _limits_of(op: Operation, value: Value, depth: int, small: _Limits) -> _Limits:
-    if op.name in matching.MOVES:
-        return _limits(op.operands[matching.MOVES[op.name]], depth - 1)
+    if op.name in questions.MOVES:
+        return _limits(op.operands[questions.MOVES[op.name]], depth - 1)
     if op.name == "tfl.cast":
         row = types.from_mlir(op.operands[0].element)
         before = _limits(op.operands[0], depth - 1) if row is not None and row.dtype.kind in "biu" else _ANY
@@ -58,7 +59,7 @@ def _limits_of(op: Operation, value: Value, depth: int, small: _Limits) -> _Limi
         return before if small == _ANY and _INT32[0] <= before[0] and before[1] <= _INT32[1] else small
     if op.name in ("tfl.arg_max", "tfl.arg_min"):
         dims = op.operands[0].shape
-        axes = matching.axes(op.operands[1], dims)
+        axes = questions.axes(op.operands[1], dims)
         length = dims[next(iter(axes))] if dims and axes else -1
         return (0, length - 1) if length > 0 else _ANY
     if op.name == "tfl.floor_mod":
@@ -103,8 +104,8 @@ def _picked(op: Operation) -> Emit:
     least, largest = _limits(ids)
     need(least >= 0 and largest < dims[1], "the indices may be out of range")
     bias = op.operands[2] if tfl.has_operand(op, 2) else None
-    need(bias is not None or matching.is_plain(op), "an activation follows, and nothing is added that could apply it")
-    table, kind, target = matching.transposed_constant(weights, (1, 0)), op.results[0].type, target_of(op.results[0])
+    need(bias is not None or questions.is_plain(op), "an activation follows, and nothing is added that could apply it")
+    table, kind, target = questions.transposed_constant(weights, (1, 0)), op.results[0].type, target_of(op.results[0])
 
     def emit_gather(build: FormBuilder) -> Value:
         rows = build.derived(table, op.operands[1])
@@ -115,7 +116,7 @@ def _picked(op: Operation) -> Emit:
             value = build.tfl("reshape", (value, build.ints(target)), kind)
         if bias is None:
             return value
-        return build.tfl("add", (value, bias), kind, {matching.ACTIVATION: matching.activation(op)})
+        return build.tfl("add", (value, bias), kind, {questions.ACTIVATION: questions.activation(op)})
 
     return emit_gather
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined, Pattern, need, required
-from tfconvert.converter.targets.litert.forms.builder import NOT_FUSED, FormBuilder
+from tfconvert.converter.targets.litert.forms import questions
+from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
-from tfconvert.converter.targets.litert.forms.questions import constant_of, need_floats, option, shape_of
-from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.converter.targets.litert.forms.questions import PLAIN, constant_of, need_floats, option, shape_of
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -47,15 +47,15 @@ def _with_weights(op: Operation) -> Emit:
     rank = len(shape_of(x))
     weights = constant_of(y)
     need(
-        len(matching.dims_of(weights)) == 2 and rank > 1, "the right side isn't a matrix, or the left side is a vector"
+        len(questions.dims_of(weights)) == 2 and rank > 1, "the right side isn't a matrix, or the left side is a vector"
     )
     need_floats(x, y, *op.results)
     need(not option(op, "adj_x"), "the left side is transposed")
 
     def emit_product(build: FormBuilder) -> Value:
-        matrix = weights if option(op, "adj_y") else matching.transposed_constant(weights, (1, 0))
+        matrix = weights if option(op, "adj_y") else questions.transposed_constant(weights, (1, 0))
         operands = (x, build.derived(matrix, y), build.absent())
-        return build.tfl("fully_connected", operands, op.results[0].type, {**NOT_FUSED, "keep_num_dims": rank > 2})
+        return build.tfl("fully_connected", operands, op.results[0].type, {**PLAIN, "keep_num_dims": rank > 2})
 
     return emit_product
 
@@ -68,14 +68,14 @@ def _from_dense(factor: Value) -> Value | None:
     while (move := factor.sole_producer(_MOVES)) is not None:
         factor = move.operands[0]
     layer = factor.sole_producer("tfl.fully_connected")
-    is_plain = layer is not None and matching.is_plain(layer)
+    is_plain = layer is not None and questions.is_plain(layer)
     return factor if is_plain and layer and tensor_data.constant_of(layer.operands[1]) is not None else None
 
 
 def _scaled(op: Operation) -> Emit:
-    value, number = required(matching.with_constant(op), "it isn't multiplied by a constant")
-    is_number = matching.size_of(number) == 1 and len(matching.dims_of(number)) <= 1
-    need(is_number and matching.is_plain(op), "it isn't multiplied by one number")
+    value, number = required(questions.with_constant(op), "it isn't multiplied by a constant")
+    is_number = questions.size_of(number) == 1 and len(questions.dims_of(number)) <= 1
+    need(is_number and questions.is_plain(op), "it isn't multiplied by one number")
     product = required(value.sole_producer("tfl.batch_matmul"), "it isn't a product")
     need_floats(value)
     found = (dense for each in product.operands if (dense := _from_dense(each)) is not None)
@@ -85,8 +85,8 @@ def _scaled(op: Operation) -> Emit:
         use = dense.first_use
         assert use is not None, "it has one use"
         user, index, early = use.operation, use.index, build.at(use.operation)
-        factor = early.derived(number, *matching.constants_of(op))
-        user.set_operand(index, early.tfl("mul", (dense, factor), dense.type, NOT_FUSED))
+        factor = early.derived(number, *questions.constants_of(op))
+        user.set_operand(index, early.tfl("mul", (dense, factor), dense.type, PLAIN))
         return product.results[0]
 
     return emit_before

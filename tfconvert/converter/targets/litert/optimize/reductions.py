@@ -16,7 +16,7 @@ import numpy as np
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, attr, check, computed, number, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
@@ -26,7 +26,7 @@ from tfconvert.schema.tflite import operators
 def _both_axes(inner: Operation, second: Array, root: Operation) -> Array | Failure:
     """Returns the axes that two reductions reduce together."""
     dims, between = inner.operands[0].shape, root.operands[0].shape
-    first, then = matching.axes(inner.operands[1], dims), matching.axes(root.operands[1], between)
+    first, then = questions.axes(inner.operands[1], dims), questions.axes(root.operands[1], between)
     if first is None or then is None or dims is None or between is None:
         return Failure("the axes or the rank are unknown")
     keeps = dialect.attribute(root, "keep_dims")
@@ -38,10 +38,10 @@ def _both_axes(inner: Operation, second: Array, root: Operation) -> Array | Fail
 
 def _is_one_by_count(total: Operation, factor: float) -> bool:
     dims = total.operands[0].shape
-    reduced = matching.axes(total.operands[1], dims)
+    reduced = questions.axes(total.operands[1], dims)
     if dims is None or reduced is None or any(dims[axis] < 0 for axis in reduced):
         return False
-    return matching.is_close(factor * math.prod(dims[axis] for axis in reduced), 1)
+    return questions.is_close(factor * math.prod(dims[axis] for axis in reduced), 1)
 
 
 X = value("x")
@@ -49,10 +49,10 @@ _SUM = tfl.sum(X, array("axes"), keep_dims=attr("keep")).element(np.float32).onc
 
 _MEAN = own_rule(
     "sum-to-mean",
-    tfl.mul(_SUM.named("total"), number("factor"), **matching.PLAIN).commutative(),
+    tfl.mul(_SUM.named("total"), number("factor"), **questions.PLAIN).commutative(),
     tfl.mean(X, array("axes"), keep_dims=attr("keep")),
     where=[
-        check("it broadcasts", lambda total, root: matching.has_shape_of_result(total.results[0], root)),
+        check("it broadcasts", lambda total, root: questions.has_shape_of_result(total.results[0], root)),
         check("the factor isn't one over the number of elements", _is_one_by_count),
     ],
     benefit=1,

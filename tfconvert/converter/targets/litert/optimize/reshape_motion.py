@@ -25,10 +25,11 @@ import numpy as np
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, computed, constant, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Pattern, need, required
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import option, shape_of
-from tfconvert.converter.targets.litert.optimize import activations, fold_into_weights, matching
+from tfconvert.converter.targets.litert.optimize import activations, fold_into_weights
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
@@ -42,7 +43,7 @@ def _vector(c: Constant, reshape: Operation, root: Operation) -> Constant:
     is_known = before[-1:] > (-1,) and bool(after) and after == root.results[0].shape
     need(is_known, "the shape is unknown or changes")
     flat = c if before[-1] == after[-1] else _flat(c, before[-1], after)
-    return matching.as_vector(flat, before[-1], len(after))
+    return questions.as_vector(flat, before[-1], len(after))
 
 
 def _flat(constant: Constant, length: int, after: types.Shape) -> Constant:
@@ -53,7 +54,7 @@ def _flat(constant: Constant, length: int, after: types.Shape) -> Constant:
         length: The number of channels.
         after: The shape whose last dimensions are the channels.
     """
-    dims = matching.dims_of(constant)
+    dims = questions.dims_of(constant)
     while dims and dims[0] == 1:
         dims = dims[1:]
     if math.prod(dims) == length and dims and dims == after[-len(dims) :]:
@@ -68,7 +69,7 @@ _VECTOR = computed(_vector, "vector")
 
 def _before_reshape(root: str, sources: tuple[str, ...], *, has_constant: bool = False) -> Pattern[Any]:
     """Returns the pattern of an op that moves before a reshape, if one of the given ops can absorb it."""
-    source = op(sources, rest("operands"), **matching.PLAIN).once()
+    source = op(sources, rest("operands"), **questions.PLAIN).once()
     reshape = tfl.reshape(source, _DIMS).element(np.float32).once().named("reshape")
     matched: Op = op(root, reshape, constant("c")).commutative() if has_constant else op(root, reshape)
     moved = matched.rebuilt(source, *([_VECTOR] if has_constant else [])).like(source)
@@ -112,7 +113,7 @@ def _over_reshape(op: Operation) -> Emit:
     reshape, ops = _passed(op.operands[0])
     need(not option(op, "keep_dims"), "the reduced dimensions are kept")
     before, after = shape_of(reshape.operands[0]), shape_of(op.operands[0])
-    reduced, kept = required(matching.axes(op.operands[1], after), "the axes are computed"), _kept(before, after)
+    reduced, kept = required(questions.axes(op.operands[1], after), "the axes are computed"), _kept(before, after)
     axes = sorted({*range(len(before))} - {*kept} | {kept[axis] for axis in reduced})
 
     def emit_reduction(build: FormBuilder) -> Operation:

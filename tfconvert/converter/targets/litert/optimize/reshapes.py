@@ -25,7 +25,7 @@ from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, attr, check, computed, constant, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array, Constant
@@ -34,12 +34,12 @@ from tfconvert.schema.ir.values import Value
 
 
 def _keeps_elements(x: Value, root: Operation) -> bool:
-    return matching.same_shape(x.shape, root.results[0].shape)
+    return questions.same_shape(x.shape, root.results[0].shape)
 
 
 def _reshaped(c: Constant, root: Operation) -> Constant | Failure:
-    dims = matching.static_shape(root.results[0])
-    if dims is None or math.prod(dims) != matching.size_of(c):
+    dims = questions.known_shape(root.results[0])
+    if dims is None or math.prod(dims) != questions.size_of(c):
         return Failure("the shape is unknown")
     return tensor_data.defer("reshape", (c,), dims, dims)
 
@@ -57,11 +57,11 @@ def _is_axis_that_went(x: Value, squeezed: list[int] | None, axis: Array) -> boo
 def _keeps_reduced(reduction: Operation, root: Operation) -> bool:
     """Returns whether a reshape restores the reduced dimensions as ones."""
     dims = reduction.operands[0].shape
-    reduced = matching.axes(reduction.operands[1], dims)
+    reduced = questions.axes(reduction.operands[1], dims)
     if reduced is None or dims is None:
         return False
     kept = tuple(1 if index in reduced else dim for index, dim in enumerate(dims))
-    return matching.same_shape(kept, root.results[0].shape)
+    return questions.same_shape(kept, root.results[0].shape)
 
 
 def _restores_leading(x: Value, w: Value, dims: Value, product: Operation, root: Operation) -> bool:
@@ -70,7 +70,7 @@ def _restores_leading(x: Value, w: Value, dims: Value, product: Operation, root:
     weights, flat = w.shape, product.results[0].shape
     if not before or not after or not weights or not flat or after[-1] != weights[0] or before[-1] != weights[1]:
         return False
-    return matching.same_shape(before[:-1], after[:-1]) or _is_leading_and_one(dims, x)
+    return questions.same_shape(before[:-1], after[:-1]) or _is_leading_and_one(dims, x)
 
 
 def _is_leading_and_one(dims: Value, x: Value) -> bool:
@@ -109,7 +109,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         "squeeze-expand-dims",
         tfl.expand_dims(tfl.squeeze(X, squeeze_dims=attr("squeezed")), array("axis")),
         X,
-        where=[matching.KEEPS_TYPE, check("another axis went", _is_axis_that_went)],
+        where=[questions.KEEPS_TYPE, check("another axis went", _is_axis_that_went)],
         benefit=20,
     ),
     own_rule(

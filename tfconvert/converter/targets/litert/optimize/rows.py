@@ -19,9 +19,9 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array, constant_int, constant_ints
 from tfconvert.converter.rewrite.pattern import Pattern, need, required
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import option, shape_of, target_of
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.ir.operation import Operation
 
 _SPLITS = ("tfl.split", "tfl.split_v")
@@ -49,7 +49,7 @@ def _joined(op: Operation) -> Emit:
     source = _parted(op, *(("tfl.unpack",) if op.name == "tfl.pack" else _SPLITS))
     value = source.operands[_DATA[source.name]]
     rank = len(value.shape or ())
-    is_kept = value.type == op.results[0].type and (op.name == "tfl.pack" or matching.is_plain(op))
+    is_kept = value.type == op.results[0].type and (op.name == "tfl.pack" or questions.is_plain(op))
     need(is_kept, "the type changes, or an activation follows")
     need(_axis(source, rank) == _axis(op, rank), "the axes differ")
     return lambda build: value
@@ -58,7 +58,7 @@ def _joined(op: Operation) -> Emit:
 def _merged(op: Operation) -> Emit:
     """Unpacked parts that are concatenated along the axis that follows the removed one."""
     source, rank = _parted(op, "tfl.unpack"), len(shape_of(op.results[0]))
-    need(matching.is_plain(op), "an activation follows")
+    need(questions.is_plain(op), "an activation follows")
     need(_axis(source, rank + 1) == _axis(op, rank), "the axes differ")
     value, target, kind = source.operands[0], target_of(op.results[0]), op.results[0].type
     return lambda build: build.tfl("reshape", (value, build.ints(target)), kind)
@@ -93,7 +93,7 @@ def _some_rows(op: Operation) -> Emit:
 
 def _of_one(op: Operation) -> Emit:
     value, dims = op.operands[0], shape_of(op.operands[0])
-    axes = required(matching.axes(op.operands[1], dims), "the axis is computed")
+    axes = required(questions.axes(op.operands[1], dims), "the axis is computed")
     need(all(dims[axis] == 1 for axis in axes) and not option(op, "exclusive"), "it isn't one number")
     need(value.type == op.results[0].type, "the type changes")
     return lambda build: value

@@ -32,7 +32,7 @@ import numpy as np
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Op, array, attr, check, computed, number, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array
@@ -55,7 +55,7 @@ _LAST = check("it goes over more than the last dimension, or the rank is unknown
 _EXP = tfl.exp(X)
 _SUM = tfl.sum(_EXP, _AXES, keep_dims=True).once()
 _MAX = tfl.reduce_max(X, _AXES, keep_dims=True)
-_CENTERED = tfl.sub(X, _MAX, **matching.PLAIN)
+_CENTERED = tfl.sub(X, _MAX, **questions.PLAIN)
 
 
 _M = value("m")
@@ -77,11 +77,11 @@ def _is_maximum_of_rows(m: Value, x: Value, difference: Operation) -> bool:
     return isinstance(m.owner, Operation) and m.owner.name == "tfl.reduce_max"
 
 
-_LOWERED = tfl.sub(X, _M, **matching.PLAIN).named("difference")
+_LOWERED = tfl.sub(X, _M, **questions.PLAIN).named("difference")
 _IS_MAXIMUM = check("what is subtracted is no maximum of rows", _is_maximum_of_rows)
-_SHIFTED = tfl.sub(X, _M, **matching.PLAIN)
+_SHIFTED = tfl.sub(X, _M, **questions.PLAIN)
 _LOGARITHM = tfl.log(tfl.sum(tfl.exp(_SHIFTED), _AXES, keep_dims=True).once()).once()
-_TOTAL = tfl.add(_LOGARITHM, _M, **matching.PLAIN).commutative().once()
+_TOTAL = tfl.add(_LOGARITHM, _M, **questions.PLAIN).commutative().once()
 
 
 def _joined(x: Value, m: Value, axes: Array) -> types.Shape | Failure:
@@ -105,9 +105,9 @@ def _joined_type(x: Value, joined: types.Shape) -> Attribute:
 
 
 def _sigmoid(name: str, negative: Op) -> Pattern[Any]:
-    divisor = tfl.add(tfl.exp(negative), 1.0, **matching.PLAIN).commutative().once()
+    divisor = tfl.add(tfl.exp(negative), 1.0, **questions.PLAIN).commutative().once()
     return own_rule(
-        name, tfl.div(1.0, divisor, **matching.PLAIN), tfl.logistic(X), where=[matching.KEEPS_SHAPE], benefit=15
+        name, tfl.div(1.0, divisor, **questions.PLAIN), tfl.logistic(X), where=[questions.KEEPS_SHAPE], benefit=15
     )
 
 
@@ -127,14 +127,14 @@ _MAX_RANK = 4
 
 def _filled(op: Operation, number: float) -> Array | Failure:
     """Returns the result of an op with equal elements as a constant."""
-    dims, row = matching.static_shape(op.results[0]), types.from_mlir(op.results[0].element)
+    dims, row = questions.known_shape(op.results[0]), types.from_mlir(op.results[0].element)
     if dims is None or row is None or math.prod(dims) * row.dtype.itemsize > tensor_data.MAX_READ_BYTES:
         return Failure("the result's shape is unknown, or it would be large")
     return np.full(dims, number, row.dtype)
 
 
 _ANY, C = value("any"), number("c")
-_CLAMPED = {matching.ACTIVATION: attr("activation")}
+_CLAMPED = {questions.ACTIVATION: attr("activation")}
 _INTEGERS = value("x").element(np.int32, np.int64)
 _SOURCE = op(_NOT_NEGATIVE, rest("operands")).element(np.float32).named("source")
 _ZEROS = computed(lambda root: _filled(root, 0), "zeros")
@@ -145,9 +145,13 @@ _IS_ONE = check("the number isn't one", lambda c: c == 1)
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    own_rule("softmax", tfl.div(_EXP, _SUM, **matching.PLAIN), tfl.softmax(X, beta=1.0), where=[_LAST], benefit=15),
+    own_rule("softmax", tfl.div(_EXP, _SUM, **questions.PLAIN), tfl.softmax(X, beta=1.0), where=[_LAST], benefit=15),
     own_rule(
-        "log-softmax", tfl.sub(X, tfl.log(_SUM).once(), **matching.PLAIN), tfl.log_softmax(X), where=[_LAST], benefit=15
+        "log-softmax",
+        tfl.sub(X, tfl.log(_SUM).once(), **questions.PLAIN),
+        tfl.log_softmax(X),
+        where=[_LAST],
+        benefit=15,
     ),
     own_rule(
         "centered-softmax",
@@ -158,14 +162,14 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     ),
     own_rule(
         "softmax-of-logarithms",
-        tfl.exp(tfl.sub(X, _TOTAL, **matching.PLAIN).once()),
+        tfl.exp(tfl.sub(X, _TOTAL, **questions.PLAIN).once()),
         tfl.reshape(
             tfl.softmax(
                 tfl.reshape(X, computed(lambda joined: np.array(joined, np.int32))).typed(_joined_type), beta=1.0
             ).typed(_joined_type),
             computed(lambda root: np.array(root.results[0].shape, np.int32)),
         ),
-        where=[_JOINED, matching.KEEPS_SHAPE],
+        where=[_JOINED, questions.KEEPS_SHAPE],
         benefit=15,
     ),
     own_rule(
@@ -177,7 +181,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     ),
     own_rule("centered-log-softmax", tfl.log_softmax(_CENTERED), tfl.log_softmax(X), where=[_LAST], benefit=15),
     _sigmoid("logistic", tfl.neg(X)),
-    _sigmoid("logistic-of-product", tfl.mul(X, -1.0, **matching.PLAIN).commutative()),
+    _sigmoid("logistic-of-product", tfl.mul(X, -1.0, **questions.PLAIN).commutative()),
     own_rule(
         "order-before-softmax",
         _SEARCH,
@@ -190,14 +194,14 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     own_rule("minus-negated", tfl.sub(X, tfl.neg(Y), **_CLAMPED), tfl.add(X, Y, **_CLAMPED), benefit=2),
     own_rule(
         "reciprocal-root",
-        tfl.div(1.0, tfl.sqrt(X).once(), **matching.PLAIN),
+        tfl.div(1.0, tfl.sqrt(X).once(), **questions.PLAIN),
         tfl.rsqrt(X),
-        where=[matching.KEEPS_SHAPE],
+        where=[questions.KEEPS_SHAPE],
         benefit=2,
     ),
     own_rule(
         "squared-difference",
-        tfl.square(tfl.sub(X, Y, **matching.PLAIN).once()),
+        tfl.square(tfl.sub(X, Y, **questions.PLAIN).once()),
         tfl.squared_difference(X, Y),
         where=[_LOW],
         benefit=0,
@@ -210,14 +214,14 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         where=[check("the type changes", lambda source, root: source.results[0].type == root.results[0].type)],
     ),
     own_rule("power-of-zero", tfl.pow(_ANY, C), _ONES, where=[_IS_ZERO, _ONES], benefit=2),
-    own_rule("minus-itself", tfl.sub(_INTEGERS, _INTEGERS, **matching.PLAIN), _ZEROS, where=[_ZEROS], benefit=12),
+    own_rule("minus-itself", tfl.sub(_INTEGERS, _INTEGERS, **questions.PLAIN), _ZEROS, where=[_ZEROS], benefit=12),
     *(
         own_rule(
-            f"neutral-{matched.names[0][4:]}", matched, _INTEGERS, where=[is_neutral, matching.KEEPS_TYPE], benefit=12
+            f"neutral-{matched.names[0][4:]}", matched, _INTEGERS, where=[is_neutral, questions.KEEPS_TYPE], benefit=12
         )
         for matched, is_neutral in (
-            (tfl.sub(_INTEGERS, C, **matching.PLAIN), _IS_ZERO),
-            (tfl.div(_INTEGERS, C, **matching.PLAIN), _IS_ONE),
+            (tfl.sub(_INTEGERS, C, **questions.PLAIN), _IS_ZERO),
+            (tfl.div(_INTEGERS, C, **questions.PLAIN), _IS_ONE),
             (tfl.floor_div(_INTEGERS, C), _IS_ONE),
         )
     ),

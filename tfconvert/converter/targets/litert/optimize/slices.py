@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Pattern, attempt, need, required
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import ints_of, option, ranges_of, shape_of
-from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -89,7 +89,7 @@ def _kept(op: Operation) -> Emit:
     need(len(begin) == len(end) == rank and len(left) == rank - len(dropped), "the slice isn't known")
     rest = iter(left)
     kept = tuple([1 if axis in dropped else next(rest) for axis in range(rank)])
-    is_same = bool(dropped) and matching.same_shape(kept, op.results[0].shape)
+    is_same = bool(dropped) and questions.same_shape(kept, op.results[0].shape)
     need(is_same, "it doesn't add the dimensions that the slice drops")
 
     def emit_slice(build: FormBuilder) -> Operation:

@@ -29,10 +29,11 @@ from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, constant, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, need, required
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import option, shape_of
-from tfconvert.converter.targets.litert.optimize import matching, pads
+from tfconvert.converter.targets.litert.optimize import pads
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array, Constant
@@ -69,7 +70,7 @@ def _composed(p: Array, q: Array) -> Array | Failure:
 def _moved_constant(c: Constant, root: Operation) -> Constant | Failure:
     permutation = permutation_of(root)
     return (
-        Failure("the permutation is computed") if permutation is None else matching.transposed_constant(c, permutation)
+        Failure("the permutation is computed") if permutation is None else questions.transposed_constant(c, permutation)
     )
 
 
@@ -148,7 +149,7 @@ def _binary(op: Operation) -> Emit:
     permutation, dims = _common_permutation(found), shape_of(op.results[0])
     for source, operand in zip(sources, op.operands, strict=True):
         constant = tensor_data.constant_of(operand)
-        is_known = constant is not None and len(matching.dims_of(constant)) <= len(permutation)
+        is_known = constant is not None and len(questions.dims_of(constant)) <= len(permutation)
         need(source is not None or is_known, "the other operand is neither transposed nor constant")
     need(any(dims == source.results[0].shape for source in found), "the result is larger than the transposed operand")
     return lambda build: _behind(build, op, [_before(build, each, permutation) for each in op.operands], permutation)
@@ -160,12 +161,12 @@ def _before(build: FormBuilder, operand: Value, permutation: Permutation) -> Val
     if source is not None:
         return source.operands[0]
     assert constant is not None, "checked by the plan"
-    dims = matching.dims_of(constant)
+    dims = questions.dims_of(constant)
     if not dims:
         return operand
     full = (1,) * (len(permutation) - len(dims)) + dims
     aligned = tensor_data.defer("reshape", (constant,), full, full)
-    return build.derived(matching.transposed_constant(aligned, _inverse(permutation)), operand)
+    return build.derived(questions.transposed_constant(aligned, _inverse(permutation)), operand)
 
 
 def _pad(op: Operation) -> Emit:
@@ -187,7 +188,7 @@ def _concatenation(op: Operation) -> Emit:
 def _reduction(op: Operation) -> Emit:
     source = required(op.operands[0].sole_producer(_TRANSPOSE), "it isn't of what is transposed for it alone")
     permutation = _common_permutation([source])
-    reduced = required(matching.axes(op.operands[1], op.operands[0].shape), "the axes are computed")
+    reduced = required(questions.axes(op.operands[1], op.operands[0].shape), "the axes are computed")
     left = [axis for index, axis in enumerate(permutation) if index not in reduced]
     keeps = option(op, "keep_dims")
     need(len(shape_of(op.results[0])) == len(permutation) if keeps else left == sorted(left), "the order changes")
@@ -207,7 +208,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
         tfl.transpose(X, P),
         X,
         benefit=20,
-        where=[matching.KEEPS_TYPE, check("it moves dimensions", _moves_nothing)],
+        where=[questions.KEEPS_TYPE, check("it moves dimensions", _moves_nothing)],
     ),
     own_rule("fold-transpose", tfl.transpose(C, P), _MOVED, where=[_MOVED], benefit=15),
     own_rule(

@@ -33,7 +33,7 @@ import numpy as np
 
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.litert.optimize.matching import ACTIVATION, activation
+from tfconvert.converter.targets.litert.forms.questions import ACTIVATION, activation
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import attributes, tfl, types
 from tfconvert.schema.dialects.func import FuncOp
