@@ -50,6 +50,7 @@ schema: $(VENV)/.installed-test ## regenerate code and the op registry
 	$(BIN)/python -m tfconvert.schema.tensorflow.generate
 	$(BIN)/python -m tfconvert.schema.tensorflow.make_op_defs
 	$(BIN)/python -m tfconvert.schema.tflite.generate
+	$(BIN)/python -m tfconvert.converter.targets.litert.make_rewrite_index
 
 bench: $(VENV)/.installed-bench ## measure everything again and write docs/benchmarks.md; BENCH_FLAGS="--only conversion"
 	@mkdir -p $(OUT)

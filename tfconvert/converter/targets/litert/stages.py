@@ -15,7 +15,10 @@ from tfconvert.converter.pipeline.stages import (
     TO_FUNCTIONS,
     USER_PATTERNS,
 )
-from tfconvert.converter.targets.litert.forms.fast_rows import FAST_ROOTS
+from tfconvert.converter.targets.litert.rewrite_index import FAST
+
+# The ops without which no form is faster.
+_FAST_ROOTS = tuple(dict.fromkeys(f"tfl.{name}" for ops in FAST.values() for name in ops.split()))
 
 _PRODUCTS = ("tf.MatMul",)
 # Ops that read single steps of a sequence.
@@ -142,7 +145,7 @@ STAGES: Sequence[Stage] = (
     Stage(
         "fast-forms",
         "fused operators are known, and integers follow, whose kernels are others",
-        (FAST_ROOTS,),
+        (_FAST_ROOTS,),
         ("quantize", "tune", "target_runtime"),
         "is_for_processors",
     ),
@@ -191,7 +194,7 @@ STAGES: Sequence[Stage] = (
     Stage(
         "fast-forms",
         "what is still floats will not become integers",
-        (*_STATIC, FAST_ROOTS),
+        (*_STATIC, _FAST_ROOTS),
         ("tune", "target_runtime"),
         "is_for_processors",
     ),

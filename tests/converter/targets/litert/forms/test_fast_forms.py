@@ -15,8 +15,8 @@ from tests.converter.targets.litert.forms.cases import FAST_CASES, FastCase
 from tests.converter.targets.litert.optimize.graph import Graph, f32, i32, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.forms import tables
-from tfconvert.converter.targets.litert.forms.fast_rows import FAST_ROOTS
 from tfconvert.converter.targets.litert.passes.fast_forms import FastForms
+from tfconvert.converter.targets.litert.rewrite_index import FAST
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.quant import Uniform, UniformType
@@ -28,7 +28,8 @@ TABLE = Path(tables.__file__).with_name("speed.tsv")
 
 
 def _patterns() -> set[str]:
-    found = tables.fast_forms(FAST_ROOTS, only_floats=True)
+    names = [f"tfl.{name}" for names in FAST.values() for name in names.split()]
+    found = tables.fast_forms(names, only_floats=True)
     return {pattern.name for pattern in found if "forms" in pattern.rewrite.__module__}
 
 

@@ -9,16 +9,16 @@ import pytest
 
 from tests.converter.targets.litert.optimize.graph import Graph, random
 from tests.support.litert import RunTFLite
+from tfconvert.converter.targets.litert import make_rewrite_index
 from tfconvert.converter.targets.litert.accelerator_check import check
 from tfconvert.converter.targets.litert.forms import tables
 from tfconvert.converter.targets.litert.forms.form import Rewrite
 from tfconvert.converter.targets.litert.passes.fit_accelerators import FitAccelerators
 from tfconvert.converter.targets.litert.passes.portable_forms import PortableForms
+from tfconvert.converter.targets.litert.rewrite_index import BY_DEFAULT
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
-
-_TABLE = {name: (default, roots) for name, default, roots in tables._REWRITES}
 
 
 def _rows(name: str) -> tuple[Rewrite, ...]:
@@ -27,17 +27,20 @@ def _rows(name: str) -> tuple[Rewrite, ...]:
     return rows
 
 
-@pytest.mark.parametrize("name", _TABLE)
+def test_the_index_is_current() -> None:
+    written = make_rewrite_index.INDEX.read_text()
+    assert written == make_rewrite_index.index(), f"run: python -m {make_rewrite_index.__name__}"
+
+
+@pytest.mark.parametrize("name", BY_DEFAULT)
 def test_a_module_is_loaded_for_the_operators_of_its_rewrites(name: str) -> None:
-    default, roots = _TABLE[name]
     rows = _rows(name)
-    assert {row.root for row in rows} == set(roots.split())
-    assert bool(default) == any(row.default and row.only_for != "gpu" for row in rows)
+    assert bool(BY_DEFAULT[name]) == any(row.default and row.only_for != "gpu" for row in rows)
     assert all(row.default for row in rows if row.adds)
 
 
 def test_names_are_unique() -> None:
-    names = [row.name for name in _TABLE for row in _rows(name)]
+    names = [row.name for name in BY_DEFAULT for row in _rows(name)]
     assert len(names) == len(set(names))
 
 

@@ -179,5 +179,8 @@ def _joined(op: Operation, source: Operation, one: _Branch, other: _Branch, weig
     return emit_one
 
 
+NEEDS = "conv_2d depthwise_conv_2d"
+"""The operators without any of which no pattern matches: the sum that they start at is one of convolutions."""
+
 FAST_WEIGHTS: tuple[Pattern[Any], ...] = (planned("sum-of-convolutions", "add", _sum, depth=3),)
 FAST_CHANNELS: tuple[Pattern[Any], ...] = (planned("sum-of-convolutions", "add", partial(_sum, rounds=True), depth=3),)

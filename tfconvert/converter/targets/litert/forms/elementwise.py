@@ -23,7 +23,6 @@ from tfconvert.converter.targets.litert.forms.questions import (
     static_shape,
     stored_constant,
 )
-from tfconvert.converter.targets.litert.forms.tables import NARROWED
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.values import Value
@@ -214,6 +213,17 @@ def _cast_once(op: tfl.TFLOp, build: FormBuilder) -> Value:
     return build.cast(value, op.results[0].element)
 
 
+# The operators of integers of 64 bits that are computed in 32.
+_NARROWED = (
+    "abs add arg_max arg_min cast concatenation cumsum div dynamic_update_slice embedding_lookup equal expand_dims "
+    "floor_div floor_mod gather gather_nd greater greater_equal less less_equal maximum minimum mul neg not_equal "
+    "one_hot pack pad padv2 reduce_max reduce_min reduce_prod reshape reverse_v2 scatter_nd select select_v2 sign "
+    "slice split split_v squeeze strided_slice sub sum tile topk_v2 transpose unpack"
+)
+
+NEEDS_BY_DEFAULT = "bitcast"
+"""The operators without any of which there is nothing to rewrite by default."""
+
 REWRITES = (
     Rewrite("negative-zero-by-quotient", "logical_and", _negative_zero, 5, (types.I1,)),
     Rewrite("sign-bit-by-reciprocal", "less", _sign_bit, 4),
@@ -224,5 +234,5 @@ REWRITES = (
     *(Rewrite(f"{name}-of-whole-constants", name, _full) for name in _BINARY),
     *(Rewrite(f"{name}-of-repeated-operands", name, _repeated, 0) for name in _BINARY),
     Rewrite("cast-once", "cast", _cast_once, PREPARES + 1),
-    *(Rewrite(f"{name}-in-32-bits", name, _narrow, PREPARES) for name in NARROWED.split()),
+    *(Rewrite(f"{name}-in-32-bits", name, _narrow, PREPARES) for name in _NARROWED.split()),
 )

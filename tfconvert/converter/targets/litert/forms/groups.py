@@ -107,6 +107,9 @@ def _times(op: Operation, x: Value, factors: tuple[Value, Value]) -> Emit:
     return lambda build: build.tfl("mul", (x, build.binary("mul", *factors)), op.results[0].type, options)
 
 
+NEEDS = "mean sum"
+"""The operators without any of which no pattern matches."""
+
 FAST: tuple[Pattern[Any], ...] = (
     planned("reduce-in-steps-mean", "mean", _reduced_in_steps),
     planned("reduce-in-steps-sum", "sum", _reduced_in_steps),

@@ -321,6 +321,9 @@ def _set(op: Operation, index: int, value: Value) -> None:
         before.erase()
 
 
+NEEDS_BY_DEFAULT = "reduce_max reduce_min rsqrt sqrt transpose"
+"""The operators without any of which there is nothing to rewrite by default."""
+
 REWRITES = (
     Rewrite("reshape-of-transpose", "reshape", _between_reshapes, 2, MOVED),
     *(Rewrite(f"{name}-of-packed", name, _of_packed, 2, (types.F32,)) for name in ("reduce_max", "reduce_min")),

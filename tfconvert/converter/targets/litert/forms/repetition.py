@@ -268,6 +268,9 @@ FAST: tuple[Pattern[Any], ...] = (
     planned("tile-by-copies", "tile", _tiled),
 )
 
+NEEDS_BY_DEFAULT = "tile"
+"""The operators without any of which there is nothing to rewrite by default."""
+
 REWRITES = (
     Rewrite("repetition-of-pixels", "reshape", _pixels, 14, MOVED[:3]),
     Rewrite("repetition-in-rank-3", "reshape", _in_rank_3, 2, MOVED),

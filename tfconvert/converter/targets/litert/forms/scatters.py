@@ -213,6 +213,9 @@ def _update(chosen: Value, x: Value) -> tuple[Value, str]:
     return chosen, SET
 
 
+NEEDS = "equal gather unsorted_segment_max"
+"""The operators without any of which no pattern matches."""
+
 FAST_FLOATS: tuple[Pattern[Any], ...] = (
     planned("scatter-rows", "gather", _replaced, depth=_DEPTH),
     planned("scatter-value", "select_v2", _filled, depth=_DEPTH),

@@ -231,6 +231,9 @@ def _added_to(x: Value, summed: Operation, sign: int, op: Operation) -> Emit:
     return scatter("add", ADD, places, insert, count, op)
 
 
+NEEDS = "scatter_nd unsorted_segment_max unsorted_segment_min unsorted_segment_prod unsorted_segment_sum"
+"""The operators without any of which no pattern matches."""
+
 FAST_FLOATS: tuple[Pattern[Any], ...] = (
     planned("scatter-extremes", "select_v2", _extreme, depth=_DEPTH),
     *(planned(f"scatter-by-{name}", name, _combined, benefit=2, depth=_DEPTH) for name in _SEGMENTS),

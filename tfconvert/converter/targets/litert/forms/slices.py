@@ -500,6 +500,9 @@ def _pack(op: tfl.TFLOp, build: FormBuilder) -> Value:
     return build.reshape(build.concatenation(parts, 2), result)
 
 
+NEEDS_BY_DEFAULT = "split split_v strided_slice"
+"""The operators without any of which there is nothing to rewrite by default."""
+
 REWRITES = (
     Rewrite("product-of-a-row", "fully_connected", _row_of_product, 9, (types.F32,)),
     Rewrite("slice-as-reversal", "strided_slice", _as_reversal, 9, MOVED),

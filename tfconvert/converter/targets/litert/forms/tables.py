@@ -1,4 +1,4 @@
-"""The tables of all forms: which module has those of an operator. A module is imported with the first such op.
+"""All forms: a module is imported with the first operator that `rewrite_index.py` has for it.
 
 A module has its rewrites in `REWRITES`. Each starts at one operator. Those that say so are made by default, whatever a
 file is for: they add no operator, and the CPU is at least as fast. The others are tried for the accelerators that are
@@ -13,87 +13,65 @@ from functools import cache
 
 from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
 from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.converter.targets.litert.forms.fast_rows import FAST_ROWS
 from tfconvert.converter.targets.litert.forms.form import Rewrite
 from tfconvert.converter.targets.litert.optimize import reshapes
+from tfconvert.converter.targets.litert.rewrite_index import BY_DEFAULT, FAST, REWRITES
 from tfconvert.schema.dialects import tfl
-from tfconvert.schema.tflite import operators
 
 _PACKAGE = "tfconvert.converter.targets.litert.forms"
 
-NARROWED = (
-    "abs add arg_max arg_min cast concatenation cumsum div dynamic_update_slice embedding_lookup equal expand_dims "
-    "floor_div floor_mod gather gather_nd greater greater_equal less less_equal maximum minimum mul neg not_equal "
-    "one_hot pack pad padv2 reduce_max reduce_min reduce_prod reshape reverse_v2 scatter_nd select select_v2 sign "
-    "slice split split_v squeeze strided_slice sub sum tile topk_v2 transpose unpack"
-)
-"""The operators of integers of 64 bits that are computed in 32."""
-
-_WITH_CONSTANTS = " ".join(
-    sorted(
-        operators.elementwise(2, 3) - {"atan2", "bitwise_xor", "pow", "right_shift"}
-        | {"broadcast_to", "fully_connected"}
-    )
-)
-
-# A module, the operators with which there may be something to rewrite by default, and those at which its rewrites
-# start: in the order in which rewrites of one operator and one benefit are tried.
-_REWRITES = (
-    ("operands", _WITH_CONSTANTS, _WITH_CONSTANTS),
-    (
-        "slices",
-        "split split_v strided_slice",
-        "concatenation fully_connected pack reverse_v2 slice split split_v strided_slice unpack",
-    ),
-    ("repetition", "tile", "broadcast_to concatenation reshape tile"),
-    ("products", "", "batch_matmul fully_connected"),
-    (
-        "convolution",
-        "transpose_conv",
-        "add conv_2d conv_3d depthwise_conv_2d div fully_connected mul sub transpose_conv",
-    ),
-    (
-        "elementwise",
-        "bitcast",
-        " ".join(sorted({*NARROWED.split(), *operators.elementwise(1, 2, 3), "dequantize", "prelu", "quantize"})),
-    ),
-    (
-        "ranks",
-        "reduce_max reduce_min rsqrt sqrt transpose",
-        "batch_matmul concatenation cumsum expand_dims fully_connected log_softmax mean pad padv2 reduce_all "
-        "reduce_any reduce_max reduce_min reduce_prod reshape softmax split squeeze sum transpose",
-    ),
-    (
-        "indexing",
-        "",
-        "dynamic_update_slice embedding_lookup fill gather gather_nd matrix_diag rank reverse_v2 scatter_nd "
-        "segment_sum shape strided_slice unsorted_segment_sum zeros_like",
-    ),
-    (
-        "borders",
-        "mirror_pad pad padv2",
-        "batch_to_space_nd depth_to_space mirror_pad pad padv2 space_to_batch_nd space_to_depth",
-    ),
-    ("ranking", "", "arg_max arg_min bucketize cumsum one_hot topk_v2"),
-    (
-        "formulas",
-        "add_n neg prelu",
-        "add_n bitwise_xor ceil elu equal exp floor gelu greater greater_equal l2_normalization l2_pool_2d less "
-        "less_equal local_response_normalization log log_softmax mean neg not_equal pow prelu reduce_any reduce_min "
-        "reduce_prod relu6 relu_0_to_1 relu_n1_to_1 round rsqrt select select_v2 sign softmax sqrt square "
-        "squared_difference sub",
-    ),
+# In the order in which rewrites of one operator and one benefit are tried.
+_MODULES = (
+    "operands",
+    "slices",
+    "repetition",
+    "products",
+    "convolution",
+    "elementwise",
+    "ranks",
+    "indexing",
+    "borders",
+    "ranking",
+    "formulas",
 )
 
-_FAST = LazyTable(_PACKAGE, tfl.PREFIX, (LazyModule(*row) for row in FAST_ROWS))
+# A module, and the name of the patterns: of those for all numbers, for floats and 8-bit integers, for floats, for
+# weights that stay floats, for those that become 8-bit integers, for those whose channels get scales of their own then,
+# and for what becomes integers.
+_FAST_MODULES = (
+    ("narrowing", "FAST"),
+    ("slices", "FAST"),
+    ("repetition", "FAST"),
+    ("borders", "FAST"),
+    ("groups", "FAST"),
+    ("means", "FAST"),
+    ("convolution", "FAST_BYTES"),
+    ("convolution_groups", "FAST_BYTES"),
+    ("patches", "FAST_BYTES"),
+    ("patches", "FAST_PRODUCTS"),
+    ("branches", "FAST_WEIGHTS"),
+    ("branches", "FAST_CHANNELS"),
+    ("broadcasts", "FAST_FLOATS"),
+    ("masks", "FAST_FLOATS"),
+    ("scatters", "FAST_FLOATS"),
+    ("segments", "FAST_FLOATS"),
+    ("formulas", "FAST_FLOATS"),
+    ("formulas", "FAST_INTEGERS"),
+)
+
+_FAST = LazyTable(
+    _PACKAGE, tfl.PREFIX, (LazyModule(name, FAST[f"{name}.{title}"], title) for name, title in _FAST_MODULES)
+)
 _FLOATS = frozenset(("FAST", "FAST_BYTES", "FAST_FLOATS"))
 _WEIGHTS = _FLOATS | {"FAST_WEIGHTS"}
 _DYNAMIC = _FLOATS | {"FAST_PRODUCTS"}
 _INT8 = frozenset(("FAST", "FAST_BYTES", "FAST_INTEGERS", "FAST_PRODUCTS"))
 _INT16 = frozenset(("FAST", "FAST_INTEGERS"))
 
-_DEFAULT = LazyTable(_PACKAGE, tfl.PREFIX, [LazyModule(name, ops) for name, ops, _ in _REWRITES if ops])
-_ALL = LazyTable(_PACKAGE, tfl.PREFIX, [LazyModule(name, ops) for name, _, ops in _REWRITES])
+_DEFAULT = LazyTable(
+    _PACKAGE, tfl.PREFIX, [LazyModule(name, BY_DEFAULT[name]) for name in _MODULES if BY_DEFAULT[name]]
+)
+_ALL = LazyTable(_PACKAGE, tfl.PREFIX, [LazyModule(name, REWRITES[name]) for name in _MODULES])
 
 SCATTER_RELEASE = (2, 16)
 """The first release of the runtime whose `STABLEHLO_SCATTER` combines elements with updates."""

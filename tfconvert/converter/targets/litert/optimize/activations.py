@@ -28,7 +28,7 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import check, computed, number, tfl, value
-from tfconvert.converter.rewrite.pattern import Declined, Pattern, need, required
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, need, required
 from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import need_floats, option
@@ -85,9 +85,14 @@ def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
             yield operand
 
 
-def _hard_swish(op: Operation) -> Emit:
-    is_likely = any(operand.producer(_IN_SWISH) is not None for operand in op.operands)
-    need(is_likely and questions.is_plain(op), "neither factor is relu6(x + 3) of the other")
+_NO_SWISH = Failure("neither factor is relu6(x + 3) of the other")
+_NO_PRELU = Failure("it isn't the sum of the positive part of a value and a multiple of its negative part")
+
+
+def _hard_swish(op: Operation) -> Emit | Failure:
+    if all(operand.producer(_IN_SWISH) is None for operand in op.operands):
+        return _NO_SWISH
+    need(questions.is_plain(op), "an activation follows")
     need_floats(op.results[0])
     factor, values = 1.0, []
     for each in _factors(op):
@@ -96,7 +101,8 @@ def _hard_swish(op: Operation) -> Emit:
             values.append(each)
         else:
             factor *= known
-    need(len(values) == 2 and questions.is_close(factor, 1 / 6), "it isn't the product of two values and 1/6")
+    if len(values) != 2 or not questions.is_close(factor, 1 / 6):
+        return _NO_SWISH
     swishes = (x for gate, x in (values, values[::-1]) if _is_shifted_relu6(gate, x))
     x = required(next(swishes, None), "neither factor is relu6(x + 3) of the other")
     return lambda build: build.tfl("hard_swish", (x,), op.results[0].type)
@@ -228,7 +234,7 @@ def _beside_magnitude(first: Value, second: Value) -> Value | None:
     return None
 
 
-def _prelu(op: Operation) -> Emit:
+def _prelu(op: Operation) -> Emit | Failure:
     need(questions.is_plain(op), "an activation follows")
     need_floats(op.results[0])
     first, second = op.operands
@@ -239,7 +245,7 @@ def _prelu(op: Operation) -> Emit:
             need(x.shape == op.results[0].shape, "the slope widens the value")
             number = negative.number if op.name == "tfl.add" else -negative.number
             return _sloped(op, x, _slope(negative._replace(number=number), x))
-    raise Declined("it isn't the sum of the positive part of a value and a multiple of its negative part")
+    return _NO_PRELU
 
 
 def _sloped(op: Operation, x: Value, slope: Constant | float) -> Emit:

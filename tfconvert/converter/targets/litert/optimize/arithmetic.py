@@ -30,7 +30,7 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.rewrite.declarative import own_rule
 from tfconvert.converter.rewrite.dsl import Check, Op, array, attr, check, computed, constant, op, tfl, value
-from tfconvert.converter.rewrite.pattern import Declined, Failure, Pattern, need, required
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, need, required
 from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
 from tfconvert.converter.targets.litert.forms.questions import need_floats
@@ -97,9 +97,21 @@ def _reciprocal(c: Array) -> Array | Failure:
     return np.asarray(inverse)
 
 
-def _chain(op: Operation) -> Emit:
-    value, constant = required(questions.with_constant(op), "not exactly one operand is constant")
-    source = required(value.sole_producer(op.name), "the other operand is not such an op, or is used elsewhere too")
+# Most additions and products are declined for one of these reasons.
+_NOT_ONE_CONSTANT = Failure("not exactly one operand is constant")
+_NO_CHAIN = Failure("the other operand is not such an op, or is used elsewhere too")
+_NOT_NEUTRAL = Failure("it changes its operand")
+_NOT_ZERO = Failure("no factor is zeros of the result's shape")
+
+
+def _chain(op: Operation) -> Emit | Failure:
+    split = questions.with_constant(op)
+    if split is None:
+        return _NOT_ONE_CONSTANT
+    value, constant = split
+    source = value.sole_producer(op.name)
+    if source is None:
+        return _NO_CHAIN
     first, inner = required(questions.with_constant(source), "the other operand is without a constant")
     need(questions.is_plain(source), "an activation is in between")
     need_floats(value)
@@ -112,10 +124,13 @@ def _chain(op: Operation) -> Emit:
     return lambda build: build.again(op, (first, build.derived(joined, *origins)))
 
 
-def _neutral(op: Operation) -> Emit:
-    value, constant = required(questions.with_constant(op), "not exactly one operand is constant")
-    neutral, first = _NEUTRAL[op.name], questions.first_float(constant)
-    need(first is None or first == neutral, "it changes its operand")
+def _neutral(op: Operation) -> Emit | Failure:
+    split = questions.with_constant(op)
+    if split is None:
+        return _NOT_ONE_CONSTANT
+    (value, constant), neutral = split, _NEUTRAL[op.name]
+    if questions.first_float(constant) not in (None, neutral):
+        return _NOT_NEUTRAL
     need(questions.is_plain(op), "an activation follows")
     need(value.shape is not None and value.shape == op.results[0].shape, "it broadcasts")
     is_at_hand = tensor_data.is_small(constant) and not (
@@ -125,11 +140,10 @@ def _neutral(op: Operation) -> Emit:
     array = tensor_data.to_array(constant)
     # For most constants, the first element decides.
     is_neutral = (not array.size or array.item(0) == neutral) and bool((array == neutral).all())
-    need(is_neutral, "it changes its operand")
-    return lambda build: value
+    return (lambda build: value) if is_neutral else _NOT_NEUTRAL
 
 
-def _zero(op: Operation) -> Emit:
+def _zero(op: Operation) -> Emit | Failure:
     need(questions.is_plain(op), "it has an activation")
     need_floats(op.results[0])
     for factor, other in (op.operands, reversed(op.operands)):
@@ -137,7 +151,7 @@ def _zero(op: Operation) -> Emit:
         if constant is not None and not constant.any():
             need(_is_bounded(factor), "the other factor may be infinite")
             return lambda build: other
-    raise Declined("no factor is zeros of the result's shape")
+    return _NOT_ZERO
 
 
 def _is_bounded(value: Value) -> bool:

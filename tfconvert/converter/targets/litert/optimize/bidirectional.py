@@ -269,6 +269,12 @@ def _extent(op: Operation) -> Emit:
     return lambda build: build.again(op, [build.again(sizes, source.operands[:1]).results[0], *op.operands[1:]])
 
 
+NEEDS = (
+    "bidirectional_sequence_lstm bidirectional_sequence_rnn shape "
+    "unidirectional_sequence_lstm unidirectional_sequence_rnn"
+)
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(
         planned(f"both-directions-of-{name.rpartition('_')[2]}", name[4:], _both_directions, 1, 2, {0: (_REVERSE,)})

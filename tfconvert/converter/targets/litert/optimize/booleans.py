@@ -112,6 +112,9 @@ def _below() -> Iterator[Pattern[Any]]:
 
 _NEGATED = [op(f"tfl.{name}", tfl.logical_not(B).once(), Y, Z) for name in _SELECTS]
 
+NEEDS = "logical_and logical_not logical_or select select_v2"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(
         own_rule(f"known-{name}", op(f"tfl.{name}", array("condition"), Y, Z), _CHOSEN, where=[_CHOSEN], benefit=20)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.rewrite.pattern import Declined, Pattern, need
+from tfconvert.converter.rewrite.pattern import Declined, Failure, Pattern, need
 from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.converter.targets.litert.forms.form import Emit, planned
@@ -64,7 +64,10 @@ def _result(op: Operation, index: int, *instead: Value) -> Shape | None:
     return questions.broadcast_shape(*known) if len(known) == len(shapes) else None
 
 
-def _into(op: Operation) -> Emit:
+_NOT_BROADCAST = Failure("no operand is broadcast, or the other one isn't as large as the result")
+
+
+def _into(op: Operation) -> Emit | Failure:
     dims = static_shape(op.results[0])
     need(len(dims) <= _HIGHER.get(op.name, _MAX_RANK), "it has too many dimensions")
     is_chosen_by_rows = op.name == "tfl.select" and op.operands[0].shape != dims
@@ -76,7 +79,7 @@ def _into(op: Operation) -> Emit:
     for index, operand in enumerate(op.operands):
         if (number := _single(operand)) is not None and _result(op, index) == dims:
             return lambda build: _implicit(build, op, _with(op, index, build.derived(number, operand)))
-    raise Declined("no operand is broadcast, or the other one isn't as large as the result")
+    return _NOT_BROADCAST
 
 
 def _implicit(build: FormBuilder, op: Operation, operands: Sequence[Value]) -> Value | Operation:

@@ -165,4 +165,7 @@ _DILATE_ROWS = own_rule(
     benefit=1,
 )
 
+NEEDS = "batch_to_space_nd"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (_DILATE, _DILATE_ROWS)

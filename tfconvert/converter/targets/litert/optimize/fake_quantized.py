@@ -36,6 +36,9 @@ def _reshaped(op: Operation) -> Emit:
     return lambda build: fake_quant.reshaped(build.insert, value, shape)
 
 
+NEEDS = "dequantize fake_quant"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Emit], ...] = tuple(
     planned(f"{name}-below-fake-quant", name, plan, benefit=15, depth=3, producers={0: fake_quant.LAST})
     for name, plan in (("transpose", _transposed), ("reshape", _reshaped))

@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.ir.edit import rebuild
-from tfconvert.converter.rewrite.pattern import Declined, Pattern, need, required
+from tfconvert.converter.rewrite.pattern import Declined, Failure, Pattern, need, required
 from tfconvert.converter.targets.litert import fake_quant
 from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
@@ -183,28 +183,36 @@ def _extend(build: FormBuilder, source: Operation, changed: Mapping[int, Value])
     rewriter.extend(source, {questions.ACTIVATION: rewriter.root.properties.get(questions.ACTIVATION, questions.NONE)})
 
 
-def _weighted(op: Operation) -> tuple[Operation, Value, Constant]:
+_NOT_WEIGHTED = Failure("it isn't of a constant and of a plain op with weights whose result has no other use")
+
+
+def _weighted(op: Operation) -> tuple[Operation, Value, Constant] | None:
     """Returns the weighted op whose result is one operand of an op, and the constant that is the other one."""
     for value, other in (op.operands, op.operands[::-1]):
         source = value.sole_producer(NAMES)
         constant = None if source is None else tensor_data.constant_of(other)
-        if source is not None and constant is not None:
-            need(questions.is_plain(source), "the op with weights has an activation")
+        if source is not None and constant is not None and questions.is_plain(source):
             need_floats(value)
             return source, other, _vector(source, constant)
-    raise Declined("it isn't of a constant and of an op with weights whose result has no other use")
+    return None
 
 
-def _added(op: Operation) -> Emit:
-    source, addend, vector = _weighted(op)
+def _added(op: Operation) -> Emit | Failure:
+    found = _weighted(op)
+    if found is None:
+        return _NOT_WEIGHTED
+    source, addend, vector = found
     index = OPS[source.name].bias
     bias = sum_of(bias_of(source), vector, channels(source) or 0)
     old = [value for value in source.operands[index : index + 1] if tensor_data.constant_of(value) is not None]
     return lambda build: _extend(build, source, {index: build.derived(bias, *old, addend)})
 
 
-def _multiplied(op: Operation) -> Emit:
-    source, factor, vector = _weighted(op)
+def _multiplied(op: Operation) -> Emit | Failure:
+    found = _weighted(op)
+    if found is None:
+        return _NOT_WEIGHTED
+    source, factor, vector = found
     layout, bias = OPS[source.name], bias_of(source)
     weights = source.operands[layout.operand]
     if float_filter(source) is None:
@@ -254,7 +262,6 @@ def _input_axis(op: Operation) -> int:
 def _scaled_input(op: Operation) -> Emit:
     layout = OPS[op.name]
     source, weights = op.operands[layout.data], op.operands[layout.operand]
-    need(source.producer(("tfl.mul", "tfl.pad")) is not None, "the input isn't scaled")
     need(float_filter(op) is not None, "the filter is computed, or quantised")
     _need_weights(op)
     pad = source.sole_producer("tfl.pad")
@@ -372,10 +379,15 @@ def _untransposed(constant: tensor_data.TensorData) -> tuple[Handle, Sequence[in
     return constant, axes
 
 
-def _joined(op: Operation) -> Emit:
+_NOT_JOINED = Failure("it isn't of concatenated results")
+
+
+def _joined(op: Operation) -> Emit | Failure:
     """An elementwise op on concatenated results of weighted ops."""
     joins = [value.sole_producer("tfl.concatenation") for value in op.operands]
-    joined = required(next(filter(None, joins), None), "it isn't of concatenated results")
+    joined = next(filter(None, joins), None)
+    if joined is None:
+        return _NOT_JOINED
     dims = shape_of(joined.results[0])
     is_of_channels = questions.is_plain(joined) and option(joined, "axis") in (-1, len(dims) - 1)
     need(is_of_channels, "more than channels is concatenated")
@@ -406,13 +418,18 @@ _ORDER = (3, 1, 2, 0)
 _OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", questions.ACTIVATION)
 
 
-def _as_depthwise(op: Operation) -> Emit:
+_IN_FEW_GROUPS = Failure("there isn't one input channel a group")
+
+
+def _as_depthwise(op: Operation) -> Emit | Failure:
     """A convolution with one input channel a group, which is depthwise."""
     (data, weights, *rest), kind = op.operands, op.results[0].type
+    if (weights.shape or ())[3:] != (1,):
+        return _IN_FEW_GROUPS
     image, filters = shape_of(data), shape_of(weights)
     need(len(image) == len(filters) == 4, "a shape isn't known")
-    is_single = filters[3] == 1 and image[3] > 1 and filters[0] % image[3] == 0
-    need(is_single, "there isn't one input channel a group")
+    if image[3] < 2 or filters[0] % image[3]:
+        return _IN_FEW_GROUPS
     need(fake_quant.constant_behind(weights) is not None, "the filter is computed")
     has_one_stride = option(op, "stride_h") == option(op, "stride_w")
     need(has_one_stride, "not every depthwise kernel takes two different strides")
@@ -433,8 +450,11 @@ def _as_depthwise(op: Operation) -> Emit:
 PATTERNS: tuple[Pattern[Any], ...] = (
     planned("fold-add-into-bias", "add", _added, benefit=20),
     planned("fold-mul-into-filter", "mul", _multiplied, benefit=20),
-    *(planned(f"fold-mul-before-{root}", root, _scaled_input, benefit=5, depth=4) for root in _ROOTS),
-    *(planned(f"fold-add-before-{root}", root, _shifted_input, benefit=4, depth=2) for root in _ROOTS),
+    *(
+        planned(f"fold-mul-before-{root}", root, _scaled_input, 5, 4, producers={0: ("tfl.mul", "tfl.pad")})
+        for root in _ROOTS
+    ),
+    *(planned(f"fold-add-before-{root}", root, _shifted_input, 4, 2, producers={0: ("tfl.add",)}) for root in _ROOTS),
     *(
         planned(f"{root}-over-concatenation", root, _joined, benefit=2, depth=3)
         for root in ("add", "mul", "relu", "relu6")

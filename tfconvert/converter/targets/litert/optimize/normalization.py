@@ -147,6 +147,9 @@ def _patterns(name: str, square: Op) -> list[Pattern[Any]]:
     ]
 
 
+NEEDS = "neg rsqrt sqrt sub"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     planned("normalization", "add", _normalized, benefit=5, depth=4),
     *tuple(pattern for name, square in _SQUARES.items() for pattern in _patterns(name, square)),

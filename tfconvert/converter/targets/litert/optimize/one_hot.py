@@ -121,6 +121,9 @@ def _picked(op: Operation) -> Emit:
     return emit_gather
 
 
+NEEDS = "one_hot"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     planned("one-hot-of-type", "cast", _of_type, benefit=10, producers={0: ("tfl.one_hot",)}),
     planned(

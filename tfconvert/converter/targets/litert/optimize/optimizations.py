@@ -7,39 +7,35 @@ from functools import cache
 
 from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
 from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.targets.litert.rewrite_index import OPTIMIZATIONS
 
 # In the order in which patterns of one root and one benefit are tried.
 _MODULES = (
-    LazyModule("fold_into_weights"),
-    LazyModule("activations"),
-    LazyModule("arithmetic"),
-    LazyModule("broadcasts"),
-    LazyModule("pads", "pad padv2"),
-    LazyModule("products", "batch_matmul"),
-    LazyModule("dilation", "batch_to_space_nd"),
-    LazyModule("reshapes"),
-    LazyModule("fake_quantized", "dequantize fake_quant"),
-    LazyModule("transposes", "transpose"),
-    LazyModule("normalization", "neg rsqrt sqrt sub"),
-    LazyModule("reductions"),
-    LazyModule("reshape_motion", "reshape"),
-    LazyModule(
-        "bidirectional",
-        "bidirectional_sequence_lstm bidirectional_sequence_rnn shape unidirectional_sequence_lstm "
-        "unidirectional_sequence_rnn",
-    ),
-    LazyModule("slices", "slice strided_slice"),
-    LazyModule("fold_constants"),
-    LazyModule("booleans", "logical_and logical_not logical_or select select_v2"),
-    LazyModule("one_hot", "one_hot"),
-    LazyModule("rows", "concatenation cumsum gather_nd scatter_nd split split_v unpack"),
-    LazyModule(
-        "simplifications",
-        "abs div exp floor_div log_softmax logistic neg pow softmax sqrt square squared_difference sub",
-    ),
+    "fold_into_weights",
+    "activations",
+    "arithmetic",
+    "broadcasts",
+    "pads",
+    "products",
+    "dilation",
+    "reshapes",
+    "fake_quantized",
+    "transposes",
+    "normalization",
+    "reductions",
+    "reshape_motion",
+    "bidirectional",
+    "slices",
+    "fold_constants",
+    "booleans",
+    "one_hot",
+    "rows",
+    "simplifications",
 )
 
-_TABLE = LazyTable("tfconvert.converter.targets.litert.optimize", "tfl.", _MODULES)
+_TABLE = LazyTable(
+    "tfconvert.converter.targets.litert.optimize", "tfl.", (LazyModule(name, OPTIMIZATIONS[name]) for name in _MODULES)
+)
 
 
 def patterns() -> PatternSet:

@@ -114,6 +114,9 @@ def _images(op: Operation) -> Emit:
     return emit_padded
 
 
+NEEDS = "pad padv2"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(
         planned(f"pad-images-{name}", name, _images, depth=2, producers={0: ("tfl.reshape",)})

@@ -92,6 +92,9 @@ def _scaled(op: Operation) -> Emit:
     return emit_before
 
 
+NEEDS = "batch_matmul"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     planned("scale-of-product", "mul", _scaled, depth=4),
     planned("weights-of-product", "batch_matmul", _with_weights, producers={1: ("tfl.pseudo_const",)}),

@@ -135,6 +135,9 @@ def _kept(before: types.Shape, after: types.Shape) -> list[int]:
     return kept
 
 
+NEEDS = "reshape"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(_before_reshape(root, tuple(fold_into_weights.OPS), has_constant=True) for root in ("tfl.add", "tfl.mul")),
     *(_before_reshape(root, activations.CLAMPING) for root in activations.ACTIVATIONS),

@@ -106,6 +106,9 @@ def _from_first(op: Operation) -> Emit:
     return lambda build: build.again(op, (value, build.derived(np.array(axis + rank, np.int32), axes)))
 
 
+NEEDS = "concatenation cumsum gather_nd scatter_nd split split_v unpack"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(
         planned(f"{name}-of-parts", name, _joined, benefit=20, producers={0: _DATA.keys()})

@@ -144,6 +144,9 @@ _IS_ZERO = check("the number isn't zero", lambda c: c == 0)
 _IS_ONE = check("the number isn't one", lambda c: c == 1)
 
 
+NEEDS = "abs div exp floor_div log_softmax logistic neg pow softmax sqrt square squared_difference sub"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     own_rule("softmax", tfl.div(_EXP, _SUM, **questions.PLAIN), tfl.softmax(X, beta=1.0), where=[_LAST], benefit=15),
     own_rule(

@@ -114,6 +114,9 @@ def _to_end(op: Operation) -> Emit:
     return lambda build: build.again(op, (*op.operands[:2], build.derived(np.array(known, np.int32), op.operands[2])))
 
 
+NEEDS = "slice strided_slice"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(planned(f"split-{root.replace('_', '-')}s", root, _split, benefit=5) for root in _SLICES),
     planned("keep-sliced-dimensions", "reshape", _kept, producers={0: ("tfl.strided_slice",)}),

@@ -202,6 +202,9 @@ def _reduction(op: Operation) -> Emit:
     return emit_reduction
 
 
+NEEDS = "transpose"
+"""The operators without any of which no pattern matches."""
+
 PATTERNS: tuple[Pattern[Any], ...] = (
     own_rule(
         "no-transpose",
