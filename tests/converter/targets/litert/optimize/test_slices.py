@@ -73,6 +73,19 @@ def test_steps_are_no_parts(run_tflite: RunTFLite) -> None:
     check(graph, ["strided_slice", "strided_slice", "neg", "neg"], run_tflite)
 
 
+def test_bounds_from_the_end_or_beyond_it_are_those_of_the_axis(run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 6))
+    (x,) = graph.inputs
+    bounds = [([0, -6], [0, -4]), ([0, 2], [0, 9])]
+    shapes = [(2, 2), (2, 4)]
+    rows = [
+        graph.op("strided_slice", x, begin, end, [1, 1], shape=shape, begin_mask=1, end_mask=1)
+        for (begin, end), shape in zip(bounds, shapes, strict=True)
+    ]
+    graph.returns(*(graph.op("neg", each) for each in rows))
+    check(graph, ["split_v", "neg", "neg"], run_tflite)
+
+
 @pytest.mark.parametrize(
     ("begin", "end", "expected"),
     [
