@@ -103,6 +103,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.ops.registry",
     "tfconvert.ops.relations",
     "tfconvert.converter.targets.litert.accelerator_verdicts",
+    "tfconvert.converter.targets.litert.make_rewrite_index",
     "tfconvert.converter.targets.litert.optimize.fold_constants",
     "tfconvert.converter.targets.litert.passes.calibrate",
     "tfconvert.converter.targets.litert.passes.check_gpu",

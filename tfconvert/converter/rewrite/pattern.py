@@ -61,7 +61,7 @@ def need(holds: bool, reason: str) -> None:
 
 
 def required(value: T | None, reason: str) -> T:
-    """Returns a value; declines if there is none."""
+    """Returns a value; declines if it is missing."""
     if value is None:
         raise Declined(reason)
     return value

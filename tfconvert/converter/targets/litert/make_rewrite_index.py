@@ -55,9 +55,7 @@ def index() -> str:
     rows = {name: file.REWRITES for name, file in forms.items() if hasattr(file, "REWRITES")}
     made = {
         name: getattr(
-            forms[name],
-            "NEEDS_BY_DEFAULT",
-            _roots(row.root for row in found if row.default and row.only_for != "gpu"),
+            forms[name], "NEEDS_BY_DEFAULT", _roots(row.root for row in found if row.default and row.only_for != "gpu")
         )
         for name, found in rows.items()
     }

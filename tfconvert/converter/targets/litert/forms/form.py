@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tfconvert.converter.rewrite.pattern import Failure, Pattern, attempt, need
+from tfconvert.converter.rewrite.pattern import Declined, Failure, Pattern, need
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.forms.builder import FormBuilder
 from tfconvert.schema.dialects import tfl
@@ -75,7 +75,10 @@ def planned(
     """
 
     def match(op: Operation) -> Emit | Failure:
-        return attempt(plan, op)
+        try:  # `attempt`, without a call: this is asked of each op by several patterns
+            return plan(op)
+        except Declined as declined:
+            return declined.failure
 
     def rewrite(_op: Operation, emit: Emit, rewriter: Rewriter) -> None:
         results = emit(FormBuilder(rewriter, is_fast=True))

@@ -316,13 +316,16 @@ def _shift_before(factor: Constant, addend: Constant) -> Array:
     return moved
 
 
-def _shifted_input(op: Operation) -> Emit:
+_NOT_SHIFTED = Failure("no constant is added to the input, or it is used elsewhere too")
+
+
+def _shifted_input(op: Operation) -> Emit | Failure:
     layout = OPS[op.name]
     source = op.operands[layout.data]
     add = source.sole_producer("tfl.add")
     split = None if add is None or not questions.is_plain(add) else questions.with_constant(add)
     if add is None or split is None:
-        raise Declined("no constant is added to the input, or it is used elsewhere too")
+        return _NOT_SHIFTED
     weights, length, (value, constant) = float_filter(op), channels(op), split
     if weights is None or length is None:
         raise Declined("the filter is computed, or not a tensor of 32-bit floats")
