@@ -245,9 +245,11 @@ def _integers(words: Tensor, low: Tensor, high: Tensor) -> Tensor:
 def _is_drawn_in_order(op: Operation) -> str | None:
     """The requirement that TensorFlow draws all rows by one thread: others start at counters of their own."""
     shape, number = op.operands[0].shape, tensor_data.constant_of(op.operands[1])
-    if shape is None or min(shape) < 1 or number is None:
+    if shape is None or shape[1] < 1 or number is None:
         return "its classes, or how many it draws, are not known"
     rows, classes = shape
+    if rows < 0:
+        return "the batch, for whose rows it draws, is not known"
     count = scalar(tensor_data.to_array(number))
     cost = rows * _COST * count * (math.log2(classes) + classes)
     return None if rows == 1 or cost < _COST_OF_THREADS else "TensorFlow draws rows in threads, with varying results"

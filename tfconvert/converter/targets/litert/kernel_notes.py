@@ -77,6 +77,13 @@ DIFFERENCES: Mapping[str, KernelDifference] = {
             "an image smaller than the window gives a result all the same; TensorFlow's has no elements",
         ),
     ),
+    **dict.fromkeys(
+        ("tfl.non_max_suppression_v4", "tfl.non_max_suppression_v5"),
+        KernelDifference(
+            lambda op: True,
+            "boxes with equal scores are chosen in another order than TensorFlow's, so that others of them may be left",
+        ),
+    ),
     "tfl.select_v2": KernelDifference(
         _has_unknown_rank,
         "the ranks of its operands are not known, so LiteRT may drop dimensions of one element",

@@ -120,7 +120,7 @@ def test_halves_that_a_model_computes_with_are_those_of_their_type(
         (Case("StatelessRandomUniformV2", ([3], _KEY, _COUNTER, 2)), "ThreeFry"),
         (Case("StatelessRandomUniformInt", ([3], [1, 2], _long(-(1 << 62)), _long(1 << 62))), "larger than 9223"),
         (Case("StatelessMultinomial", ("f32[64,300]", 50, _SEED), {"output_dtype": np.int32}), "in threads"),
-        (Case("StatelessMultinomial", ("f32[?2,3]", 5, _SEED), {"output_dtype": np.int32}), "not known"),
+        (Case("StatelessMultinomial", ("f32[2,?3]", 5, _SEED), {"output_dtype": np.int32}), "not known"),
         (Case("StatelessRandomUniformInt", ([3], _SEED, _long(-(1 << 62)), _long(1 << 62))), "larger than 9223"),
     ],
     ids=str,
@@ -128,6 +128,12 @@ def test_halves_that_a_model_computes_with_are_those_of_their_type(
 def test_declined(case: Case, reason: str, tmp_path: Path) -> None:
     with pytest.raises(tfconvert.ConversionError, match=reason):
         converted(case, tmp_path)
+
+
+def test_an_unknown_batch_is_named_with_its_setting(tmp_path: Path) -> None:
+    with pytest.raises(tfconvert.ConversionError, match="the batch") as caught:
+        converted(Case("StatelessMultinomial", ("f32[?2,3]", 5, _SEED), {"output_dtype": np.int32}), tmp_path)
+    assert "--batch" in caught.value.diagnostics[0].hint
 
 
 # The range of the numbers, its end included, their mean and their standard deviation.

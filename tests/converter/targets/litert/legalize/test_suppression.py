@@ -56,6 +56,12 @@ def test_boxes_of_classes(
             np.testing.assert_allclose(value, wanted[name].numpy(), 1e-6, err_msg=name)
 
 
+def test_the_order_of_equal_scores_is_noted(tf: ModuleType, tmp_path: Path) -> None:
+    save_function(tf, tmp_path, _concrete(tf, 3, 1, PLAIN))
+    messages = [note.message for note in tfconvert.convert(tmp_path).report.notes if note.code == "runtime-difference"]
+    assert sum("equal scores" in message for message in messages) == 1
+
+
 def test_the_number_of_images_must_be_known(tf: ModuleType, tmp_path: Path) -> None:
     save_function(tf, tmp_path, _concrete(tf, 3, 1, PLAIN, None))
     with pytest.raises(

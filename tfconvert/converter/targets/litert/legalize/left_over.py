@@ -148,6 +148,7 @@ _BY_TYPE: Sequence[_Row] = (
         "cast to float32 (tf.cast(x, tf.float32)), weights too; in Keras, build the model with dtype='float32'",
         True,
     ),
+    _Row(r"the batch, .* is not known", "fix the batch: --batch 1 (batch=1)", True),
     _Row(r"not for complex", "compute with the real and imaginary parts as two real tensors"),
     _Row(r"not for string", _TEXT),
     _Row(r"not for ", "cast the operand to one of these types before the op", True),
