@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -109,7 +110,7 @@ REFUSED = [
     (Case("FakeQuantWithMinMaxVars", ["f32[3]", -1.0, 1.0], {"num_bits": 17}), "num_bits is 17, not 2 to 16"),
     (Case("QuantizeAndDequantizeV3", ["f32[3]", -1.0, 1.0, "i32[]"]), "the number of bits is not a constant"),
     (Case("QuantizeAndDequantizeV2", ["f32[3]", -1.0, 1.0], {"num_bits": 1}), "num_bits is 1, not 2 to 16"),
-    (Case("QuantizeAndDequantizeV2", ["f32[3]", -1.0, "f32[]"], {"range_given": True}), "its range is not a constant"),
+    (Case("QuantizeAndDequantizeV2", ["f32[3]", -1.0, np.float32("inf")], {"range_given": True}), "is not finite"),
 ]
 
 
@@ -127,6 +128,74 @@ def test_computed_ranges(bits: int, narrow: bool, ends: tuple[str, str], check: 
     check(Case("FakeQuantWithMinMaxVars", ["f32[?2,50]", *(f"f32[]{end}" for end in ends)], options))
     operands = ["f32[?20,7]", *(f"f32[7]{end}" for end in ends)]
     check(Case("FakeQuantWithMinMaxVarsPerChannel", operands, options))
+
+
+_GREATEST = np.abs(np.random.default_rng(3).normal(size=24)).astype(np.float32)
+_LEAST = np.concatenate([-_GREATEST[:16], -2 * _GREATEST[16:20], np.zeros(2, np.float32), _GREATEST[22:] / 4])
+
+
+def _halves(bits: int, narrow: bool) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Returns numbers for each range, many of them halfway between two that integers represent."""
+    steps = (_GREATEST - _LEAST) / np.float32(2**bits - 1 - narrow)
+    between = (np.arange(-150, 150, dtype=np.float32)[:, None] + np.float32(0.5)) * steps
+    return np.concatenate([between, np.random.default_rng(4).normal(size=(200, len(steps))).astype(np.float32)])
+
+
+_FAKE = ("", "_gradient")
+_COMPUTED = {
+    **{f"vars{kind}": (f"fake_quant_with_min_max_vars{kind}", False) for kind in _FAKE},
+    **{f"per_channel{kind}": (f"fake_quant_with_min_max_vars_per_channel{kind}", True) for kind in _FAKE},
+}
+
+
+@pytest.mark.parametrize(("bits", "narrow"), [(8, False), (3, True), (16, False)])
+@pytest.mark.parametrize("name", _COMPUTED)
+def test_computed_ranges_round_to_the_same_bit(
+    name: str, bits: int, narrow: bool, tf: ModuleType, run_tflite: RunTFLite
+) -> None:
+    function, is_whole = _COMPUTED[name]
+    quantized = partial(getattr(tf.quantization, function), num_bits=bits, narrow_range=narrow)
+
+    @traced(tf, *(tf.TensorSpec([None, 24][-rank:], name=each) for each, rank in (("x", 2), ("a", 1), ("b", 1))))
+    def call(x: Any, a: Any, b: Any) -> Any:
+        given = [x] if not name.endswith("gradient") else [tf.ones_like(x), x]
+        if is_whole:
+            return {"y": quantized(*given, a, b)} if len(given) == 1 else {"y": quantized(*given, a, b)[0]}
+        parts = [quantized(*(each[:, at] for each in given), a[at], b[at]) for at in range(24)]
+        return {"y": tf.stack([part if len(given) == 1 else part[0] for part in parts], 1)}
+
+    x = _halves(bits, narrow)
+    inputs = dict(zip("xab", (x, _LEAST, _GREATEST), strict=True))
+    (got,) = run_tflite(bytes(tfconvert.convert(call)), inputs, signature="serving_default")
+    np.testing.assert_array_equal(got, call(*map(tf.constant, inputs.values()))["y"])
+
+
+@pytest.mark.parametrize(("bits", "narrow"), [(8, False), (3, True)])
+@pytest.mark.parametrize(("axis", "given"), [(-1, False), (-1, True), (1, False)])
+@pytest.mark.parametrize("signed", BOTH)
+def test_numbers_and_back_round_to_the_same_bit(
+    bits: int, narrow: bool, signed: bool, axis: int, given: bool, tf: ModuleType, run_tflite: RunTFLite
+) -> None:
+    shared = {"signed_input": signed, "narrow_range": narrow, "range_given": given, "num_bits": bits, "axis": axis}
+
+    @traced(tf, *(tf.TensorSpec([None, 24][-rank:], name=each) for each, rank in (("x", 2), ("a", 1), ("b", 1))))
+    def call(x: Any, a: Any, b: Any) -> Any:
+        def rounded(op: str, x: Any, a: Any, b: Any) -> Any:
+            options = {**shared, **({} if op == "V3" else {"round_mode": "HALF_UP"})}
+            return getattr(tf.raw_ops, f"QuantizeAndDequantize{op}")(input=x, input_min=a, input_max=b, **options)
+
+        def both(op: str) -> Any:
+            if axis >= 0:
+                return rounded(op, x, a, b)
+            return tf.stack([rounded(op, x[:, at], a[at], b[at]) for at in range(24)], 1)
+
+        return {op: both(op) for op in ("V2", "V3", "V4")}
+
+    inputs = dict(zip("xab", (_halves(bits, narrow), _LEAST, _GREATEST), strict=True))
+    results = run_tflite(bytes(tfconvert.convert(call)), inputs, signature="serving_default")
+    wanted = call(*map(tf.constant, inputs.values()))
+    for got, name in zip(results, sorted(wanted), strict=True):
+        np.testing.assert_array_equal(got, wanted[name], name)
 
 
 def test_constants_are_moved_before_they_are_rounded(tf: ModuleType, run_tflite: RunTFLite) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -83,6 +84,50 @@ def test_a_divisor_without_a_good_reciprocal_stays(divisor: float, run_tflite: R
     graph.returns(graph.op("div", graph.inputs[0], divisor))
     graph.optimize()
     assert graph.names == ["div"]
+
+
+@pytest.mark.parametrize("after", ["floor", "ceil", "round", "neg floor", "less", "cast", "arg_max"])
+@pytest.mark.parametrize(("name", "constants"), [("div", (3.0,)), ("mul", (0.1, 7.0)), ("add", (0.1, 7.0))])
+def test_what_decides_integers_is_rounded_as_written(
+    after: str, name: str, constants: Sequence[float], run_tflite: RunTFLite
+) -> None:
+    graph = Graph((2, 50))
+    (value,) = graph.inputs
+    for constant in constants:
+        value = graph.op(name, value, constant)
+    kept = [name] * len(constants)
+    *others, last = after.split()
+    for other in others:
+        value = graph.op(other, value)
+    more = {"less": (2.0,), "arg_max": (np.array(1, np.int32),)}.get(last, ())
+    kinds = {"less": types.I1, "cast": types.I32, "arg_max": types.I32}
+    options = {"output_type": "INT32"} if last == "arg_max" else {}
+    shape = (2,) if last == "arg_max" else (2, 50)
+    graph.returns(graph.op(last, value, *more, shape=shape, element=kinds.get(last, types.F32), **options))
+    check(graph, [*kept, *others, last], run_tflite)
+
+
+@pytest.mark.parametrize("after", ["exp", "relu", "mul"])
+def test_what_decides_no_integer_is_multiplied(after: str, run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 50))
+    quotient = graph.op("div", graph.inputs[0], 3.0)
+    graph.returns(graph.op(after, quotient, *[graph.inputs[0]] * (after == "mul")))
+    graph.optimize()
+    assert "div" not in graph.names
+
+
+def test_a_scale_of_whole_numbers_is_divided(run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 50), (1,))
+    scale = graph.op("div", graph.inputs[1], 255.0)
+    graph.returns(graph.op("mul", graph.op("round", graph.inputs[0]), scale))
+    check(graph, ["div", "round", "mul"], run_tflite)
+
+
+@pytest.mark.parametrize("divisor", [4.0, -0.125, [1.0, 2.0, 0.5, 256.0]])
+def test_a_power_of_two_is_exact(divisor: Any, run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 4))
+    graph.returns(graph.op("floor", graph.op("div", graph.inputs[0], np.array(divisor, np.float32))))
+    check(graph, ["mul", "floor"], run_tflite)
 
 
 def test_constant_arithmetic_is_folded(run_tflite: RunTFLite) -> None:

@@ -39,6 +39,12 @@ PLAIN: Mapping[str, Any] = {ACTIVATION: "NONE"}
 MOVES = {f"tfl.{name}": int(index) for name, index in operators.having("moves").items()}
 """Ops that only forward elements of an operand, which is this one."""
 
+_DECIDING = frozenset(tfl.full_names(operators.having("decides")))
+_FORWARDING = frozenset(tfl.full_names(operators.having("elementwise"))) | MOVES.keys() | {"tfl.cast"}
+
+# Ops that are followed to find one that decides.
+_MAX_FOLLOWED = 200
+
 MOVED = (types.F32, types.I8, IntegerType.get(8, Signedness.UNSIGNED), types.I32, types.I1)
 """The elements of which accelerators take operators that only move them."""
 
@@ -113,6 +119,28 @@ def joint(*shapes: Shape) -> Shape:
 def like(value: Value, shape: Sequence[int]) -> Attribute:
     """Returns the type of a tensor of another shape with a value's elements."""
     return types.tensor(value.element, shape)
+
+
+def decides_integers(value: Value) -> bool:
+    """Returns whether the last bit of floats may decide an integer or a boolean, by elementwise ops or moved elements.
+
+    Sums of many products are not exact in any case, and end the search. One that is too long is answered with yes.
+    """
+    found, waiting = {value}, [value]
+    while waiting:
+        for use in waiting.pop().uses:
+            user = use.operation
+            if user.name in _DECIDING and not (user.name == "tfl.cast" and is_float(user.results[0])):
+                return True
+            # The scale of whole numbers.
+            if user.name == "tfl.mul" and any(operand.producer(_DECIDING) for operand in user.operands):
+                return True
+            new = [result for result in user.results if result not in found] if user.name in _FORWARDING else ()
+            if len(found) > _MAX_FOLLOWED:
+                return True
+            found.update(new)
+            waiting += new
+    return False
 
 
 def is_float(value: Value) -> bool:

@@ -1,14 +1,15 @@
 """Simplifies arithmetic with constants to fewer kinds of ops, and chains to one op.
 
     sub(x, c)            ->  add(x, -c)      unless c is large and no vector: it can't be merged, and may be shared
-    div(x, c)            ->  mul(x, 1 / c)
-    add(add(x, c), d)    ->  add(x, c + d)
-    mul(mul(x, c), d)    ->  mul(x, c * d)
+    div(x, c)            ->  mul(x, 1 / c)   *
+    add(add(x, c), d)    ->  add(x, c + d)   *
+    mul(mul(x, c), d)    ->  mul(x, c * d)   *
     add(x, 0), mul(x, 1) ->  x
     mul(x, 0)            ->  0       where x is the result of an activation with bounds, like gates of a state of zeros
     pow(x, 2 or 0.5 or -0.5 or 1)  ->  square(x), sqrt(x), rsqrt(x), x
 
 After the first two, all other patterns need to match additions and multiplications only.
+* These round otherwise, so not where the last bit may decide an integer, as in floor(x / 3); powers of two are exact.
 
 Removes ops that return their operand unchanged.
 
@@ -65,6 +66,8 @@ _MAX_MOVES = 3
 
 _NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}
 
+_DECIDES = "the last bit of its results may decide an integer"
+
 
 def _folded(op: Operation) -> Emit:
     values = [
@@ -88,12 +91,15 @@ def _negative(c: Constant) -> Constant | Failure:
     return tensor_data.defer("mul", (c, minus), dims)
 
 
-def _reciprocal(c: Array) -> Array | Failure:
+def _reciprocal(c: Array, root: Operation) -> Array | Failure:
     with np.errstate(all="ignore"):
         inverse: Array = np.divide(np.float32(1), c, dtype=np.float32)
     # A subnormal or infinite reciprocal would lose digits that the division keeps.
     if not np.isfinite(inverse).all() or (np.abs(inverse) < np.finfo(np.float32).tiny).any():
         return Failure("the divisor has no good reciprocal")
+    # Only those of powers of two are exact.
+    if (np.frexp(c)[0] % 0.5).any() and questions.decides_integers(root.results[0]):
+        return Failure(_DECIDES)
     return np.asarray(inverse)
 
 
@@ -118,6 +124,7 @@ def _chain(op: Operation) -> Emit | Failure:
     dims = questions.broadcast_shape(questions.dims_of(constant), questions.dims_of(inner))
     is_no_larger = dims is not None and math.prod(dims) <= max(questions.size_of(constant), questions.size_of(inner))
     need(is_no_larger, "the constants broadcast against each other")
+    need(not questions.decides_integers(op.results[0]), _DECIDES)
     # Deferred expressions use the ops' names.
     joined = tensor_data.defer(op.name[4:], (inner, constant), dims or ())
     origins = [*questions.constants_of(source), *questions.constants_of(op)]
