@@ -201,29 +201,29 @@ def test_all_unsupported_ops_are_reported_at_once_with_their_nodes(tmp_path: Pat
     path = tmp_path / "graph.pb"
     nodes = [
         ("x", "Placeholder", []),
-        ("one", "FresnelCos", ["x"]),
-        ("two", "Dawsn", ["one"]),
-        ("three", "FresnelCos", ["two"]),
+        ("one", "BesselJ0", ["x"]),
+        ("two", "BesselK0", ["one"]),
+        ("three", "BesselJ0", ["two"]),
     ]
     path.write_bytes(_graph(*nodes).SerializeToString())
     with pytest.raises(tfconvert.ConversionError) as caught:
         tfconvert.convert(path)
     by_op = {problem.op: problem for problem in caught.value.diagnostics}
-    assert by_op.keys() == {"tf.FresnelCos", "tf.Dawsn"}
+    assert by_op.keys() == {"tf.BesselJ0", "tf.BesselK0"}
     assert {problem.code for problem in by_op.values()} == {"unsupported-op"}
-    assert by_op["tf.FresnelCos"].node == "one"
-    assert "also at three" in by_op["tf.FresnelCos"].message
+    assert by_op["tf.BesselJ0"].node == "one"
+    assert "also at three" in by_op["tf.BesselJ0"].message
     converted = tfconvert.convert(path, target=tfconvert.LiteRT(allow_custom_ops=True))
-    assert converted.report.operators == {"FresnelCos": 2, "Dawsn": 1}
+    assert converted.report.operators == {"BesselJ0": 2, "BesselK0": 1}
     (note,) = [note for note in converted.report.notes if note.code == "custom-operators"]
     assert note.severity == "warning"
-    assert "must register 2 custom operators: FresnelCos (2 times), Dawsn" in note.message
-    assert "runs in TensorFlow Lite, with these registered: FresnelCos, Dawsn" in converted.report.to_text()
-    assert converted.report.to_dict()["custom_operators"] == {"FresnelCos": 2, "Dawsn": 1}
+    assert "must register 2 custom operators: BesselJ0 (2 times), BesselK0" in note.message
+    assert "runs in TensorFlow Lite, with these registered: BesselJ0, BesselK0" in converted.report.to_text()
+    assert converted.report.to_dict()["custom_operators"] == {"BesselJ0": 2, "BesselK0": 1}
     file = tmp_path / "x.tflite"
     converted.save(file)
     told = CliRunner().invoke(main, ["inspect", str(file)]).stdout
-    assert "runtime: any or later, with these registered: FresnelCos, Dawsn" in told
+    assert "runtime: any or later, with these registered: BesselJ0, BesselK0" in told
 
 
 def _unsupported(tf: ModuleType) -> tuple[Any, dict[str, Any]]:
@@ -231,7 +231,7 @@ def _unsupported(tf: ModuleType) -> tuple[Any, dict[str, Any]]:
 
     @sample_models.traced(tf)
     def helper(x: Any) -> Any:
-        return tf.math.special.fresnel_cos(x)
+        return tf.math.special.bessel_j0(x)
 
     @sample_models.traced(tf, tf.TensorSpec([2], tf.float32, name="x"))
     def call(x: Any) -> Any:
@@ -247,7 +247,7 @@ def test_an_unsupported_op_is_found_in_the_user_s_source(tf: ModuleType, tmp_pat
         tfconvert.convert(folder)
     (problem,) = caught.value.diagnostics
     lines, first = inspect.getsourcelines(_unsupported)
-    line = first + next(index for index, text in enumerate(lines) if "fresnel_cos" in text)
-    assert problem.op == "tf.FresnelCos"
+    line = first + next(index for index, text in enumerate(lines) if "bessel_j0" in text)
+    assert problem.op == "tf.BesselJ0"
     assert problem.location.startswith(f"{__file__}:{line}")
     assert "called from" in problem.location, "of a function with two callers the caller is reported"

@@ -113,7 +113,7 @@ def test_inspections(schema: dict[str, Any], digits_model: Path, tmp_path: Path)
     check(schema, "inspection", "inspect", digits_model)
     unsupported = tmp_path / "no.mlir"
     unsupported.write_text("""func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
-      %0 = "tf.Dawsn"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      %0 = "tf.BesselK0"(%x) : (tensor<2xf32>) -> tensor<2xf32>
       func.return %0 : tensor<2xf32>
     }""")
     check(schema, "inspection", "inspect", unsupported, status=1)

@@ -107,8 +107,8 @@ def _algebra(tf: Any, x: Any) -> Any:
 
 def _special(tf: Any, x: Any) -> Any:
     return (
-        tf.math.igamma(x, 2.0),
-        tf.math.special.dawsn(x),
+        tf.math.special.bessel_y0(x),
+        tf.math.special.bessel_k0(x),
         tf.math.special.bessel_k0(x) + tf.math.special.bessel_k0(2.0),
     )
 
@@ -142,7 +142,7 @@ def _determinant(tf: Any, x: Any) -> Any:
 def _repeated(tf: Any, x: Any) -> Any:
     for index in range(6):
         with tf.name_scope(f"block_{index}"):
-            x = tf.math.special.dawsn(x) + 1.0
+            x = tf.math.special.bessel_k0(x) + 1.0
     return x
 
 

@@ -50,3 +50,12 @@ def test_kernel(agree: Agree, case: KernelCase) -> None:
 def test_below_zero_and_at_the_edges(agree: Agree, op: str) -> None:
     agree(op, (EDGES.astype(np.float64),))
     agree(op, (np.linspace(-9, 0, 37),))
+
+
+@pytest.mark.parametrize("op", ["Igamma", "IgammaGradA", "Igammac", "RandomGammaGrad"])
+def test_incomplete_functions(agree: Agree, op: str) -> None:
+    agree(op, ("f32[5,40]@0.5:9", "f32[40]@0.5:9"), tolerance=1e-5)
+
+
+def test_incomplete_beta_function(agree: Agree) -> None:
+    agree("Betainc", ("f32[5,40]@0.5:9", "f32[5,40]@0.5:9", "f32[5,40]@0:1"), tolerance=1e-5)

@@ -45,6 +45,14 @@ def test_kernel(agree: Agree, case: KernelCase) -> None:
     agree(*case)
 
 
+INTEGRALS = [("Dawsn", ""), ("Expint", "@0.1:9"), ("FresnelCos", ""), ("FresnelSin", ""), ("Spence", "@0:9")]
+
+
+@pytest.mark.parametrize(("op", "bounds"), INTEGRALS)
+def test_integrals_have_the_digits_of_their_formula(agree: Agree, op: str, bounds: str) -> None:
+    agree(op, (f"f32[5,40]{bounds}",), tolerance=1e-5)
+
+
 @pytest.mark.parametrize("op", ["Erf", "Erfc"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_error_function_everywhere(agree: Agree, op: str, dtype: str) -> None:

@@ -407,7 +407,7 @@ def test_a_failed_conversion_shows_what_stops_it(open_page: Open, failed_page: s
     assert "can't be converted" in page.inner_text("#banner")
     page.click("#banner >> text=Show in the graph")
     _settle(page)
-    assert _selected(page) == "Dawsn"
+    assert _selected(page) == "BesselK0"
     assert "unsupported-op" in page.inner_text(".details .problem")
     red = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--bad')")
     wanted = [int(red[at : at + 2], 16) for at in (1, 3, 5)]

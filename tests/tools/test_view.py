@@ -26,8 +26,8 @@ FAILS = """
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {
     tf.entry_function = {inputs = "x", outputs = "y"}} {
   %0 = "tf.Tanh"(%x) : (tensor<4xf32>) -> tensor<4xf32> loc("squash")
-  %1 = "tf.Dawsn"(%0) : (tensor<4xf32>) -> tensor<4xf32> loc("gamma")
-  %2 = "tf.Dawsn"(%1) : (tensor<4xf32>) -> tensor<4xf32> loc("again")
+  %1 = "tf.BesselK0"(%0) : (tensor<4xf32>) -> tensor<4xf32> loc("gamma")
+  %2 = "tf.BesselK0"(%1) : (tensor<4xf32>) -> tensor<4xf32> loc("again")
   return %2 : tensor<4xf32>
 }"""
 
@@ -111,7 +111,7 @@ def test_a_model_that_fails_is_shown_with_what_it_fails_on(failing: Path) -> Non
     shown = view(failing)
     assert shown.kind == "failed"
     assert shown.failure is not None
-    assert [each.op for each in shown.failure.diagnostics] == ["tf.Dawsn"]
+    assert [each.op for each in shown.failure.diagnostics] == ["tf.BesselK0"]
     assert shown.report["failure"]["errors"] == [each.to_dict() for each in shown.failure.diagnostics]
     nodes = _nodes(shown.graphs, "before")
     assert {name: node.get("problems") for name, node in nodes.items() if node["op"] not in ("Input", "Output")} == {
@@ -124,7 +124,7 @@ def test_a_model_that_fails_is_shown_with_what_it_fails_on(failing: Path) -> Non
 def test_the_settings_of_the_conversion_count(failing: Path) -> None:
     shown = view(failing, options=Options(target=LiteRT(allow_custom_ops=True)))
     assert shown.kind == "conversion"
-    assert shown.report["custom_operators"] == {"Dawsn": 2}
+    assert shown.report["custom_operators"] == {"BesselK0": 2}
 
 
 def test_errors_before_there_is_a_graph_have_a_page_without_one(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_the_command_shows_failures_and_says_them(failing: Path, tmp_path: Path)
     page = tmp_path / "page.html"
     done = run("view", failing, "-o", page, "--no-open")
     assert done.returncode == 0
-    assert "tf.Dawsn" in done.stderr
+    assert "tf.BesselK0" in done.stderr
     assert _page(page)["kind"] == "failed"
     missing = run("view", tmp_path / "nothing", "-o", tmp_path / "none.html", "--no-open")
     assert missing.returncode == 2

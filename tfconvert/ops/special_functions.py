@@ -158,12 +158,137 @@ _ERFINV_FAR = (
     6.86901982,
 )
 
+# The exponential integral: log(x) + gamma + x P(x) for 0 <= x <= 6, and exp(x) / x Q(12 / x - 1) beyond, to 3e-7.
+_EXPINT_NEAR = (
+    1.16118693e-11,
+    -2.60482368e-10,
+    3.56895817e-09,
+    -2.34785512e-08,
+    1.56800983e-07,
+    -1.38038102e-07,
+    4.15693603e-06,
+    2.6617844e-05,
+    0.000233372842,
+    0.00166534033,
+    0.0104172174,
+    0.0555554376,
+    0.25000001,
+    1.0,
+)
+_EXPINT_FAR = (
+    -0.0012667168,
+    -0.000826580757,
+    0.00598949598,
+    0.00279457811,
+    -0.0129046058,
+    -0.00372452367,
+    0.0181491149,
+    0.00362852831,
+    -0.0215189959,
+    -0.0111400642,
+    0.0182735275,
+    0.045735135,
+    0.132720091,
+    1.1029747,
+)
+_EXPINT_BOUND = 6.0
+# Beyond the numbers whose exponentials are finite.
+_EXPINT_LARGE = 200.0
+
+# Spence's function at 1 + w is -w P(w) for |w| <= 1/2, to 7e-9.
+_SPENCE = (
+    0.0152716561,
+    -0.0169210289,
+    0.0100125011,
+    -0.0136849165,
+    0.020747034,
+    -0.0280027598,
+    0.0399780682,
+    -0.0624895797,
+    0.111111631,
+    -0.250000134,
+    0.999999998,
+)
+
+# Dawson's integral: x P(2 s - 1) where s = (x / 3.5)^2 <= 1, and Q(2 / s - 1) / (2 x) beyond, to 2e-7.
+_DAWSON_NEAR = (
+    0.00104220103,
+    -0.00323503009,
+    0.00421625859,
+    -0.00681787187,
+    0.0167928918,
+    -0.0322844851,
+    0.0509595322,
+    -0.0748650038,
+    0.101533616,
+    -0.123537442,
+    0.134696819,
+    -0.132836513,
+    0.120804959,
+    -0.105049047,
+    0.0913281489,
+)
+_DAWSON_FAR = (
+    -4.32024497e-06,
+    -4.67015461e-06,
+    1.12604334e-05,
+    3.11687507e-05,
+    6.75178138e-05,
+    0.000263087047,
+    0.0017933668,
+    0.0233859956,
+    1.02180775,
+)
+_DAWSON_BOUND = 3.5
+
+# Fresnel's integrals: x^3 P(2 s - 1) and x Q(2 s - 1) where s = (x / 1.6)^4 <= 1. Beyond, with t = pi x^2 / 2, they are
+# 1/2 - f cos(t) - g sin(t) and 1/2 + f sin(t) - g cos(t), f = R(2 / s - 1) / (pi x), g = S(2 / s - 1) / (pi^2 x^3).
+_FRESNEL_SINE = (
+    2.04069135e-06,
+    -4.52898453e-05,
+    0.000714260771,
+    -0.00762922052,
+    0.0501329416,
+    -0.176135657,
+    0.288939363,
+)
+_FRESNEL_COSINE = (1.75493183e-05, -0.000331953376, 0.0042881711, -0.0356260975, 0.166442927, -0.349835159, 0.443458119)
+_FRESNEL_F = (
+    2.18780004e-05,
+    -2.93615229e-05,
+    5.55576961e-06,
+    -4.18216918e-05,
+    0.000159251238,
+    -0.000476979796,
+    0.00203861722,
+    -0.0164158313,
+    0.980810642,
+)
+_FRESNEL_G = (
+    -0.000250553174,
+    0.000289493827,
+    0.000153425252,
+    5.2968787e-05,
+    -0.000779052949,
+    0.00149116599,
+    -0.00369737459,
+    0.0126836493,
+    -0.0657627939,
+    0.915145948,
+)
+_FRESNEL_BOUND = 1.6
+# From here on, they are 1/2 to a float's last bit.
+_FRESNEL_LARGE = 1e7
+
 # A number whose square doesn't overflow, while adding one to the square of a larger one changes nothing.
 _LARGE = 1e18
 
 # From here on, the series of Bessel functions in powers of 1/x have a double's digits.
 _ASYMPTOTIC = 30
 _POINTS = 64
+
+# The smallest number whose logarithm every kernel has.
+_TINY = float(np.finfo(np.float32).tiny)
 
 # The constant of his formula for the inverse of the error function that fits best.
 _WINITZKI = 0.147
@@ -362,7 +487,8 @@ def atan(x: Tensor) -> Tensor:
     return x.atan2(x.ones_like())
 
 
-def _has_few_digits(op: Operation) -> str | None:
+def has_few_digits(op: Operation) -> str | None:
+    """The requirement that the digits of f32 are enough."""
     return "it is computed with the digits of f32" if op.operands[0].element == types.F64 else None
 
 
@@ -392,6 +518,65 @@ def grown(formula: Formula, x: Tensor) -> Tensor:
     return (formula(wide_x) * abs(wide_x).exp()).cast(x.dtype)  # type: ignore[no-any-return]
 
 
+def expint(x: Tensor) -> Tensor:
+    x, dtype = x.wide(), x.dtype
+    near = x.log() + np.euler_gamma + x * x.horner(_EXPINT_NEAR)
+    size = x.minimum(_EXPINT_LARGE)
+    inverse, root = 1 / size, (size * 0.5).exp()
+    far = root * ((inverse * (2 * _EXPINT_BOUND) - 1).horner(_EXPINT_FAR) * inverse) * root
+    return (x < 0).where(math.nan, (x < _EXPINT_BOUND).where(near, far)).cast(dtype)
+
+
+def spence(x: Tensor) -> Tensor:
+    """The dilogarithm at `1 - x`, by its values at other arguments where the distance from 1 is more than 1/2."""
+    x, dtype = x.wide(), x.dtype
+    is_large = x > 1.5
+    part = is_large.where(1 / x, x)
+    is_small = part < 0.5
+    w = is_small.where(-part, part - 1)
+    found = -w * w.horner(_SPENCE)
+    logarithms = part.maximum(_TINY).log() * (1 - part).log()
+    found = is_small.where(math.pi**2 / 6 - logarithms - found, found)
+    found = is_large.where(x.log().square() * -0.5 - found, found)
+    return (x < 0).where(math.nan, found).cast(dtype)
+
+
+def dawsn(x: Tensor) -> Tensor:
+    wide_x = x.wide()
+    square = wide_x.square() * (1 / _DAWSON_BOUND**2)
+    near = wide_x * (square * 2 - 1).horner(_DAWSON_NEAR)
+    far = (2 / square - 1).horner(_DAWSON_FAR) * 0.5 / wide_x
+    return (square < 1).where(near, far).cast(x.dtype)
+
+
+def _fresnel(near: Callable[[Tensor, Tensor], Tensor], far: Callable[..., Tensor], x: Tensor) -> Tensor:
+    wide_x = x.wide()
+    size = abs(wide_x)
+    fourth = (size * (1 / _FRESNEL_BOUND)).square().square()
+    # Whole numbers and their distance give the angle but for whole turns: n^2 + 2 n d + d^2, a quarter turn being 1.
+    capped = size.minimum(_FRESNEL_LARGE)
+    whole = capped.round()
+    rest = capped - whole
+    angle = (whole % 2 + (whole * 2 + rest) * rest) * (math.pi / 2)
+    inverse, variable = 1 / (capped * math.pi), 2 / fourth - 1
+    f = variable.horner(_FRESNEL_F) * inverse
+    g = variable.horner(_FRESNEL_G) * inverse * inverse / capped
+    found = (fourth < 1).where(near(size, fourth * 2 - 1), far(angle, f, g) + 0.5)
+    return (found * wide_x.sign()).cast(x.dtype)
+
+
+fresnel_sin = partial(
+    _fresnel,
+    lambda x, variable: x * x * x * variable.horner(_FRESNEL_SINE),
+    lambda angle, f, g: -(f * angle.cos() + g * angle.sin()),
+)
+fresnel_cos = partial(
+    _fresnel,
+    lambda x, variable: x * variable.horner(_FRESNEL_COSINE),
+    lambda angle, f, g: f * angle.sin() - g * angle.cos(),
+)
+
+
 def selu(x: Tensor) -> Tensor:
     """`scale * elu(x, alpha)`: the negative side of elu is scaled by alpha, the positive one is not."""
     below = x.minimum(0).elu() * _SELU_ALPHA
@@ -417,8 +602,13 @@ def _function(name: str, function: Function, **more: Any) -> OpDeclaration:
     return op(name, shape=same, compute=compute, verified=True, **more)
 
 
+def _special(name: str, formula: Formula) -> OpDeclaration:
+    """Declares a function of one operand that its formula computes, with the digits of f32."""
+    return op(name, shape=same, decompose=(Decomposition(formula, requires=has_few_digits),), verified=True)
+
+
 def _bessel(name: str, function: Function, formula: Formula) -> OpDeclaration:
-    return _function(name, function, decompose=(Decomposition(formula, requires=_has_few_digits),))
+    return _function(name, function, decompose=(Decomposition(formula, requires=has_few_digits),))
 
 
 OPS = (
@@ -434,16 +624,20 @@ OPS = (
     _bessel("BesselI1e", partial(bessel_ie, 1), bessel_i1e),
     _function("Cos", np.cos),
     _function("Cosh", np.cosh, decompose=cosh),
+    _special("Dawsn", dawsn),
     _function("Elu", _elu),
     _function("Erf", erf, decompose=composed_erf),
     _function("Erfc", erfc, decompose=composed_erfc),
     _function("Erfinv", each(erf_inverse), decompose=erfinv),
     _function("Exp", np.exp),
+    _special("Expint", expint),
     _function("Expm1", np.expm1, decompose=expm1),
+    _special("FresnelCos", fresnel_cos),
+    _special("FresnelSin", fresnel_sin),
     op("LeakyRelu", shape=same, compute=_leaky_relu, verified=True),
     _function("Log", np.log),
     _function("Log1p", np.log1p, decompose=log1p),
-    _function("Ndtri", each(normal_quantile), decompose=(Decomposition(ndtri, requires=_has_few_digits),)),
+    _function("Ndtri", each(normal_quantile), decompose=(Decomposition(ndtri, requires=has_few_digits),)),
     _function("Rsqrt", lambda x: 1 / np.sqrt(x)),
     op("Selu", shape=same, decompose=selu, verified=True),
     _function("Sigmoid", sigmoid),
@@ -451,6 +645,7 @@ OPS = (
     _function("Sinh", np.sinh, decompose=sinh),
     op("Softplus", shape=same, decompose=softplus, verified=True),
     op("Softsign", shape=same, decompose=softsign, verified=True),
+    _special("Spence", spence),
     _function("Sqrt", np.sqrt),
     _function("Tan", np.tan, decompose=tan),
     _function("Tanh", np.tanh),
