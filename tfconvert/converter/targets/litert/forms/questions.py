@@ -39,8 +39,8 @@ PLAIN: Mapping[str, Any] = {ACTIVATION: "NONE"}
 MOVES = {f"tfl.{name}": int(index) for name, index in operators.having("moves").items()}
 """Ops that only forward elements of an operand, which is this one."""
 
-_DECIDING = frozenset(tfl.full_names(operators.having("decides")))
-_FORWARDING = frozenset(tfl.full_names(operators.having("elementwise"))) | MOVES.keys() | {"tfl.cast"}
+_DECIDING = tfl.full_names(operators.having("decides"))
+_FORWARDING = tfl.full_names(operators.having("elementwise")) | MOVES.keys() | {"tfl.cast"}
 
 # Ops that are followed to find one that decides.
 _MAX_FOLLOWED = 200
