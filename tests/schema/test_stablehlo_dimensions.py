@@ -68,6 +68,13 @@ BROKEN: dict[str, tuple[str, str, str, list[str], str]] = {
         ["4xf32"],
         "4xf32",
     ),
+    "length of a slice": (
+        "slice",
+        "start_indices = array<i64: 1>, limit_indices = array<i64: 4>, strides = array<i64: 2>",
+        "%a",
+        ["4xf32"],
+        "3xf32",
+    ),
     "matrices": ("cholesky", "lower = true", "%a", ["2x3xf32"], "2x3xf32"),
     "order": ("transpose", "permutation = array<i64: 0, 0>", "%a", ["2x3xf32"], "2x2xf32"),
     "other rank": ("broadcast_in_dim", "broadcast_dimensions = array<i64: 0, 2>", "%a", ["2x3xf32"], "2x3xf32"),
@@ -102,8 +109,12 @@ BROKEN: dict[str, tuple[str, str, str, list[str], str]] = {
         ["?x3xf32", "f32"],
         "?x?xf32",
     ),
+    "numbers of the same bits": ("bitcast_convert", "", "%a", ["2x4xi8"], "2x4xf32"),
+    "other numbers of the same bits": ("bitcast_convert", "", "%a", ["2xf32"], "3xi32"),
     "product": ("dot", "", "%a, %b", ["2x3xf32", "2x3xf32"], "2x3xf32"),
+    "rank of a product": ("dot", "", "%a, %b", ["2x3xf32", "3x4xf32"], "2xf32"),
     "selection": ("select", "", "%a, %b, %b", ["3xi1", "2xf32"], "2xf32"),
+    "scalar of a size": ("get_dimension_size", "dimension = 0 : i64", "%a", ["?x3xf32"], "1xi32"),
     "shape": ("dynamic_reshape", "", "%a, %b", ["?xf32", "3xi32"], "?x2xf32"),
     "slice sizes": ("dynamic_slice", "slice_sizes = array<i64: 5>", "%a, %b", ["4xf32", "i32"], "5xf32"),
     "gathered sizes": (
@@ -149,6 +160,15 @@ def test_contradictions_are_refused(name: str) -> None:
         import_mlir(program(f"    %0 = {call}\n    return %0 : {returned}", kinds, [returned]), "model.mlir")
 
 
+def test_sizes_that_a_constant_holds_are_those_of_the_result() -> None:
+    shape, kind = "%s = stablehlo.constant dense<[3, 2]> : tensor<2xi32>", "tensor<2x3xf32>"
+    call = f"stablehlo.dynamic_reshape %a, %s : (tensor<6xf32>, tensor<2xi32>) -> {kind}"
+    with pytest.raises(ConversionError, match=r"the sizes of stablehlo\.dynamic_reshape do not fit"):
+        import_mlir(
+            program(f"    {shape}\n    %0 = {call}\n    return %0 : {kind}", ["tensor<6xf32>"], [kind]), "m.mlir"
+        )
+
+
 _BODY = """ ({
     ^bb0(%x: tensor<f32>, %y: tensor<f32>):
       %s = stablehlo.add %x, %y : tensor<f32>
@@ -176,5 +196,5 @@ def test_a_reduction_of_windows_has_a_result_for_each(properties: str, operand: 
         if result == size:
             import_mlir(text, "model.mlir")
         else:
-            with pytest.raises(ConversionError, match=r"the windows of stablehlo\.reduce_window do not fit"):
+            with pytest.raises(ConversionError, match=r"the sizes of stablehlo\.reduce_window do not fit"):
                 import_mlir(text, "model.mlir")

@@ -79,17 +79,11 @@ def test_large_iotas_are_refused() -> None:
     assert problem.code == "too-large-constants"
 
 
-@pytest.mark.parametrize(
-    ("op", "operand", "result"),
-    [
-        ('"stablehlo.get_dimension_size"(%a) <{dimension = 0 : i64}>', "tensor<2x?xf32>", "tensor<f32>"),
-        ('"stablehlo.bitcast_convert"(%a)', "tensor<2xf32>", "tensor<3xi32>"),
-    ],
-)
-def test_results_of_another_type_are_refused(op: str, operand: str, result: str) -> None:
-    problem = _refusal(op, [operand], result)
+def test_results_of_another_type_are_refused() -> None:
+    size = '"stablehlo.get_dimension_size"(%a) <{dimension = 0 : i64}>'
+    problem = _refusal(size, ["tensor<2x?xf32>"], "tensor<f32>")
     assert problem.code == "shape-mismatch"
-    assert f"its result has the type {result}" in str(problem)
+    assert "its result has the type tensor<f32>" in str(problem)
 
 
 def test_results_of_other_sizes_than_an_operand_gives_are_refused() -> None:

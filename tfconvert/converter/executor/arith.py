@@ -10,10 +10,10 @@ import numpy as np
 
 from tfconvert.converter.executor.resources import Simple
 from tfconvert.converter.executor.stablehlo.elementwise import divide, remainder
-from tfconvert.converter.executor.stablehlo.properties import integer
 from tfconvert.converter.executor.tasks import Machine
 from tfconvert.ops.call import Array, Results
 from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.stablehlo_properties import integer
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.operation import Operation
 

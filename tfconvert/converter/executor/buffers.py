@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.executor.stablehlo.properties import text
 from tfconvert.converter.executor.tasks import bad
 from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.arith import operation_of, wrapped
 from tfconvert.schema.dialects.func import FuncOp, functions_of
+from tfconvert.schema.dialects.stablehlo_properties import text
 from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp

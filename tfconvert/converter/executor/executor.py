@@ -13,7 +13,6 @@ from tfconvert.converter.executor import arith, control_flow, litert_ops, resour
 from tfconvert.converter.executor.graphs import Graph, GraphRun
 from tfconvert.converter.executor.resources import LookupTable, Variable
 from tfconvert.converter.executor.stablehlo import table as stablehlo
-from tfconvert.converter.executor.stablehlo.properties import text
 from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, run_task
 from tfconvert.converter.ir import symbol_table
 from tfconvert.ops import registry
@@ -22,6 +21,7 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import tensor_data, tf_executor
 from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.stablehlo_properties import text
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp, SessionInitializerOp
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, UnitAttr
+from tfconvert.schema.ir.operation import Operation
 
 
 def ints_of(value: Attribute | None, default: Sequence[int] = ()) -> tuple[int, ...]:
@@ -35,3 +36,25 @@ def pairs_of(value: Attribute | None, rank: int) -> list[tuple[int, int]]:
         return [(0, 0)] * rank
     assert tensor_data.is_constant(value)
     return [(int(low), int(high)) for low, high in tensor_data.to_array(value).reshape(rank, 2)]
+
+
+def ints(op: Operation, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+    """Returns an op's property, by its name, as `ints_of`; so do the others."""
+    return ints_of(op.properties.get(name), default)
+
+
+def integer(op: Operation, name: str, default: int = 0) -> int:
+    return integer_of(op.properties.get(name), default)
+
+
+def flag(op: Operation, name: str) -> bool:
+    """Returns whether a property is present and true."""
+    return isinstance(op.properties.get(name), UnitAttr) or bool(integer(op, name))
+
+
+def text(op: Operation, name: str) -> str:
+    return text_of(op.properties.get(name))
+
+
+def pairs(op: Operation, name: str, rank: int) -> list[tuple[int, int]]:
+    return pairs_of(op.properties.get(name), rank)

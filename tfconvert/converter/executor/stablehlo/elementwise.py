@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, text
+from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of
 from tfconvert.converter.executor.tasks import bad
 from tfconvert.ops import gamma_functions, special_functions
 from tfconvert.ops.call import Array, Dtype, Results, is_float, wide
 from tfconvert.ops.random_bits import ALGORITHMS, generate
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.stablehlo_properties import text
 from tfconvert.schema.ir.operation import Operation
 
 bessel_i1e = partial(special_functions.bessel_ie, 1)

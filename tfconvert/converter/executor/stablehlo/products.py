@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, flag, integer, ints, pairs, text
+from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of
 from tfconvert.converter.executor.stablehlo.reducing import windows_of
 from tfconvert.converter.executor.stablehlo.shaping import pad
 from tfconvert.converter.executor.tasks import bad
 from tfconvert.ops.call import Array, Dtype, Function, Results, is_float
 from tfconvert.schema.dialects.stablehlo import ConvAttr, DotAttr
+from tfconvert.schema.dialects.stablehlo_properties import flag, integer, ints, pairs, text
 from tfconvert.schema.ir.attributes import FloatAttr
 from tfconvert.schema.ir.operation import Operation
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from tfconvert.converter.executor.stablehlo import elementwise
 from tfconvert.converter.executor.stablehlo.elementwise import total_order
-from tfconvert.converter.executor.stablehlo.properties import integer, ints, pairs, text
 from tfconvert.converter.executor.stablehlo.shaping import pad
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.ops.call import Array, Results, wide
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.stablehlo import ScatterAttr
+from tfconvert.schema.dialects.stablehlo_properties import integer, ints, pairs, text
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, integer, ints, numbers
+from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, numbers
 from tfconvert.converter.executor.tasks import bad
 from tfconvert.ops.call import Array, Results
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.stablehlo import GatherAttr
+from tfconvert.schema.dialects.stablehlo_properties import integer, ints
 from tfconvert.schema.ir.operation import Operation
 
 

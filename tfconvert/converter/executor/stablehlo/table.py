@@ -11,10 +11,11 @@ import numpy as np
 from tfconvert.converter.executor import resources
 from tfconvert.converter.executor.resources import Simple, Variable
 from tfconvert.converter.executor.stablehlo import elementwise, products, reducing, shaping
-from tfconvert.converter.executor.stablehlo.properties import Kernel, numbers, text
+from tfconvert.converter.executor.stablehlo.properties import Kernel, numbers
 from tfconvert.converter.executor.stablehlo.reducing import RegionKernel
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.ops.call import Array, Results
+from tfconvert.schema.dialects.stablehlo_properties import text
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 

@@ -14,6 +14,7 @@ from tfconvert.converter.targets.stablehlo import size_rules
 from tfconvert.converter.targets.stablehlo.buffers.host import Scalars
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp
+from tfconvert.schema.dialects.stablehlo_inference import infer
 from tfconvert.schema.ir import dim
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
@@ -145,11 +146,7 @@ class Formulas:
             return
         dims: Dims | None = None
         if any(not types.is_static(each.shape or ()) for each in op.results):
-            rule = size_rules.SIZES.get(op.name)
-            if op.name in elementwise.KERNELS:
-                dims = self._elementwise(op)
-            elif rule is not None:
-                dims = rule(self, op)
+            dims = self._elementwise(op) if op.name in elementwise.KERNELS else infer(self, op)
         for result in op.results:
             self._note(result, dims)
         elements = self._elements_of(op)
@@ -168,7 +165,7 @@ class Formulas:
         if rule is None or op.name in _NOT_FOLLOWED or len(op.results) != 1 or not is_small(result.type, allow_two):
             return None
         if op.name != "stablehlo.get_dimension_size":
-            ranks = {size_rules.rank_of(each) for each in op.operands}
+            ranks = {len(each.shape or ()) for each in op.operands}
             if any(each not in self.elements for each in op.operands) or (2 in ranks and not allow_two):
                 return None
         found = rule(self, op)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.executor.stablehlo.properties import ints
 from tfconvert.converter.targets.stablehlo.buffers.kernels import KERNEL
-from tfconvert.converter.targets.stablehlo.size_rules import convolution_layouts, dims_of
 from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.dialects.arith import operation_of
 from tfconvert.schema.dialects.func import CallOp, FuncOp, functions_of
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.stablehlo_inference import convolution_layouts, dims_of
+from tfconvert.schema.dialects.stablehlo_properties import ints
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.executor.stablehlo.properties import integer, ints
 from tfconvert.converter.targets.stablehlo.buffers.kernels import KERNEL
-from tfconvert.converter.targets.stablehlo.size_rules import convolution_layouts, dims_of, rank_of
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.stablehlo_inference import convolution_layouts, dims_of
+from tfconvert.schema.dialects.stablehlo_properties import integer, ints
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import DYNAMIC, INDEX, MemRefType
@@ -47,7 +47,7 @@ def _gemm(op: Operation) -> Routine | None:
     dims = dims_of(op, "dot_dimension_numbers")
     batch = dims.of("lhs_batching_dimensions")
     contracted = (*dims.of("lhs_contracting_dimensions"), *dims.of("rhs_contracting_dimensions"))
-    ranks = tuple(rank_of(value) for value in (*op.operands, op.results[0]))
+    ranks = tuple(len(value.shape or ()) for value in (*op.operands, op.results[0]))
     if len(contracted) != 2 or len(set(ranks)) != 1 or ranks[0] != 2 + len(batch) or len(batch) > 1:
         return None
     if batch != dims.of("rhs_batching_dimensions") or batch not in ((), (0,)):

@@ -13,9 +13,10 @@ from typing import NamedTuple
 from tfconvert.converter.ir.constants import Scalar
 from tfconvert.converter.targets.stablehlo.buffers.host import Scalars
 from tfconvert.converter.targets.stablehlo.buffers.kernels import buffer_type
-from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS, SIZES
-from tfconvert.schema.dialects import memref, stablehlo
+from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS
+from tfconvert.schema.dialects import memref
 from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.dialects.stablehlo_inference import infer
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -42,13 +43,8 @@ def sizes_of_results(scope: Scope, op: Operation) -> Sequence[Sequence[Scalar]]:
     shapes = [result.shape or () for result in op.results]
     if all(-1 not in shape for shape in shapes):
         return shapes
-    rule = SIZES.get(op.name)
-    definition = stablehlo.definitions().get(op.name)
-    if rule is not None:
-        found = rule(scope, op)
-    elif definition is not None and definition.types == "same":
-        found = scope.sizes(op.operands[0])
-    else:
+    found = infer(scope, op)
+    if found is None:
         raise error_at(op, "unsupported-op", f"the sizes of the results of {op.name} are unknown")
     return [[size if dim < 0 else dim for dim, size in zip(shape, found, strict=True)] for shape in shapes]
 
