@@ -21,7 +21,7 @@ from tfconvert.converter.targets.stablehlo.legalize import lowerings
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -216,7 +216,7 @@ def test_a_text_that_computes_something_else_fails_verification(model: Path, mon
 def test_a_text_that_does_not_run_fails_verification(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(op: Operation, emit: StableHLOBuilder) -> Value:
         (x,) = op.operands
-        return emit.one("dynamic_reshape", (x, emit.ints((9, 9))), types.F32, emit.dims(x))
+        return emit.one("dynamic_reshape", (x, emit.ints((9, 16))), dims=emit.dims(x))
 
     monkeypatch.setitem(lowerings.LOWERINGS, "tf.Tanh", broken)
     with pytest.raises(tfconvert.ConversionError) as refused:

@@ -111,7 +111,7 @@ def _is(emit: StableHLOBuilder, one: Value | int, other: Value | int) -> Value:
 
 
 def _either(emit: StableHLOBuilder, one: Value, other: Value) -> Value:
-    return emit.one("or", (one, other), types.I1, ())
+    return emit.one("or", (one, other), dims=())
 
 
 _FILLS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim"})

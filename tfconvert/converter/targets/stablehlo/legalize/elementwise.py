@@ -20,6 +20,7 @@ from tfconvert.schema.ir.types import ComplexType, IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 
 UNARY = {
+    "Abs": "abs",
     "Acos": "chlo.acos",
     "Acosh": "chlo.acosh",
     "Asin": "chlo.asin",
@@ -38,6 +39,7 @@ UNARY = {
     "Expm1": "exponential_minus_one",
     "Floor": "floor",
     "Invert": "not",
+    "IsFinite": "is_finite",
     "Lgamma": "chlo.lgamma",
     "Log": "log",
     "Log1p": "log_plus_one",
@@ -106,11 +108,6 @@ def _squared_difference(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.binary("multiply", difference, difference)
 
 
-def _is_finite(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits one op where a decomposition takes two."""
-    return emit.one("is_finite", (op.operands[0],), types.I1, emit.dims(op.operands[0]))
-
-
 def _to_bool(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits whether a number is not 0, or whether a tensor of others than one has elements."""
     value = op.operands[0]
@@ -118,14 +115,6 @@ def _to_bool(op: Operation, emit: StableHLOBuilder) -> Value:
     if not dims:
         return value if value.element == types.I1 else emit.compare("NE", value, 0)
     return emit.compare("GT", emit.value(emit.product(dims)), 0)
-
-
-def _abs(op: Operation, emit: StableHLOBuilder) -> Value:
-    value = op.operands[0]
-    kind = value.element
-    if isinstance(kind, ComplexType):
-        return emit.one("abs", (value,), kind.element_type, emit.dims(value))
-    return emit.unary("abs", value)
 
 
 def _floor_div(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -165,7 +154,7 @@ def _within_width(emit: StableHLOBuilder, amounts: Value) -> Value:
     if known is not None and ((known >= 0) & (known <= last)).all():
         return amounts
     operands = (emit.scalar(0, element), amounts, emit.scalar(last, element))
-    return emit.one("clamp", operands, element, emit.dims(amounts))
+    return emit.one("clamp", operands)
 
 
 def _left_shift(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -199,7 +188,7 @@ def _clip(op: Operation, emit: StableHLOBuilder) -> Value:
     are_scalars = not emit.dims(low) and not emit.dims(high)
     minimum, maximum = constant_array(low), constant_array(high)
     if are_scalars and minimum is not None and maximum is not None and minimum <= maximum:
-        return emit.one("clamp", (low, value, high), value.element, emit.dims(value))
+        return emit.one("clamp", (low, value, high))
     return emit.binary("maximum", emit.binary("minimum", value, high), low)
 
 
@@ -228,14 +217,14 @@ def _bitcast(op: Operation, emit: StableHLOBuilder) -> Value:
         if not is_plain:
             return _cut(emit, value, element)
         dims = (*dims, before // after)
-    return emit.one("bitcast_convert", (value,), element, dims)
+    return emit.one("bitcast_convert", (value,), element=element)
 
 
 def _bits(emit: StableHLOBuilder, value: Value) -> Value:
     """Emits the bits of numbers as whole numbers."""
     element = value.element
     width = 8 * types.numpy_dtype(element).itemsize
-    return emit.one("bitcast_convert", (value,), _unsigned(width), emit.dims(value))
+    return emit.one("bitcast_convert", (value,), element=_unsigned(width))
 
 
 def _unsigned(width: int) -> IntegerType:
@@ -252,7 +241,7 @@ def _merged(emit: StableHLOBuilder, value: Value, element: Attribute) -> Value:
         here = emit.binary("shift_left", here, at * (width // count))
         found = here if found is None else emit.binary("or", found, here)
     assert found is not None
-    return emit.one("bitcast_convert", (found,), element, outer)
+    return emit.one("bitcast_convert", (found,), element=element)
 
 
 def _cut(emit: StableHLOBuilder, value: Value, element: Attribute) -> Value:
@@ -265,7 +254,7 @@ def _cut(emit: StableHLOBuilder, value: Value, element: Attribute) -> Value:
         here = emit.convert(emit.binary("shift_right_logical", bits, at * width), _unsigned(width))
         parts.append(emit.reshape(here, (*dims, 1)))
     whole = concatenate(emit, parts, len(dims))
-    return emit.one("bitcast_convert", (whole,), element, (*dims, count))
+    return emit.one("bitcast_convert", (whole,), element=element)
 
 
 def _add_n(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -286,14 +275,12 @@ ELEMENTWISE: Mapping[str, Rewrite] = {
     **{name: _compare(direction) for name, direction in COMPARISONS.items()},
     **dict.fromkeys(("Round", "Rint"), _round),
     **dict.fromkeys(("AddN", "AccumulateNV2"), _add_n),
-    "Abs": _abs,
-    "ComplexAbs": _abs,
+    "ComplexAbs": _unary("abs"),
     "Bitcast": _bitcast,
     "Cast": _cast,
     "ClipByValue": _clip,
     "FloorDiv": _floor_div,
     "FloorMod": _floor_mod,
-    "IsFinite": _is_finite,
     "LeftShift": _left_shift,
     "Ndtri": _ndtri,
     "RightShift": _right_shift,
@@ -318,7 +305,7 @@ def _relu6(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     element = value.element
     bounds = emit.scalar(0, element), emit.scalar(6, element)
-    return emit.one("clamp", (bounds[0], value, bounds[1]), element, emit.dims(value))
+    return emit.one("clamp", (bounds[0], value, bounds[1]))
 
 
 def _leaky_relu(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -393,21 +380,14 @@ def _complex(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def joined(emit: StableHLOBuilder, real: Value, imaginary: Value) -> Value:
     """Emits complex numbers of two parts."""
-    element = ComplexType.get(real.element)
-    return emit.one("complex", (real, imaginary), element, emit.dims(real))
-
-
-def _part(emit: StableHLOBuilder, value: Value, name: str) -> Value:
-    element = value.element
-    assert isinstance(element, ComplexType)
-    return emit.one(name, (value,), element.element_type, emit.dims(value))
+    return emit.one("complex", (real, imaginary))
 
 
 def _part_of(name: str) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         if isinstance(value.element, ComplexType):
-            return _part(emit, value, name)
+            return emit.unary(name, value)
         return value if name == "real" else emit.binary("multiply", value, 0)
 
     return lower
@@ -417,7 +397,7 @@ def conjugated(emit: StableHLOBuilder, value: Value) -> Value:
     """Emits conjugates; real numbers stay as they are."""
     if not isinstance(value.element, ComplexType):
         return value
-    return joined(emit, _part(emit, value, "real"), emit.unary("negate", _part(emit, value, "imag")))
+    return joined(emit, emit.unary("real", value), emit.unary("negate", emit.unary("imag", value)))
 
 
 def _conj(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -430,19 +410,13 @@ def _conjugate_transpose(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _angle(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    return emit.binary("atan2", _part(emit, value, "imag"), _part(emit, value, "real"))
+    return emit.binary("atan2", emit.unary("imag", value), emit.unary("real", value))
 
 
 def _transform(emit: StableHLOBuilder, value: Value, kind: str, lengths: tuple[int, ...]) -> Value:
     """Emits a transform along the last axes."""
-    dims, element = list(emit.dims(value)), value.element
-    if kind == "RFFT":
-        element, dims[-1] = ComplexType.get(element), lengths[-1] // 2 + 1
-    elif kind == "IRFFT":
-        assert isinstance(element, ComplexType)
-        element, dims[-1] = element.element_type, lengths[-1]
     properties: dict[str, attrs.Value] = {"fft_type": EnumeratorAttr.get("fft_type", kind), "fft_length": lengths}
-    return emit.one("fft", (value,), element, dims, properties)
+    return emit.one("fft", (value,), properties)
 
 
 def _complex_fft(kind: str, rank: int) -> Rewrite:

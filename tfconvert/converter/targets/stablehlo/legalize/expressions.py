@@ -17,7 +17,7 @@ from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.values import Value
 
 # Ops that have a form of their own for each kind of numbers; these are of floats.
-_UNARY: Mapping[str, str] = {**UNARY, "Abs": "abs", "Round": "round_nearest_even"}
+_UNARY: Mapping[str, str] = {**UNARY, "Round": "round_nearest_even"}
 
 
 class Expression(Elementwise):

@@ -51,12 +51,11 @@ def gather(emit: StableHLOBuilder, table: Value, indices: Value, axis: int, batc
         index_vector_dim=len(places),
     )
     properties: dict[str, attrs.Value] = {"dimension_numbers": numbers, "indices_are_sorted": False}
-    element = table.element
     whole = [1 if at == axis or at < batch else dim for at, dim in enumerate(dims)]
     if min(whole, default=0) >= 0:
-        return emit.one("gather", (table, indices), element, result, {**properties, "slice_sizes": tuple(whole)})
+        return emit.one("gather", (table, indices), {**properties, "slice_sizes": tuple(whole)})
     sizes = emit.convert(emit.shape(whole), indices.element)
-    return emit.one("dynamic_gather", (table, indices, sizes), element, result, properties)
+    return emit.one("dynamic_gather", (table, indices, sizes), properties, dims=result)
 
 
 def rows_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
@@ -89,11 +88,11 @@ def gather_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
         index_vector_dim=len(places),
     )
     properties: dict[str, attrs.Value] = {"dimension_numbers": numbers, "indices_are_sorted": False}
-    element, result, whole = table.element, [*places, *rest], [*[1] * depth, *rest]
+    result, whole = [*places, *rest], [*[1] * depth, *rest]
     if min(whole, default=0) >= 0:
-        return emit.one("gather", (table, indices), element, result, {**properties, "slice_sizes": tuple(whole)})
+        return emit.one("gather", (table, indices), {**properties, "slice_sizes": tuple(whole)})
     sizes = emit.convert(emit.shape(whole), indices.element)
-    return emit.one("dynamic_gather", (table, indices, sizes), element, result, properties)
+    return emit.one("dynamic_gather", (table, indices, sizes), properties, dims=result)
 
 
 def _one_hot(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -132,7 +131,7 @@ def scatter(emit: StableHLOBuilder, body: str, indices: Value, updates: Value, i
         "indices_are_sorted": False,
         "unique_indices": False,
     }
-    return emit.one("scatter", (into, indices, updates), element, dims, properties, (emit.body(body, element),))
+    return emit.one("scatter", (into, indices, updates), properties, (emit.body(body, element),))
 
 
 def _told(own: int, other: int) -> int:

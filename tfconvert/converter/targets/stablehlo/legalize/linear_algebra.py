@@ -59,7 +59,7 @@ def dot(
         rhs_contracting_dimensions=[other for _, other in contracted],
     )
     kind = element or lhs.element
-    return emit.one("dot_general", (lhs, rhs), kind, dims, {"dot_dimension_numbers": numbers})
+    return emit.one("dot_general", (lhs, rhs), {"dot_dimension_numbers": numbers}, element=kind, dims=dims)
 
 
 def _mat_mul(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -168,7 +168,7 @@ def _cholesky(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the lower factor, with zeros above the diagonal."""
     value = op.operands[0]
     dims = emit.dims(value)
-    factor = emit.one("cholesky", (value,), value.element, dims, {"lower": True})
+    factor = emit.one("cholesky", (value,), {"lower": True})
     last = len(dims) - 1
     is_kept = emit.compare("GE", emit.iota(dims, last - 1, types.I32), emit.iota(dims, last, types.I32))
     return emit.select(is_kept, factor, 0)
@@ -186,7 +186,7 @@ def _triangular_solve(op: Operation, emit: StableHLOBuilder) -> Value:
         "unit_diagonal": False,
         "transpose_a": EnumeratorAttr.get("transpose", kind),
     }
-    return emit.one("triangular_solve", (matrix, value), value.element, emit.dims(value), properties)
+    return emit.one("triangular_solve", (matrix, value), properties)
 
 
 def _solved(emit: StableHLOBuilder, matrix: Value, value: Value) -> Value:
@@ -337,7 +337,7 @@ def _spread(emit: StableHLOBuilder, row: Value, diagonal: int, dims: Sequence[in
         more = missing if isinstance(missing, int) else emit.sizes.fresh(missing)
         element, wide = row.element, (*own[:-1], dims[axis])
         zeros = emit.broadcast(emit.scalar(0, element), (*own[:-1], more), ())
-        row = emit.one("concatenate", (row, zeros), element, wide, {"dimension": len(own) - 1})
+        row = emit.one("concatenate", (row, zeros), {"dimension": len(own) - 1}, dims=wide)
     return emit.broadcast(row, dims, [*range(last - 1), axis])
 
 
@@ -413,7 +413,7 @@ def _taken(emit: StableHLOBuilder, value: Value, diagonal: int) -> Value:
     limit = emit.compute("add", emit.size(length), start)
     limits = emit.vector([*(emit.size(dim) for dim in dims[:-2]), limit])
     operands = (found, emit.ints([*[0] * (last - 1), start]), limits, emit.ints([1] * last))
-    return emit.one("real_dynamic_slice", operands, element, (*dims[:-2], length))
+    return emit.one("real_dynamic_slice", operands, dims=(*dims[:-2], length))
 
 
 def _matrix_diag_part(op: Operation, emit: StableHLOBuilder) -> Value:

@@ -88,7 +88,7 @@ def _local_response(op: Operation, emit: StableHLOBuilder) -> Value:
     }
     kind = wide.element
     operands = emit.binary("multiply", wide, wide), emit.scalar(0, kind)
-    total = emit.one("reduce_window", operands, kind, dims, properties, (emit.body("add", kind),))
+    total = emit.one("reduce_window", operands, properties, (emit.body("add", kind),), dims=dims)
     base = emit.binary("add", emit.binary("multiply", total, alpha), bias)
     return emit.convert(emit.binary("divide", wide, emit.binary("power", base, beta)), element)
 

@@ -91,7 +91,7 @@ def key_and_counter(emit: StableHLOBuilder, seed: Value) -> tuple[Words, Words]:
     for index in range(2):
         element = _element(emit, seed, index)
         signed = emit.convert(element, types.I64)
-        words += halves(emit, emit.one("bitcast_convert", (signed,), UI64, ()))
+        words += halves(emit, emit.one("bitcast_convert", (signed,), element=UI64))
     mixed = philox(emit, words, [emit.scalar(each, UI32) for each in _SCRAMBLER])
     zero = emit.scalar(0, UI32)
     return mixed[:2], (zero, zero, *mixed[2:])
@@ -140,7 +140,7 @@ def ordered(emit: StableHLOBuilder, columns: Words, numbers: int, groups: int, d
 def _floats(emit: StableHLOBuilder, word: Value) -> Value:
     """Emits floats from 0 to 1 of the lowest bits of words: those of floats from 1 to 2, less 1."""
     bits = emit.binary("or", emit.binary("and", word, 0x7FFFFF), 0x3F800000)
-    return emit.binary("subtract", emit.one("bitcast_convert", (bits,), types.F32, emit.dims(word)), 1)
+    return emit.binary("subtract", emit.one("bitcast_convert", (bits,), element=types.F32), 1)
 
 
 def _uniform(emit: StableHLOBuilder, words: Words) -> Words:
@@ -179,9 +179,9 @@ def _stateless(kind: str, *, has_key: bool) -> Rewrite:
 
 def _between(emit: StableHLOBuilder, word: Value, low: Value, high: Value) -> Value:
     """Emits integers of a range: remainders of words."""
-    span = emit.one("bitcast_convert", (emit.binary("subtract", high, low),), UI32, ())
+    span = emit.one("bitcast_convert", (emit.binary("subtract", high, low),), element=UI32)
     rest = emit.binary("remainder", word, span)
-    return emit.binary("add", emit.one("bitcast_convert", (rest,), types.I32, emit.dims(rest)), low)
+    return emit.binary("add", emit.one("bitcast_convert", (rest,), element=types.I32), low)
 
 
 def _engines_own(distribution: str) -> Rewrite:
@@ -203,7 +203,7 @@ def drawn(emit: StableHLOBuilder, distribution: str, bounds: Sequence[Value], di
     """Emits numbers of the engine, `UNIFORM` ones between bounds or `NORMAL` ones by mean and deviation."""
     properties = {"rng_distribution": EnumeratorAttr.get("rng_distribution", distribution)}
     shape = emit.convert(emit.shape(dims), types.I64)
-    return emit.one("rng", (*bounds, shape), bounds[0].element, dims, properties)
+    return emit.one("rng", (*bounds, shape), properties, dims=dims)
 
 
 def _get_key_counter_algorithm(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
@@ -303,7 +303,7 @@ def _doubles(emit: StableHLOBuilder, high: Value, low: Value) -> Value:
     """Emits doubles from 0 to 1 of the lowest bits of words: those of doubles from 1 to 2, less 1."""
     mantissa = joined(emit, low, emit.binary("and", high, 0xFFFFF))
     bits = emit.binary("or", mantissa, 1023 << 52)
-    return emit.binary("subtract", emit.one("bitcast_convert", (bits,), types.F64, emit.dims(bits)), 1)
+    return emit.binary("subtract", emit.one("bitcast_convert", (bits,), element=types.F64), 1)
 
 
 def _uniform_doubles(emit: StableHLOBuilder, key: Words, counter: Words, dims: Sequence[int]) -> Value:
@@ -320,7 +320,7 @@ def _multinomial(op: Operation, emit: StableHLOBuilder) -> Value:
     logits = emit.convert(op.operands[0], types.F64)
     dims = emit.dims(logits)
     count = requested_size(emit, op.operands[1])
-    is_finite = emit.one("is_finite", (logits,), types.I1, dims)
+    is_finite = emit.one("is_finite", (logits,))
     largest = emit.reduce("maximum", emit.select(is_finite, logits, -math.inf), (1,), -math.inf)
     powers = emit.unary("exponential", emit.binary("subtract", logits, emit.broadcast(largest, dims, (0,))))
     sums = scan(emit, emit.select(is_finite, powers, 0), 1, ADD)
@@ -342,7 +342,7 @@ def _full_range(op: Operation, emit: StableHLOBuilder) -> Value:
     key, counter = _source(op, emit)
     words = philox(emit, _counted(emit, counter, emit.iota((groups,), 0, UI64)), key)
     if element != UI32:
-        words = [emit.one("bitcast_convert", (word,), element, emit.dims(word)) for word in words]
+        words = [emit.one("bitcast_convert", (word,), element=element) for word in words]
     return ordered(emit, words, numbers, groups, dims)
 
 

@@ -101,9 +101,9 @@ def _scan_open(emit: StableHLOBuilder, value: Value, axis: int, combine: Combina
         )
         zero = inner.scalar(0, types.I32)
         starts = [distance if at == axis else zero for at in range(rank)]
-        moved = inner.one("dynamic_update_slice", (room, found, *starts), element, inner.dims(room))
+        moved = inner.one("dynamic_update_slice", (room, found, *starts))
         operands = (moved, inner.ints([0] * rank), inner.shape(dims), inner.ints([1] * rank))
-        before = inner.one("real_dynamic_slice", operands, element, dims)
+        before = inner.one("real_dynamic_slice", operands, dims=dims)
         return inner.binary("multiply", distance, 2), combine.emit(inner, before, found)
 
     found = loop(emit, (emit.scalar(1, types.I32), value), condition, body)[1]
@@ -115,15 +115,14 @@ def _scan_open(emit: StableHLOBuilder, value: Value, axis: int, combine: Combina
 def _scanning(combine: Combination) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
-        dims, element = emit.dims(value), value.element
-        axis = axis_of(ints(op, 1, "the axis")[0], len(dims))
+        axis = axis_of(ints(op, 1, "the axis")[0], len(emit.dims(value)))
         turn = {"dimensions": (axis,)} if tf.get(op, "reverse", False) else None
         if turn:
-            value = emit.one("reverse", (value,), element, dims, turn)
+            value = emit.one("reverse", (value,), turn)
         if tf.get(op, "exclusive", False):
             value = shifted(emit, value, axis, 1, combine.initial)
         value = scan(emit, value, axis, combine)
-        return emit.one("reverse", (value,), element, dims, turn) if turn else value
+        return emit.one("reverse", (value,), turn) if turn else value
 
     return lower
 
@@ -159,7 +158,7 @@ def first(emit: StableHLOBuilder, value: Value, axis: int, count: int) -> Value:
     dims = list(emit.dims(value))
     dims[axis] = count
     operands = (value, emit.ints([0] * len(dims)), emit.shape(dims), emit.ints([1] * len(dims)))
-    return emit.one("real_dynamic_slice", operands, value.element, dims)
+    return emit.one("real_dynamic_slice", operands, dims=dims)
 
 
 def _nth_element(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -184,7 +183,7 @@ def _in_top_k(op: Operation, emit: StableHLOBuilder) -> Value:
     of_target = emit.reduce("add", emit.select(is_target, predictions, 0), (1,), 0)
     is_above = emit.compare("GT", predictions, emit.broadcast(of_target, dims, (0,)))
     above = emit.reduce("add", emit.convert(is_above, count.element), (1,), 0)
-    finite = emit.reduce("and", emit.one("is_finite", (predictions,), types.I1, dims), (1,), 1)
+    finite = emit.reduce("and", emit.one("is_finite", (predictions,)), (1,), 1)
     known = emit.binary("and", finite, emit.reduce("or", is_target, (1,), 0))
     return emit.binary("and", known, emit.compare("LT", above, count))
 

@@ -56,8 +56,8 @@ def pick(emit: StableHLOBuilder, vector: Value, index: int) -> Value:
     if scalar is not None:
         return emit.convert(scalar, types.I32)
     properties = {"start_indices": (index,), "limit_indices": (index + 1,), "strides": (1,)}
-    part = emit.one("slice", (vector,), vector.element, (1,), properties)
-    return emit.convert(emit.one("reshape", (part,), vector.element, ()), types.I32)
+    part = emit.one("slice", (vector,), properties)
+    return emit.convert(emit.one("reshape", (part,), dims=()), types.I32)
 
 
 def requested(emit: StableHLOBuilder, op: Operation, index: int) -> tuple[int, ...]:
@@ -237,7 +237,7 @@ def concatenate(emit: StableHLOBuilder, values: Sequence[Value], axis: int) -> V
         for size in sizes:
             total = emit.compute("add", total, emit.size(size))
         dims[axis] = total if isinstance(total, int) else emit.sizes.fresh(total)
-    return emit.one("concatenate", values, values[0].element, dims, {"dimension": axis})
+    return emit.one("concatenate", values, {"dimension": axis}, dims=dims)
 
 
 def _concat(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -259,17 +259,16 @@ def _pack(op: Operation, emit: StableHLOBuilder) -> Value:
 def part(emit: StableHLOBuilder, value: Value, axis: int, begin: int, end: int) -> Value:
     """Inserts a slice of one axis of known size; the others stay whole."""
     dims = list(emit.dims(value))
-    element = value.element
     result = [*dims[:axis], end - begin, *dims[axis + 1 :]]
     if min(dims) >= 0:
         starts = tuple(begin if at == axis else 0 for at in range(len(dims)))
         limits = tuple(end if at == axis else dim for at, dim in enumerate(dims))
         properties = {"start_indices": starts, "limit_indices": limits, "strides": (1,) * len(dims)}
-        return emit.one("slice", (value,), element, result, properties)
+        return emit.one("slice", (value,), properties)
     starts_at = emit.ints([begin if at == axis else 0 for at in range(len(dims))])
     limits_at = emit.vector([end if at == axis else emit.size(dim) for at, dim in enumerate(dims)])
     operands = (value, starts_at, limits_at, emit.ints([1] * len(dims)))
-    return emit.one("real_dynamic_slice", operands, element, result)
+    return emit.one("real_dynamic_slice", operands, dims=result)
 
 
 def padded(
@@ -291,7 +290,7 @@ def padded(
         interior: How much is padded between the elements of each axis.
     """
     interior = tuple(interior) or (0,) * len(low)
-    element, dims = value.element, []
+    dims = []
     if not any(interior) and all(each == 0 for each in (*low, *high)):
         return value
     for dim, before, behind, gap in zip(emit.dims(value), low, high, interior, strict=True):
@@ -303,9 +302,9 @@ def padded(
     lows, highs = ([each for each in side if isinstance(each, int)] for side in (low, high))
     if len(lows) == len(highs) == len(low):
         properties = {"edge_padding_low": tuple(lows), "edge_padding_high": tuple(highs), "interior_padding": interior}
-        return emit.one("pad", (value, fill), element, dims, properties)
+        return emit.one("pad", (value, fill), properties, dims=dims)
     operands = (value, fill, emit.vector(low), emit.vector(high), emit.ints(interior))
-    return emit.one("dynamic_pad", operands, element, dims)
+    return emit.one("dynamic_pad", operands, dims=dims)
 
 
 def _tile(op: Operation, emit: StableHLOBuilder) -> Value:

@@ -165,8 +165,7 @@ def _clamped(emit: StableHLOBuilder, index: Bound, size: Bound) -> Bound:
 
 def sliced(emit: StableHLOBuilder, value: Value, parts: Sequence[_Taken]) -> Value:
     """Inserts a slice, static where every bound and every size is known."""
-    dims, element = emit.dims(value), value.element
-    result = [part.size for part in parts]
+    dims, result = emit.dims(value), [part.size for part in parts]
     backwards = tuple(axis for axis, part in enumerate(parts) if part.reverses)
     starts, limits = [part.start for part in parts], [part.limit for part in parts]
     steps = [part.step for part in parts]
@@ -178,11 +177,11 @@ def sliced(emit: StableHLOBuilder, value: Value, parts: Sequence[_Taken]) -> Val
             "limit_indices": tuple(known[len(parts) :]),
             "strides": tuple(steps),
         }
-        value = emit.one("slice", (value,), element, result, properties)
+        value = emit.one("slice", (value,), properties)
     elif not is_whole:
         operands = (value, emit.vector(starts), emit.vector(limits), emit.ints(steps))
-        value = emit.one("real_dynamic_slice", operands, element, result)
-    return emit.one("reverse", (value,), element, result, {"dimensions": backwards}) if backwards else value
+        value = emit.one("real_dynamic_slice", operands, dims=result)
+    return emit.one("reverse", (value,), {"dimensions": backwards}) if backwards else value
 
 
 def from_to(
@@ -252,7 +251,7 @@ def _reverse(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     properties = {"dimensions": axes_of(op, 1, len(dims))}
-    return emit.one("reverse", (value,), value.element, dims, properties)
+    return emit.one("reverse", (value,), properties)
 
 
 def _cut(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -260,8 +259,7 @@ def _cut(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     sizes = ints(op, 2, "the sizes")
     starts = [pick(emit, op.operands[1], axis) for axis in range(len(sizes))]
-    element = value.element
-    return emit.one("dynamic_slice", (value, *starts), element, sizes, {"slice_sizes": sizes})
+    return emit.one("dynamic_slice", (value, *starts), {"slice_sizes": sizes})
 
 
 def _strided_update(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -298,7 +296,7 @@ def _update(op: Operation, emit: StableHLOBuilder) -> Value:
     value, update, indices = op.operands
     dims = emit.dims(value)
     starts = [pick(emit, indices, axis) for axis in range(len(dims))]
-    return emit.one("dynamic_update_slice", (value, update, *starts), value.element, dims)
+    return emit.one("dynamic_update_slice", (value, update, *starts))
 
 
 SLICES: Mapping[str, Rewrite] = {

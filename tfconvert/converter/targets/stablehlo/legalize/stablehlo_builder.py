@@ -5,7 +5,7 @@ Sizes are numbers or symbols (`sizes.Dims`). Equal symbols are equal sizes, so t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -17,11 +17,13 @@ from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims, Sizes, st
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import stablehlo, tensor_data, tf, types, upstream
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo_inference import Dry, infer, infer_element
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builder import OpBuilder
-from tfconvert.schema.ir.dim import simplified
+from tfconvert.schema.ir.dim import OPERATIONS, simplified
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import INDEX
 from tfconvert.schema.ir.values import Value
 
 Op = TypeVar("Op", bound=Operation)
@@ -47,9 +49,32 @@ class HLOBuilder(OpBuilder):
         regions: Sequence[Region] = (),
     ) -> Operation:
         """Inserts an op by its name; without a dialect it is StableHLO's."""
-        full = name if "." in name else f"stablehlo.{name}"
-        build = stablehlo.build if stablehlo.class_of(full) is not None else upstream.build
-        return self.insert(build(full, operands, result_types, properties, regions))
+        return self.insert(_built(name, operands, result_types, properties, regions))
+
+
+def _built(
+    name: str,
+    operands: Sequence[Value],
+    result_types: Sequence[Attribute],
+    properties: Mapping[str, attrs.Value] | None,
+    regions: Sequence[Region],
+) -> Operation:
+    full = name if "." in name else f"stablehlo.{name}"
+    build = stablehlo.build if stablehlo.class_of(full) is not None else upstream.build
+    return build(full, operands, result_types, properties, regions)
+
+
+class _Inferred(Dry):
+    """The sizes that those of an op's results are inferred from: numbers, and symbols that are not computed with."""
+
+    __slots__ = ("sizes",)
+
+    def __init__(self, sizes: Callable[[Value], Dims]) -> None:
+        self.sizes = sizes
+
+    def compute(self, name: str, *operands: int, kind: Attribute = INDEX) -> int:
+        assert min(operands) >= 0, "the sizes of a result that is computed from symbols are given"
+        return OPERATIONS[name](*operands)
 
 
 class StableHLOBuilder(HLOBuilder):
@@ -73,15 +98,28 @@ class StableHLOBuilder(HLOBuilder):
         self,
         name: str,
         operands: Sequence[Value],
-        element: Attribute,
-        dims: Sequence[int],
         properties: Mapping[str, attrs.Value] | None = None,
         regions: Sequence[Region] = (),
+        *,
+        element: Attribute | None = None,
+        dims: Sequence[int] | None = None,
     ) -> Value:
-        """Inserts an op with one result of an element type and a shape, and returns that."""
-        kind = types.tensor(element, static_shape(dims))
-        (result,) = self.op(name, operands, (kind,), properties, regions).results
-        self.sizes.note(result, dims)
+        """Inserts an op with one result, and returns that.
+
+        Args:
+            name: The op.
+            operands: Its operands.
+            properties: Its properties.
+            regions: Its regions.
+            element: The result's element type where operands don't tell it.
+            dims: The result's sizes where operands don't tell them, or only by further ops.
+        """
+        op = _built(name, operands, (element or types.I1,), properties, regions)
+        (result,) = op.results
+        found = infer(_Inferred(self.dims), op) if dims is None else dims
+        assert found is not None, f"the sizes of the result of {name} are not given"
+        result.type = types.tensor(element or infer_element(op), static_shape(found))
+        self.sizes.note(self.insert(op).results[0], found)
         return result
 
     def dims(self, value: Value) -> Dims:
@@ -119,7 +157,7 @@ class StableHLOBuilder(HLOBuilder):
             place = self.sizes.place(self.block, dim)
             if place is None:
                 raise Declined("a size that it needs is not known where it is needed")
-            found = self.one("get_dimension_size", (place[0],), types.I32, (), {"dimension": place[1]})
+            found = self.one("get_dimension_size", (place[0],), {"dimension": place[1]})
             self.sizes.cache(self.block, dim, found)
         return found
 
@@ -156,7 +194,7 @@ class StableHLOBuilder(HLOBuilder):
     def _computed(self, name: str, one: Value | int, other: Value | int) -> Value:
         found = self.sizes.computed(self.block, name, one, other)
         if found is None:
-            found = self.one(name, (self.value(one), self.value(other)), types.I32, ())
+            found = self.one(name, (self.value(one), self.value(other)))
             self.sizes.keep(self.block, name, one, other, found)
         return found
 
@@ -183,10 +221,10 @@ class StableHLOBuilder(HLOBuilder):
         known = [constant_int(each) for each in scalars]
         if None not in known:
             return self.ints([each for each in known if each is not None])
-        parts = [self.one("reshape", (self.value(each),), types.I32, (1,)) for each in scalars]
+        parts = [self.one("reshape", (self.value(each),), dims=(1,)) for each in scalars]
         if len(parts) == 1:
             return parts[0]
-        return self.one("concatenate", parts, types.I32, (len(parts),), {"dimension": 0})
+        return self.one("concatenate", parts, {"dimension": 0}, dims=(len(parts),))
 
     def shape(self, dims: Sequence[int]) -> Value:
         return self.vector([self.size(dim) for dim in dims])
@@ -212,18 +250,15 @@ class StableHLOBuilder(HLOBuilder):
         dims = tuple(map(self.sizes.find, dims))
         if own == dims:
             return value
-        element = value.element
         if min((*own, *dims), default=0) >= 0:
-            return self.one("reshape", (value,), element, dims)
+            return self.one("reshape", (value,), dims=dims)
         shape = self.shape(dims) if shape is None else shape
-        return self.one("dynamic_reshape", (value, shape), element, dims)
+        return self.one("dynamic_reshape", (value, shape), dims=dims)
 
     def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
         if tuple(permutation) == tuple(range(len(permutation))):
             return value
-        dims = self.dims(value)
-        moved = [dims[axis] for axis in permutation]
-        return self.one("transpose", (value,), value.element, moved, {"permutation": tuple(permutation)})
+        return self.one("transpose", (value,), {"permutation": tuple(permutation)})
 
     def broadcast(self, value: Value, dims: Sequence[int], axes: Sequence[int] | None = None) -> Value:
         """Inserts a broadcast.
@@ -237,9 +272,8 @@ class StableHLOBuilder(HLOBuilder):
         axes = tuple(range(len(dims) - len(own), len(dims)) if axes is None else axes)
         if own == dims and axes == tuple(range(len(dims))):
             return value
-        element = value.element
         if min((*own, *dims), default=0) >= 0:
-            return self.one("broadcast_in_dim", (value,), element, dims, {"broadcast_dimensions": axes})
+            return self.one("broadcast_in_dim", (value,), {"broadcast_dimensions": axes}, dims=dims)
         kept = tuple(number for number, axis in enumerate(axes) if own[number] == dims[axis])
         grown = tuple(number for number, axis in enumerate(axes) if own[number] == 1 != dims[axis])
         properties = {
@@ -247,7 +281,7 @@ class StableHLOBuilder(HLOBuilder):
             "known_expanding_dimensions": grown,
             "known_nonexpanding_dimensions": kept,
         }
-        return self.one("dynamic_broadcast_in_dim", (value, self.shape(dims)), element, dims, properties)
+        return self.one("dynamic_broadcast_in_dim", (value, self.shape(dims)), properties, dims=dims)
 
     def join(self, one: Dims, other: Dims) -> Dims:
         """Returns the shape that two shapes are broadcast to."""
@@ -271,15 +305,15 @@ class StableHLOBuilder(HLOBuilder):
             require_equal_or_one(self, one, other, EQUAL_OR_ONE)
             first, second = self.value(self.size(one)), self.value(self.size(other))
             is_one = self.compare("EQ", first, self.scalar(1, types.I32))
-            chosen = self.one("select", (is_one, second, first), types.I32, ())
+            chosen = self.one("select", (is_one, second, first))
             self.sizes.cache(self.block, joined, chosen)
         return joined
 
     # Elementwise ops.
 
     def unary(self, name: str, value: Value) -> Value:
-        """Inserts an op with a result of the operand's type."""
-        return self.one(name, (value,), value.element, self.dims(value))
+        """Inserts an op of one operand."""
+        return self.one(name, (value,))
 
     def pair(self, one: Operand, other: Operand) -> tuple[Value, Value]:
         """Returns two operands with the shape that they are broadcast to; numbers become constants."""
@@ -297,13 +331,13 @@ class StableHLOBuilder(HLOBuilder):
         is_open = constant_int(first) is None or constant_int(second) is None
         if name in _OF_SIZES and not dims and element == types.I32 and is_open:
             return self.value(self.compute(name, first, second))
-        return self.one(name, (first, second), element, dims)
+        return self.one(name, (first, second))
 
     def compare(self, direction: str, one: Operand, other: Operand) -> Value:
         """Inserts a comparison of two operands, which are broadcast to each other."""
         first, second = self.pair(one, other)
         properties = {"comparison_direction": EnumeratorAttr.get("comparison_direction", direction)}
-        return self.one("compare", (first, second), types.I1, self.dims(first), properties)
+        return self.one("compare", (first, second), properties)
 
     def select(self, condition: Value, one: Operand, other: Operand) -> Value:
         """Inserts a choice for each element; all three are broadcast to each other, a scalar condition is not."""
@@ -312,13 +346,13 @@ class StableHLOBuilder(HLOBuilder):
         if dims:
             joined = self.join(dims, self.dims(first))
             condition, first, second = (self.broadcast(each, joined) for each in (condition, first, second))
-        return self.one("select", (condition, first, second), first.element, self.dims(first))
+        return self.one("select", (condition, first, second))
 
     def convert(self, value: Value, element: Attribute) -> Value:
         """Returns a value as one of another element type."""
         if value.element == element:
             return value
-        return self.one("convert", (value,), element, self.dims(value))
+        return self.one("convert", (value,), element=element)
 
     # Regions.
 
@@ -337,15 +371,15 @@ class StableHLOBuilder(HLOBuilder):
     def reduce(self, name: str, value: Value, axes: Sequence[int], initial: float) -> Value:
         """Inserts a reduction along axes, which the result doesn't have."""
         element = value.element
-        dims = [dim for axis, dim in enumerate(self.dims(value)) if axis not in axes]
         operands = (value, self.scalar(initial, element))
-        return self.one("reduce", operands, element, dims, {"dimensions": tuple(axes)}, (self.body(name, element),))
+        return self.one("reduce", operands, {"dimensions": tuple(axes)}, (self.body(name, element),))
 
     def iota(self, dims: Sequence[int], axis: int, element: Attribute) -> Value:
         """Inserts a tensor that counts along an axis."""
-        if min(map(self.sizes.find, dims), default=0) >= 0:
-            return self.one("iota", (), element, tuple(map(self.sizes.find, dims)), {"iota_dimension": axis})
-        return self.one("dynamic_iota", (self.shape(dims),), element, dims, {"iota_dimension": axis})
+        dims = tuple(map(self.sizes.find, dims))
+        if min(dims, default=0) >= 0:
+            return self.one("iota", (), {"iota_dimension": axis}, element=element, dims=dims)
+        return self.one("dynamic_iota", (self.shape(dims),), {"iota_dimension": axis}, element=element, dims=dims)
 
 
 def _parts(scalar: Value | int) -> tuple[Value | None, int]:

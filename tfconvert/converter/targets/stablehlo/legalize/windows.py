@@ -179,7 +179,6 @@ def _convolved(
     gaps: Sequence[int] = (),
 ) -> Value:
     """Inserts a convolution of a value with a kernel; the result's sizes are given, and steps between elements."""
-    value = operands[0]
     properties: dict[str, attrs.Value] = {
         "window_strides": tuple(axis.stride for axis in axes),
         "lhs_dilation": tuple(gaps) or (1,) * len(axes),
@@ -189,13 +188,12 @@ def _convolved(
         "feature_group_count": groups,
         "batch_group_count": 1,
     }
-    element = value.element
     numbers = known(padding)
     if numbers is not None:
-        return emit.one("convolution", operands, element, dims, {**properties, "padding": table(numbers)})
+        return emit.one("convolution", operands, {**properties, "padding": table(numbers)}, dims=dims)
     amounts = emit.vector([amount for pair in padding for amount in pair])
     amounts = emit.reshape(amounts, (len(padding), 2))
-    return emit.one("dynamic_conv", (*operands, amounts), element, dims, properties)
+    return emit.one("dynamic_conv", (*operands, amounts), properties, dims=dims)
 
 
 def _convolve(emit: StableHLOBuilder, op: Operation, kernel: Value, groups: int, outputs: int) -> Value:
@@ -238,9 +236,7 @@ def _turned(emit: StableHLOBuilder, kernel: Value, groups: int) -> Value:
     """Returns a kernel back to front, with inputs and outputs exchanged within each group."""
     *window, inputs, outputs = emit.dims(kernel)
     count = len(window)
-    kernel = emit.one(
-        "reverse", (kernel,), kernel.element, (*window, inputs, outputs), {"dimensions": tuple(range(count))}
-    )
+    kernel = emit.one("reverse", (kernel,), {"dimensions": tuple(range(count))})
     if groups == 1:
         return emit.transpose(kernel, [*range(count), count + 1, count])
     kernel = emit.reshape(kernel, (*window, inputs, groups, outputs // groups))
@@ -355,7 +351,7 @@ def _window(emit: StableHLOBuilder, op: Operation, value: Value, name: str, init
     if numbers is None:
         value, numbers = pad_around(emit, value, padding, start), [(0, 0)] * len(dims)
     body = emit.body(name, element)
-    return emit.one("reduce_window", (value, start), element, result, _properties(axes, numbers), (body,))
+    return emit.one("reduce_window", (value, start), _properties(axes, numbers), (body,), dims=result)
 
 
 def _max_pool(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -473,7 +469,7 @@ def _mirrored(emit: StableHLOBuilder, value: Value, axis: int, begin: Value | in
     edge = from_to(emit, value, axis, begin, end)
     if emit.dims(edge)[axis] == 1:
         return edge
-    return emit.one("reverse", (edge,), value.element, emit.dims(edge), {"dimensions": (axis,)})
+    return emit.one("reverse", (edge,), {"dimensions": (axis,)})
 
 
 PADDINGS: Mapping[str, Rewrite] = {"MirrorPad": _mirror_pad, "Pad": _pad, "PadV2": _pad, "XlaPad": _pad_between}
