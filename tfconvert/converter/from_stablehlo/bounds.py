@@ -7,7 +7,7 @@ the dimension, so one op is enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ from tfconvert.converter.from_stablehlo.remembered import remembered
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.schema.dialects.dims import UNKNOWN
+from tfconvert.schema.ir import dim
+from tfconvert.schema.ir.dim import Call, Dim, Symbol
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -86,87 +88,51 @@ def _bounds(spans: Sequence[Span]) -> tuple[list[int | None], list[int | None]]:
     return [each.begin for each in spans], [each.end for each in spans]
 
 
-class _Form(NamedTuple):
-    """A scalar as a sum.
+# The number of parts up to which a sum is written out. Bounds have one or two.
+_MAX_PARTS = 16
 
-    Attributes:
-        terms: What is not a number: symbols of sizes, ops on others, and values, with their factors.
-        constant: The number that is added to them.
-    """
-
-    terms: frozenset[tuple[Hashable, int]]
-    constant: int
-
-    def plus(self, other: _Form, factor: int = 1) -> _Form:
-        total = dict(self.terms)
-        for term, count in other.terms:
-            total[term] = total.get(term, 0) + count * factor
-        terms = frozenset((term, count) for term, count in total.items() if count)
-        return _Form(terms, self.constant + factor * other.constant)
+_NAMES = {
+    "AddV2": "add",
+    "Sub": "subtract",
+    "Mul": "multiply",
+    "Minimum": "minimum",
+    "Maximum": "maximum",
+    "FloorMod": "floor_mod",
+}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _OpOnSums:
-    """An op on two sums as a term, of which there is one object: comparing terms never follows what they are made of.
-
-    Attributes:
-        name: The op.
-        one: Its first operand.
-        other: Its second operand.
-    """
-
-    name: str
-    one: _Form
-    other: _Form
+def _size(size: int) -> Dim:
+    """Returns a size, or its symbol, in the algebra of sizes."""
+    return size if size >= 0 else Symbol(size)
 
 
-# The number of terms up to which a sum is written out. Bounds have one or two.
-_MAX_TERMS = 16
-
-
-def _number(value: int) -> _Form:
-    return _Form(frozenset(), value)
-
-
-def _size(symbol: int) -> _Form:
-    return _Form(frozenset([(symbol, 1)]), 0)
-
-
-def _form(x: Number) -> _Form:
-    """Returns the sum that a scalar is."""
-    return _number(x) if isinstance(x, int) else drive(_sum(x))
+def _formula(x: Number) -> Dim:
+    """Returns what a scalar is computed as."""
+    return x if isinstance(x, int) else drive(_computed(x))
 
 
 @remembered
-def _sum(x: EmittedTensor) -> Task[_Form]:
+def _computed(x: EmittedTensor) -> Task[Dim]:
     value = number(x)
     if value is not None:
-        return _number(int(value))
+        return int(value)
     moved, negated = operands_of(x, "Cast", "ExpandDims", "Reshape", "Squeeze"), operands_of(x, "Neg")
     if moved or negated:
-        inner = yield _sum((moved or negated)[0])
-        return _number(0).plus(inner, -1 if negated else 1)
-    for name in ("AddV2", "Sub", "Mul", "Minimum", "Maximum", "FloorMod"):
+        inner = yield _computed((moved or negated)[0])
+        return dim.subtract(0, inner) if negated else inner
+    opaque = Symbol(x.value, is_natural=False)
+    for name, operation in _NAMES.items():
         operands = operands_of(x, name)
         if operands:
-            one = yield _sum(operands[0])
-            other = yield _sum(operands[1])
-            found = _combined(x, name, one, other)
-            return found if len(found.terms) <= _MAX_TERMS else _Form(frozenset([(x.value, 1)]), 0)
+            one = yield _computed(operands[0])
+            other = yield _computed(operands[1])
+            is_product = operation == "multiply" and not isinstance(one, int) and not isinstance(other, int)
+            # Written out, a product of sums is longer than both of them together.
+            is_call = is_product or operation == "floor_mod"
+            found = Call(operation, one, other) if is_call else dim.apply(operation, one, other)
+            return found if isinstance(found, int) or len(found.parts) <= _MAX_PARTS else opaque
     partial = x.known.partial(x.value)
-    if partial is not None and len(partial) == 1 and partial[0] < UNKNOWN:
-        return _size(partial[0])
-    return _Form(frozenset([(x.value, 1)]), 0)
-
-
-def _combined(x: EmittedTensor, name: str, one: _Form, other: _Form) -> _Form:
-    if name in ("AddV2", "Sub"):
-        return one.plus(other, -1 if name == "Sub" else 1)
-    if name == "Mul" and not (one.terms and other.terms):
-        whole, factor = (one, other) if one.terms else (other, one)
-        return _number(0).plus(whole, factor.constant)
-    term = x.known.answers.setdefault((_OpOnSums, name, one, other), _OpOnSums(name, one, other))
-    return _Form(frozenset([(term, 1)]), 0)
+    return Symbol(partial[0]) if partial is not None and len(partial) == 1 and partial[0] < UNKNOWN else opaque
 
 
 def bound_of(x: Number, size: int) -> tuple[int | None] | None:
@@ -176,28 +142,25 @@ def bound_of(x: Number, size: int) -> tuple[int | None] | None:
         x: The bound, which is within the dimension.
         size: The symbol of the dimension's size.
     """
-    return _bound(_form(x), size)
+    return _bound(_formula(x), Symbol(size))
 
 
-def _bound(form: _Form, size: int) -> tuple[int | None] | None:
-    whole, constant = _size(size), form.constant
-    if not form.terms:
-        return (constant,) if constant >= 0 else None
-    if form.terms == whole.terms:
-        return (constant or END,) if constant <= 0 else None
-    ((term, count), *others) = form.terms
-    if others or count != 1 or constant or not isinstance(term, _OpOnSums):
+def _bound(formula: Dim, size: Symbol) -> tuple[int | None] | None:
+    if isinstance(formula, int):
+        return (formula,) if formula >= 0 else None
+    behind = dim.subtract(formula, size)
+    if isinstance(behind, int):
+        return (behind or END,) if behind <= 0 else None
+    if not isinstance(formula, Call):
         return None
-    name, one, other = term.name, term.one, term.other
-    if (name, one, other) == ("FloorMod", _number(-1), whole):
+    one, other = formula.arguments
+    if formula.name == "floor_mod" and (one, other) == (-1, size):
         # What is divided by is at least 1.
         return (-1,)
-    known, rest = (one, other) if not one.terms else (other, one)
-    if known.terms or rest.terms != whole.terms:
-        return None
-    if name == "Minimum" and known.constant >= 0 and rest.constant == 0:
-        return (known.constant,)
-    return (rest.constant,) if name == "Maximum" and known.constant == 0 and rest.constant < 0 else None
+    if formula.name == "minimum" and one is size and isinstance(other, int) and other >= 0:
+        return (other,)
+    last = dim.subtract(one, size) if formula.name == "maximum" and other == 0 else 0
+    return (last,) if isinstance(last, int) and last < 0 else None
 
 
 def counter_from_end(x: EmittedTensor, size: int) -> Value | None:
@@ -207,11 +170,8 @@ def counter_from_end(x: EmittedTensor, size: int) -> Value | None:
         x: The index.
         size: The dimension's size, or its symbol.
     """
-    rest = (_size(size) if size < 0 else _number(size)).plus(_form(x), -1)
-    if rest.constant != 1 or len(rest.terms) != 1:
-        return None
-    ((term, count),) = rest.terms
-    return term if count == 1 and isinstance(term, Value) else None
+    before = dim.subtract(dim.subtract(_size(size), _formula(x)), 1)
+    return before.name if isinstance(before, Symbol) and isinstance(before.name, Value) else None
 
 
 def span_of(begin: Number, length: Number, size: int) -> Span | None:
@@ -222,14 +182,14 @@ def span_of(begin: Number, length: Number, size: int) -> Span | None:
         length: Its length.
         size: The symbol of the dimension's size.
     """
-    start, extent = _form(begin), _form(length)
+    start, extent, whole = _formula(begin), _formula(length), Symbol(size)
     limited = () if isinstance(length, int) else _pairs(operands_of(length, "Maximum"))
     for one, zero in limited:
         if number(zero) == 0:
             # Where the end is before the beginning, there is nothing between them.
-            extent = _form(one)
-    end = start.plus(extent)
-    first, last = _bound(start, size), _bound(end, size) if end.terms else None
+            extent = _formula(one)
+    end = dim.add(start, extent)
+    first, last = _bound(start, whole), None if isinstance(end, int) else _bound(end, whole)
     return None if first is None or last is None else Span(first[0], last[0])
 
 
