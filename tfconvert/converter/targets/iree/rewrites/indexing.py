@@ -12,11 +12,12 @@ from tfconvert.converter.targets.iree.rewrites.linalg_builder import (
     split,
 )
 from tfconvert.converter.targets.iree.rewrites.loop_nests import is_computable
-from tfconvert.converter.targets.iree.rewrites.numbers import Context, int_of, ints_of, is_dynamic, shape_of
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, is_dynamic, shape_of
 from tfconvert.converter.targets.iree.rewrites.shapes import reshape
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo import GatherAttr, ScatterAttr
+from tfconvert.schema.dialects.stablehlo_properties import integer, ints
 from tfconvert.schema.ir.attributes import FALSE
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
@@ -134,7 +135,7 @@ def dynamic_pad(op: Operation, context: Context) -> Value | None:
 def static_pad(op: Operation, context: Context) -> Value | None:
     """Returns a padding with negative amounts, as a padded slice."""
     value, filling = op.operands
-    low, high, between = (ints_of(op, f"{name}_padding{end}") for name, end in _AMOUNTS)
+    low, high, between = (ints(op, f"{name}_padding{end}") for name, end in _AMOUNTS)
     if not is_dynamic(value) or min((*low, *high), default=0) >= 0:
         return None
     value = pad_interior(context.emit, value, filling, between)
@@ -212,7 +213,7 @@ _MAX_COLUMNS = 16
 
 def concatenate(op: Operation, context: Context) -> Value | None:
     """Returns vectors or columns of one element, as a loop nest that chooses by the index along the axis."""
-    axis, shape = int_of(op, "dimension"), shape_of(op.results[0])
+    axis, shape = integer(op, "dimension"), shape_of(op.results[0])
     element = op.results[0].element
     if not is_dynamic(op.results[0]) or not 1 < len(op.operands) <= _MAX_COLUMNS or not is_computable(element):
         return None
@@ -285,7 +286,7 @@ def gather(op: Operation, context: Context) -> Value | None:
     starting = numbers.of("start_index_map")
     outer = [axis for axis in range(len(result)) if axis not in offsets]
     inner = [axis for axis in range(len(shape_of(table))) if axis not in (*collapsed, *batching)]
-    extents = context.numbers.elements(slice_sizes[0]) if slice_sizes else ints_of(op, "slice_sizes")
+    extents = context.numbers.elements(slice_sizes[0]) if slice_sizes else ints(op, "slice_sizes")
     places = [axis for axis in range(len(shape_of(starts))) if axis != at]
     place_of = dict(zip(places, outer, strict=True))
     indices = context.numbers

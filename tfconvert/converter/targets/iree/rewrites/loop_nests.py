@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.targets.iree.rewrites.linalg_builder import Body, Index, LinalgBuilder, arithmetic
-from tfconvert.converter.targets.iree.rewrites.numbers import Context, ints_of, is_dynamic, shape_of
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, is_dynamic, shape_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.stablehlo import DotAttr, EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo_properties import ints
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import ComplexType, FloatType, IntegerType, Signedness
@@ -91,7 +92,7 @@ def fft(op: Operation, context: Context) -> Value | None:
         ConversionError: It is too long (`unsupported-op`).
     """
     (value,) = op.operands
-    kind, lengths = op.properties["fft_type"], ints_of(op, "fft_length")
+    kind, lengths = op.properties["fft_type"], ints(op, "fft_length")
     assert isinstance(kind, EnumeratorAttr)
     is_power = len(lengths) == 1 and lengths[0] & (lengths[0] - 1) == 0
     if is_power and not is_dynamic(value) and kind.value in ("FFT", "RFFT"):

@@ -18,27 +18,70 @@ from tfconvert.converter.targets.iree.rewrites.linalg_builder import (
     constant_ints,
     is_unsigned,
 )
-from tfconvert.schema.dialects import stablehlo, stablehlo_properties, types
-from tfconvert.schema.dialects.stablehlo import DotAttr, EnumeratorAttr
+from tfconvert.schema.dialects import stablehlo, types
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo_inference import Dry, infer
+from tfconvert.schema.dialects.stablehlo_properties import integer, ints
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
+from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
-Source = Callable[[Operation, OpResult, int], tuple[Value, int] | None]
-
 _LOOP = "stablehlo.while"
+
+
+class _Places(Dry):
+    """Each size as the place that has it: a value, and its axis."""
+
+    __slots__ = ()
+
+    def compute(self, name: str, *operands: object, kind: Attribute = INDEX) -> None:
+        """Returns nothing: what is computed has no place."""
+
+    def sizes(self, value: Value) -> Sequence[tuple[Value, int]]:
+        return [(value, axis) for axis in range(len(shape_of(value)))]
+
+
+_PLACES = _Places()
+
+# Ops whose results have sizes of operands, beside those whose table says so. Sizes of products are not among them: IREE
+# fails on sizes from outside of a loop.
+_FOLLOWED = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        "bitcast_convert",
+        "clamp",
+        "compare",
+        "concatenate",
+        "convert",
+        "dynamic_update_slice",
+        "is_finite",
+        "reduce",
+        "reverse",
+        "scatter",
+        "select",
+        "transpose",
+    )
+)
+
+# Ops of other dialects -> the operand that has the result's sizes.
+_LIKE: Mapping[str, int] = {"tensor.insert_slice": 1, "linalg.generic": -1, "linalg.fill": 1}
 
 
 def source_of(value: OpResult, axis: int) -> tuple[Value, int] | None:
     """Returns a value, and its axis, that has the same size as an axis of a result; `None` if none is known."""
     op = value.op
+    if op.name in _LIKE or op.name == "stablehlo.sort":
+        return op.operands[_LIKE.get(op.name, value.index)], axis
     definition = stablehlo.definitions().get(op.name)
-    if definition is not None and definition.types in ("same", "compare"):
-        return op.operands[0], axis
-    rule = _SOURCES.get(op.name)
-    return None if rule is None else rule(op, value, axis)
+    is_followed = op.name in _FOLLOWED or (definition is not None and definition.types == "same")
+    return _place(op, axis) if is_followed else None
+
+
+def _place(op: Operation, axis: int) -> tuple[Value, int] | None:
+    found = (infer(_PLACES, op) or ())[axis]
+    return found if isinstance(found, tuple) else None
 
 
 def carried_from(value: Value, axis: int) -> tuple[Value, int] | None:
@@ -64,64 +107,7 @@ def product_of(value: Value, axis: int) -> tuple[Value, int] | None:
     """Returns the operand, and its axis, that has the size of an axis of a product; `None` if it is not one."""
     if not isinstance(value, OpResult) or value.op.name != "stablehlo.dot_general":
         return None
-    numbers = value.op.properties["dot_dimension_numbers"]
-    assert isinstance(numbers, DotAttr)
-    lhs, rhs = value.op.operands
-    batch = numbers.of("lhs_batching_dimensions")
-    places = [(lhs, each) for each in batch]
-    for operand, name in ((lhs, "lhs"), (rhs, "rhs")):
-        shape = operand.shape
-        assert shape is not None
-        gone = (*numbers.of(f"{name}_batching_dimensions"), *numbers.of(f"{name}_contracting_dimensions"))
-        places += [(operand, each) for each in range(len(shape)) if each not in gone]
-    return places[axis]
-
-
-def _reduced(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
-    gone = ints_of(op, "dimensions")
-    shape = op.operands[0].shape
-    assert shape is not None
-    return op.operands[0], [each for each in range(len(shape)) if each not in gone][axis]
-
-
-def _concatenated(op: Operation, value: OpResult, axis: int) -> tuple[Value, int] | None:
-    return None if axis == int_of(op, "dimension") else (op.operands[0], axis)
-
-
-def _same(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
-    return op.operands[0], axis
-
-
-# The sources of the sizes of results.
-_SOURCES: Mapping[str, Source] = {
-    "stablehlo.bitcast_convert": _same,
-    "stablehlo.clamp": lambda op, value, axis: (op.operands[1], axis),
-    "stablehlo.compare": _same,
-    "stablehlo.concatenate": _concatenated,
-    "stablehlo.convert": _same,
-    "stablehlo.dynamic_update_slice": _same,
-    "stablehlo.is_finite": _same,
-    "stablehlo.reduce": _reduced,
-    "stablehlo.reverse": _same,
-    "stablehlo.scatter": _same,
-    "stablehlo.select": lambda op, value, axis: (op.operands[1], axis),
-    "stablehlo.sort": lambda op, value, axis: (op.operands[value.index], axis),
-    "stablehlo.transpose": lambda op, value, axis: (op.operands[0], ints_of(op, "permutation")[axis]),
-    "tensor.insert_slice": lambda op, value, axis: (op.operands[1], axis),
-    "linalg.generic": lambda op, value, axis: (op.operands[-1], axis),
-    "linalg.fill": lambda op, value, axis: (op.operands[1], axis),
-}
-
-
-def int_of(op: Operation, name: str) -> int:
-    value = op.properties[name]
-    assert isinstance(value, IntegerAttr)
-    return value.value
-
-
-def ints_of(op: Operation, name: str) -> tuple[int, ...]:
-    """Returns an array property, empty if it is absent."""
-    return stablehlo_properties.ints_of(op.properties.get(name))
+    return _place(value.op, axis)
 
 
 # The maximum length of a chain of computations that is followed.
@@ -248,7 +234,7 @@ class Numbers:
         if op.name == "tensor.from_elements":
             return _before_cast(op.operands[at])
         if op.name == "stablehlo.get_dimension_size":
-            return self.size(op.operands[0], int_of(op, "dimension"))
+            return self.size(op.operands[0], integer(op, "dimension"))
         if op.name in _BINARY or op.name == "stablehlo.divide":
             if op.operands[0].shape != value.shape:
                 return None
@@ -398,7 +384,7 @@ def _reshaped(op: Operation, at: int) -> tuple[Value, int]:
 
 
 def _part(op: Operation, at: int) -> tuple[Value, int] | None:
-    starts, strides = ints_of(op, "start_indices"), ints_of(op, "strides")
+    starts, strides = ints(op, "start_indices"), ints(op, "strides")
     return (op.operands[0], starts[0] + at * strides[0]) if len(starts) == 1 else None
 
 

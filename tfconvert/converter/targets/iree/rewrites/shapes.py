@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, segments, split
-from tfconvert.converter.targets.iree.rewrites.numbers import NUMERIC, Context, after, ints_of, is_host_scalar, shape_of
+from tfconvert.converter.targets.iree.rewrites.numbers import NUMERIC, Context, after, is_host_scalar, shape_of
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.stablehlo_properties import ints
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -182,8 +183,8 @@ UNEQUAL = "a size is neither 1 nor that which it is broadcast to"
 def dynamic_broadcast_in_dim(op: Operation, context: Context) -> Value | None:
     """Returns a broadcast that reads element 0 of dimensions that are 1 at run time."""
     value, shape = op.operands
-    places = ints_of(op, "broadcast_dimensions")
-    hinted = {*ints_of(op, "known_expanding_dimensions"), *ints_of(op, "known_nonexpanding_dimensions")}
+    places = ints(op, "broadcast_dimensions")
+    hinted = {*ints(op, "known_expanding_dimensions"), *ints(op, "known_nonexpanding_dimensions")}
     own, result = shape_of(value), shape_of(op.results[0])
     unknown = [axis for axis, dim in enumerate(own) if dim < 0 and axis not in hinted]
     if not unknown:
@@ -203,7 +204,7 @@ def dynamic_broadcast_in_dim(op: Operation, context: Context) -> Value | None:
         indices = []
         for axis, dim in enumerate(own):
             zero = inside.index(0)
-            if dim == 1 or axis in ints_of(op, "known_expanding_dimensions"):
+            if dim == 1 or axis in ints(op, "known_expanding_dimensions"):
                 indices.append(zero)
                 continue
             index = inside.loop(places[axis])

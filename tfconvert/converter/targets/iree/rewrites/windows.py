@@ -10,12 +10,13 @@ import numpy as np
 from tfconvert.converter.targets.iree.rewrites.indexing import pad, pad_interior
 from tfconvert.converter.targets.iree.rewrites.linalg_builder import DYNAMIC, Body, Index, LinalgBuilder, Map, segments
 from tfconvert.converter.targets.iree.rewrites.loop_nests import is_computable, multiply_add
-from tfconvert.converter.targets.iree.rewrites.numbers import Context, ints_of, is_dynamic, shape_of
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, is_dynamic, shape_of
 from tfconvert.converter.targets.iree.rewrites.scans import EQUAL, scan
 from tfconvert.converter.targets.iree.rewrites.shapes import reshape
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.stablehlo import ConvAttr, EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo_properties import ints
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
@@ -85,7 +86,7 @@ def convolution(op: Operation, context: Context) -> Value | None:
         flat = context.numbers.elements(op.operands[2])
         amounts = list(zip(flat[::2], flat[1::2], strict=True))
     zero = context.emit.scalar(0, value.element)
-    between = [each - 1 for each in ints_of(op, "lhs_dilation") or (1,) * count]
+    between = [each - 1 for each in ints(op, "lhs_dilation") or (1,) * count]
     wide, sizes = padded(value, zero, layout.spatial, amounts, between, context)
     kernel = _kernel_in_order(context.emit, op, kernel, layout)
     return _Convolution(op, wide, kernel, layout, sizes, context).emit()
@@ -93,7 +94,7 @@ def convolution(op: Operation, context: Context) -> Value | None:
 
 def _kernel_in_order(emit: LinalgBuilder, op: Operation, kernel: Value, layout: _Layout) -> Value:
     """Returns a kernel in the order image, input, output channels, reversed where the op says so."""
-    reversal = ints_of(op, "window_reversal")
+    reversal = ints(op, "window_reversal")
     backwards = tuple([layout.kernel[at] for at, is_reversed in enumerate(reversal) if is_reversed])
     if backwards:
         kernel = emit.one("stablehlo.reverse", (kernel,), kernel.type, {"dimensions": backwards})
@@ -166,8 +167,8 @@ class _Convolution:
         self._op, self._value, self._kernel, self._layout, self._sizes = op, value, kernel, layout, sizes
         self._context = context
         count = len(layout.spatial)
-        self._strides = ints_of(op, "window_strides") or (1,) * count
-        self._dilations = ints_of(op, "rhs_dilation") or (1,) * count
+        self._strides = ints(op, "window_strides") or (1,) * count
+        self._dilations = ints(op, "rhs_dilation") or (1,) * count
         self._window = shape_of(kernel)[:count]
         self._element = op.results[0].element
         self._groups = _group_count(op, "feature_group_count")
@@ -318,10 +319,10 @@ class _Windows(NamedTuple):
 
     @classmethod
     def of(cls, op: Operation) -> _Windows:
-        sizes = ints_of(op, "window_dimensions")
+        sizes = ints(op, "window_dimensions")
         ones = (1,) * len(sizes)
-        strides, dilations = ints_of(op, "window_strides") or ones, ints_of(op, "window_dilations") or ones
-        between = [each - 1 for each in ints_of(op, "base_dilations") or ones]
+        strides, dilations = ints(op, "window_strides") or ones, ints(op, "window_dilations") or ones
+        between = [each - 1 for each in ints(op, "base_dilations") or ones]
         return cls(sizes, strides, dilations, padding_of(op, len(sizes)), between)
 
     @property
