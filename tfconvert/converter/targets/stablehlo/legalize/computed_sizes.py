@@ -21,10 +21,7 @@ from tfconvert.schema.ir.values import Value
 
 def _flat_size(emit: StableHLOBuilder, dims: Sequence[int]) -> int:
     """Returns the number of elements of a shape."""
-    if len(dims) == 1:
-        return dims[0]
-    count = emit.product(dims)
-    return count if isinstance(count, int) else emit.sizes.fresh(count)
+    return dims[0] if len(dims) == 1 else emit.size_of(emit.product(dims))
 
 
 def places_of(emit: StableHLOBuilder, mask: Value) -> Value:
@@ -34,7 +31,7 @@ def places_of(emit: StableHLOBuilder, mask: Value) -> Value:
     count = emit.sizes.fresh(emit.reduce("add", emit.convert(mask, types.I32), (0,), 0))
     # Indices of false elements are past the end, so nothing is written.
     targets = emit.select(mask, emit.binary("subtract", numbers, 1), emit.value(emit.size(size)))
-    room = emit.broadcast(emit.scalar(0, types.I32), (size,), ())
+    room = emit.filled(0, types.I32, (size,))
     counted = emit.iota((size,), 0, types.I32)
     return first(emit, scatter(emit, "", emit.reshape(targets, (size, 1)), counted, room), 0, count)
 

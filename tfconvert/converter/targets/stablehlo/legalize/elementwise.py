@@ -69,11 +69,14 @@ BINARY = {
     "Minimum": "minimum",
     "Mod": "remainder",
     "Mul": "multiply",
+    "NextAfter": "chlo.next_after",
+    "Polygamma": "chlo.polygamma",
     "Pow": "power",
     "RealDiv": "divide",
     "Sub": "subtract",
     "TruncateDiv": "divide",
     "TruncateMod": "remainder",
+    "Zeta": "chlo.zeta",
 }
 
 COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE", "NotEqual": "NE"}

@@ -14,8 +14,8 @@ from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_o
 from tfconvert.converter.targets.stablehlo.legalize.shaping import requested, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tf
-from tfconvert.schema.dialects.stablehlo import GatherAttr, ScatterAttr
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.stablehlo import DimensionNumbersAttr, GatherAttr, ScatterAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -50,12 +50,24 @@ def gather(emit: StableHLOBuilder, table: Value, indices: Value, axis: int, batc
         start_index_map=[axis],
         index_vector_dim=len(places),
     )
-    properties: dict[str, attrs.Value] = {"dimension_numbers": numbers, "indices_are_sorted": False}
     whole = [1 if at == axis or at < batch else dim for at, dim in enumerate(dims)]
+    return _gathered(emit, table, indices, numbers, whole, result)
+
+
+def _gathered(
+    emit: StableHLOBuilder,
+    table: Value,
+    indices: Value,
+    numbers: DimensionNumbersAttr,
+    whole: Sequence[int],
+    dims: Sequence[int],
+) -> Value:
+    """Inserts a gather of slices, of the static form if their sizes are known."""
+    properties: dict[str, attrs.Value] = {"dimension_numbers": numbers, "indices_are_sorted": False}
     if min(whole, default=0) >= 0:
         return emit.one("gather", (table, indices), {**properties, "slice_sizes": tuple(whole)})
     sizes = emit.convert(emit.shape(whole), indices.element)
-    return emit.one("dynamic_gather", (table, indices, sizes), properties, dims=result)
+    return emit.one("dynamic_gather", (table, indices, sizes), properties, dims=dims)
 
 
 def rows_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
@@ -87,12 +99,7 @@ def gather_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
         start_index_map=list(range(depth)),
         index_vector_dim=len(places),
     )
-    properties: dict[str, attrs.Value] = {"dimension_numbers": numbers, "indices_are_sorted": False}
-    result, whole = [*places, *rest], [*[1] * depth, *rest]
-    if min(whole, default=0) >= 0:
-        return emit.one("gather", (table, indices), {**properties, "slice_sizes": tuple(whole)})
-    sizes = emit.convert(emit.shape(whole), indices.element)
-    return emit.one("dynamic_gather", (table, indices, sizes), properties, dims=result)
+    return _gathered(emit, table, indices, numbers, [*[1] * depth, *rest], [*places, *rest])
 
 
 def _one_hot(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -132,6 +139,20 @@ def scatter(emit: StableHLOBuilder, body: str, indices: Value, updates: Value, i
         "unique_indices": False,
     }
     return emit.one("scatter", (into, indices, updates), properties, (emit.body(body, element),))
+
+
+def counted(emit: StableHLOBuilder, numbers: Value, count: int) -> Value:
+    """Emits how often each number below a count is in a vector."""
+    dims = emit.dims(numbers)
+    into, ones = emit.filled(0, types.I32, (count,)), emit.filled(1, types.I32, dims)
+    return scatter(emit, "add", emit.reshape(numbers, (*dims, 1)), ones, into)
+
+
+def inverse(emit: StableHLOBuilder, permutation: Value) -> Value:
+    """Emits where each number is in a permutation of them."""
+    (size,), element = emit.dims(permutation), permutation.element
+    places, into = emit.iota((size,), 0, element), emit.filled(0, element, (size,))
+    return scatter(emit, "", emit.reshape(permutation, (size, 1)), places, into)
 
 
 def _told(own: int, other: int) -> int:

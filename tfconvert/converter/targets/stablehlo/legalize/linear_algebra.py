@@ -304,8 +304,7 @@ def _length(emit: StableHLOBuilder, rows: int, columns: int, diagonal: int) -> i
     if rows == columns and diagonal == 0:
         return rows
     below = emit.compute("add", emit.size(rows), min(diagonal, 0))
-    length = emit.compute("minimum", below, emit.compute("subtract", emit.size(columns), max(diagonal, 0)))
-    return length if isinstance(length, int) else emit.sizes.fresh(length)
+    return emit.size_of(emit.compute("minimum", below, emit.compute("subtract", emit.size(columns), max(diagonal, 0))))
 
 
 def _known_length(emit: StableHLOBuilder, rows: int, columns: int, diagonal: int) -> int:
@@ -333,10 +332,9 @@ def _spread(emit: StableHLOBuilder, row: Value, diagonal: int, dims: Sequence[in
     # Above the main diagonal the row is the element's index, below it the column.
     axis = last - 1 if diagonal >= 0 else last
     if own[-1] != dims[axis]:
-        missing = emit.compute("subtract", emit.size(dims[axis]), emit.size(own[-1]))
-        more = missing if isinstance(missing, int) else emit.sizes.fresh(missing)
+        more = emit.size_of(emit.compute("subtract", emit.size(dims[axis]), emit.size(own[-1])))
         element, wide = row.element, (*own[:-1], dims[axis])
-        zeros = emit.broadcast(emit.scalar(0, element), (*own[:-1], more), ())
+        zeros = emit.filled(0, element, (*own[:-1], more))
         row = emit.one("concatenate", (row, zeros), {"dimension": len(own) - 1}, dims=wide)
     return emit.broadcast(row, dims, [*range(last - 1), axis])
 

@@ -8,8 +8,7 @@ from tfconvert.converter.targets.stablehlo.legalize.constraints import require_i
 from tfconvert.converter.targets.stablehlo.legalize.elementwise import log_softmax
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.converter.targets.stablehlo.legalize.windows import channel_axis, table
-from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.converter.targets.stablehlo.legalize.windows import Axis, channel_axis, window_properties
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -78,14 +77,9 @@ def _local_response(op: Operation, emit: StableHLOBuilder) -> Value:
     radius = int(tf.get(op, "depth_radius", 5))
     alpha, beta, bias = (_float(op, name, default) for name, default in (("alpha", 1), ("beta", 0.5), ("bias", 1)))
     wide = emit.convert(value, types.F32) if element in (types.F16, types.BF16) else value
-    ones = (1,) * len(dims)
-    properties: dict[str, attrs.Value] = {
-        "window_dimensions": (*ones[1:], 2 * radius + 1),
-        "window_strides": ones,
-        "base_dilations": ones,
-        "window_dilations": ones,
-        "padding": table([*[(0, 0)] * (len(dims) - 1), (radius, radius)]),
-    }
+    last = len(dims) - 1
+    axes = [Axis(axis, 2 * radius + 1 if axis == last else 1, 1, 1) for axis in range(len(dims))]
+    properties = window_properties(axes, [*[(0, 0)] * last, (radius, radius)])
     kind = wide.element
     operands = emit.binary("multiply", wide, wide), emit.scalar(0, kind)
     total = emit.one("reduce_window", operands, properties, (emit.body("add", kind),), dims=dims)

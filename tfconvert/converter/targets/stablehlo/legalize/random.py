@@ -115,8 +115,7 @@ def groups_of(emit: StableHLOBuilder, dims: Sequence[int]) -> tuple[int, int]:
     """Returns how many numbers a shape has, and how many groups of four they are."""
     numbers = emit.product(dims)
     groups = emit.compute("divide", emit.compute("add", numbers, 3), 4)
-    first_one, other = (each if isinstance(each, int) else emit.sizes.fresh(each) for each in (numbers, groups))
-    return first_one, other
+    return emit.size_of(numbers), emit.size_of(groups)
 
 
 def _words(emit: StableHLOBuilder, key: Words, counter: Words, groups: int) -> Words:

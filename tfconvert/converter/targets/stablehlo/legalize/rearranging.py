@@ -8,7 +8,7 @@ from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints
-from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
+from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, inverse, scatter
 from tfconvert.converter.targets.stablehlo.legalize.reductions import permuted
 from tfconvert.converter.targets.stablehlo.legalize.shaping import (
     concatenate,
@@ -100,11 +100,8 @@ def _reverse_sequence(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _invert_permutation(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    (size,), element = emit.dims(value), value.element
-    require_indices(emit, value, size)
-    counted = emit.iota((size,), 0, element)
-    into = emit.broadcast(emit.scalar(0, element), (size,), ())
-    return scatter(emit, "", emit.reshape(value, (size, 1)), counted, into)
+    require_indices(emit, value, emit.dims(value)[0])
+    return inverse(emit, value)
 
 
 def _concat(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -203,7 +200,7 @@ def _dynamic_stitch(op: Operation, emit: StableHLOBuilder) -> Value:
             here = emit.reduce("maximum", each, range(len(emit.dims(each))), -1)
             largest = emit.binary("maximum", largest, here)
         count = emit.sizes.fresh(emit.binary("add", largest, 1))
-    into = emit.broadcast(emit.scalar(0, rows[0].element), (count, *rest), ())
+    into = emit.filled(0, rows[0].element, (count, *rest))
     for each, values in zip(indices, rows, strict=True):
         into = scatter(emit, "", emit.reshape(each, (*emit.dims(each), 1)), values, into)
     return into
@@ -226,10 +223,6 @@ def _cross(op: Operation, emit: StableHLOBuilder) -> Value:
     return concatenate(emit, [element(at) for at in range(3)], last)
 
 
-def _binary(name: str) -> Rewrite:
-    return lambda op, emit: emit.binary(name, *op.operands)
-
-
 REARRANGEMENTS: Mapping[str, Rewrite] = {
     "BroadcastArgs": _broadcast_args,
     "Concat": _concat,
@@ -239,15 +232,12 @@ REARRANGEMENTS: Mapping[str, Rewrite] = {
     "DynamicStitch": _dynamic_stitch,
     "InvertPermutation": _invert_permutation,
     "LinSpace": _lin_space,
-    "NextAfter": _binary("chlo.next_after"),
     "ParallelDynamicStitch": _dynamic_stitch,
-    "Polygamma": _binary("chlo.polygamma"),
     "PopulationCount": _population_count,
     "ReverseSequence": _reverse_sequence,
     "Roll": _roll,
     "Transpose": _transpose,
     "UnravelIndex": _unravel_index,
-    "Zeta": _binary("chlo.zeta"),
 }
 
 

@@ -149,12 +149,8 @@ def _arg(direction: str) -> Rewrite:
         element, index = value.element, op.results[0].element
         initial = types.lowest(element) if direction == "GT" else types.highest(element)
         operands = (value, emit.iota(dims, axis, index), emit.scalar(initial, element), emit.scalar(0, index))
-        left = [dim for at, dim in enumerate(dims) if at != axis]
-        kinds = [types.tensor(each, [max(dim, -1) for dim in left]) for each in (element, index)]
         region = arg_body(emit, direction, element, index)
-        found = emit.op("reduce", operands, kinds, {"dimensions": (axis,)}, (region,)).results[1]
-        emit.sizes.note(found, left)
-        return found
+        return emit.several("reduce", operands, (element, index), {"dimensions": (axis,)}, (region,))[1]
 
     return lower
 
@@ -241,7 +237,7 @@ def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
     element = op.results[0].element
     is_binary = bool(tf.get(op, "binary_output", False))
     if is_binary or emit.dims(weights) in ((0,), ()):
-        weights = emit.broadcast(emit.scalar(1, element), dims, ())
+        weights = emit.filled(1, element, dims)
     zero = emit.scalar(0, element)
     if len(dims) < 2 or op.name == "tf.Bincount":
         into = emit.broadcast(zero, (count,), ())
@@ -264,8 +260,8 @@ def _histogram(op: Operation, emit: StableHLOBuilder) -> Value:
     at = emit.unary("floor", emit.binary("divide", emit.binary("subtract", wide, low), width))
     at = emit.binary("maximum", emit.binary("minimum", at, emit.binary("subtract", parts, 1)), 0)
     result = op.results[0].element
-    into = emit.broadcast(emit.scalar(0, result), (count,), ())
-    ones = emit.broadcast(emit.scalar(1, result), dims, ())
+    into = emit.filled(0, result, (count,))
+    ones = emit.filled(1, result, dims)
     return scatter(emit, "add", emit.reshape(emit.convert(at, types.I32), (*dims, 1)), ones, into)
 
 

@@ -12,7 +12,6 @@ from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.sizes import static_shape
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import stablehlo, types
-from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -114,12 +113,8 @@ def sort(emit: StableHLOBuilder, values: Sequence[Value], axis: int, direction: 
         axis: The axis that is sorted.
         direction: The comparison of consecutive elements: `LT` or `GT`.
     """
-    dims = emit.dims(values[0])
-    elements: list[Attribute] = [value.element for value in values]
-    kinds = [types.tensor(element, static_shape(dims)) for element in elements]
+    elements = [value.element for value in values]
     block = Block(arg_types=[types.tensor(element, ()) for element in elements for _ in range(2)])
-    op = emit.op("sort", values, kinds, {"dimension": axis, "is_stable": True}, (Region(block),))
+    results = emit.several("sort", values, elements, {"dimension": axis, "is_stable": True}, (Region(block),))
     fill(emit, block, lambda inner, args: (inner.compare(direction, args[0], args[1]),))
-    for result in op.results:
-        emit.sizes.note(result, dims)
-    return op.results
+    return results

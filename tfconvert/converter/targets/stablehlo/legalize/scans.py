@@ -10,7 +10,6 @@ from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop, sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import padded, part, requested_size
-from tfconvert.converter.targets.stablehlo.legalize.sizes import static_shape
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.attributes import DictionaryAttr, IntegerAttr, StringAttr
@@ -138,13 +137,8 @@ def _top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value = op.operands[0]
     *outer, last = emit.dims(value)
     count = requested_size(emit, op.operands[1])
-    element = value.element
     if count >= 0:
-        dims = (*outer, count)
-        kinds = [types.tensor(each, static_shape(dims)) for each in (element, types.I32)]
-        found: Sequence[Value] = emit.op("chlo.top_k", (value,), kinds, {"k": count}).results
-        for result in found:
-            emit.sizes.note(result, dims)
+        found: Sequence[Value] = emit.several("chlo.top_k", (value,), (value.element, types.I32), {"k": count})
     else:
         places = emit.iota((*outer, last), len(outer), types.I32)
         found = sort(emit, (value, places), len(outer), "GT")
@@ -208,7 +202,7 @@ def _bucketize(op: Operation, emit: StableHLOBuilder) -> Value:
     dims, element = emit.dims(value), value.element
     boundaries = [float(each) for each in tf.get(op, "boundaries", ())]
     if not boundaries:
-        return emit.broadcast(emit.scalar(0, types.I32), dims)
+        return emit.filled(0, types.I32, dims)
     # Integers are compared as floats: boundaries need not be integers.
     if types.numpy_dtype(element).kind in "iu":
         value, element = emit.convert(value, types.F64), types.F64

@@ -165,8 +165,7 @@ def _rest(emit: StableHLOBuilder, own: Sequence[int], dims: Sequence[int]) -> in
         known *= max(dim, 1)
     if not below and len(symbols) == 1 and known == 1:
         return symbols[0]
-    size = emit.compute("divide", emit.product(above), emit.product(below))
-    return size if isinstance(size, int) else emit.sizes.fresh(size)
+    return emit.size_of(emit.compute("divide", emit.product(above), emit.product(below)))
 
 
 def _solved(emit: StableHLOBuilder, own: Sequence[int], dims: Sequence[int]) -> list[int]:
@@ -219,24 +218,15 @@ def concatenate(emit: StableHLOBuilder, values: Sequence[Value], axis: int) -> V
     if len(values) == 1:
         return values[0]
     shapes = [emit.dims(value) for value in values]
-    dims = list(shapes[0])
-    for shape in shapes[1:]:
-        dims = [
-            max(one, other) if min(one, other) < 0 <= max(one, other) else one
-            for one, other in zip(dims, shape, strict=True)
-        ]
+    dims = [next((dim for dim in column if dim >= 0), column[0]) for column in zip(*shapes, strict=True)]
     for shape in shapes[1:]:
         for at, (one, other) in enumerate(zip(shapes[0], shape, strict=True)):
             if at != axis:
                 require_equal(emit, one, other, "the sizes of what is joined must be equal but for the axis")
-    sizes = [shape[axis] for shape in shapes]
-    if min(sizes) >= 0:
-        dims[axis] = sum(sizes)
-    else:
-        total: Value | int = 0
-        for size in sizes:
-            total = emit.compute("add", total, emit.size(size))
-        dims[axis] = total if isinstance(total, int) else emit.sizes.fresh(total)
+    total: Value | int = 0
+    for shape in shapes:
+        total = emit.compute("add", total, emit.size(shape[axis]))
+    dims[axis] = emit.size_of(total)
     return emit.one("concatenate", values, {"dimension": axis}, dims=dims)
 
 

@@ -240,8 +240,7 @@ def _slice(op: Operation, emit: StableHLOBuilder) -> Value:
             if isinstance(size, Value):
                 whole = emit.compare("LT", size, 0)
                 limit = emit.select(whole, emit.value(emit.size(dim)), emit.value(limit))
-            rest = emit.compute("subtract", limit, begin)
-            length = rest if isinstance(rest, int) else emit.sizes.fresh(rest)
+            length = emit.size_of(emit.compute("subtract", limit, begin))
         require_within(emit, begin, limit, dim, "the slice must lie within its operand")
         parts.append(_Taken(begin, limit, 1, False, length))
     return sliced(emit, value, parts)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.computed_sizes import places_of
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of
-from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
+from tfconvert.converter.targets.stablehlo.legalize.gathering import counted, gather_at, inverse, rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested_size, sizes_in
@@ -40,12 +40,8 @@ class Rows(NamedTuple):
 
 def _numbered(emit: StableHLOBuilder, starts: Value, total: int) -> Value:
     """Emits the row of each value: the number of rows after the first one that have started."""
-    (count,) = emit.dims(starts)
-    into = emit.broadcast(emit.scalar(0, types.I32), (total,), ())
-    ones = emit.broadcast(emit.scalar(1, types.I32), (count,), ())
     # Empty rows at the end start behind all values, which is nowhere.
-    begun = scatter(emit, "add", emit.reshape(starts, (count, 1)), ones, into)
-    return emit.binary("subtract", scan(emit, begun, 0, ADD), 1)
+    return emit.binary("subtract", scan(emit, counted(emit, starts, total), 0, ADD), 1)
 
 
 def _of_starts(emit: StableHLOBuilder, starts: Value, lengths: Value, total: int) -> Rows:
@@ -79,9 +75,7 @@ def _of_numbers(emit: StableHLOBuilder, count: int, numbers: Value) -> Rows:
     """Emits rows from the number of each value's row."""
     numbers = emit.convert(numbers, types.I32)
     (total,) = emit.dims(numbers)
-    into = emit.broadcast(emit.scalar(0, types.I32), (count,), ())
-    ones = emit.broadcast(emit.scalar(1, types.I32), (total,), ())
-    lengths = scatter(emit, "add", emit.reshape(numbers, (total, 1)), ones, into)
+    lengths = counted(emit, numbers, count)
     starts = emit.binary("subtract", scan(emit, lengths, 0, ADD), lengths)
     places = emit.binary("subtract", emit.iota((total,), 0, types.I32), rows_at(emit, starts, numbers))
     return Rows(count, starts, lengths, numbers, places)
@@ -203,7 +197,7 @@ def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
     element = op.results[0].element
     is_binary = bool(tf.get(op, "binary_output", False))
     if is_binary or emit.dims(weights) == (0,):
-        weights = emit.broadcast(emit.scalar(1, element), (count,), ())
+        weights = emit.filled(1, element, (count,))
     into = emit.broadcast(emit.scalar(0, element), (rows.height, requested_size(emit, size)), ())
     columns = [emit.reshape(each, (count, 1)) for each in (rows.numbers, emit.convert(values, types.I32))]
     return scatter(emit, "" if is_binary else "add", concatenate(emit, columns, 1), weights, into)
@@ -278,21 +272,15 @@ def _fill_empty_rows(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     height = sizes_in(emit, shape)[0]
     rows, *others = _columns(emit, indices)
     (count,) = emit.dims(rows)
-    seen = emit.broadcast(emit.scalar(0, types.I32), (height,), ())
-    ones = emit.broadcast(emit.scalar(1, types.I32), (count,), ())
-    is_empty = emit.compare("EQ", scatter(emit, "add", emit.reshape(rows, (count, 1)), ones, seen), 0)
+    is_empty = emit.compare("EQ", counted(emit, rows, height), 0)
     empty = emit.convert(places_of(emit, is_empty), indices.element)
     (added,) = emit.dims(empty)
     all_rows = concatenate(emit, [rows, empty], 0)
     order = _ordered(emit, all_rows)
-    (total,) = emit.dims(order)
-    zeros = emit.broadcast(emit.scalar(0, indices.element), (added,), ())
+    zeros = emit.filled(0, indices.element, (added,))
     columns = [all_rows, *(concatenate(emit, [other, zeros], 0) for other in others)]
     filled = concatenate(emit, [values, emit.broadcast(default, (added,), ())], 0)
-    counted = emit.iota((total,), 0, types.I32)
-    room = emit.broadcast(emit.scalar(0, types.I32), (total,), ())
-    inverse = scatter(emit, "", emit.reshape(order, (total, 1)), counted, room)
-    back = from_to(emit, inverse, 0, 0, emit.size(count), count=count)
+    back = from_to(emit, inverse(emit, order), 0, 0, emit.size(count), count=count)
     return (
         rows_at(emit, _joined(emit, columns), order),
         rows_at(emit, filled, order),

@@ -24,7 +24,7 @@ from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.dim import OPERATIONS, simplified
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX
-from tfconvert.schema.ir.values import Value
+from tfconvert.schema.ir.values import OpResult, Value
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -114,13 +114,28 @@ class StableHLOBuilder(HLOBuilder):
             element: The result's element type where operands don't tell it.
             dims: The result's sizes where operands don't tell them, or only by further ops.
         """
-        op = _built(name, operands, (element or types.I1,), properties, regions)
-        (result,) = op.results
+        return self.several(name, operands, (element,), properties, regions, dims=dims)[0]
+
+    def several(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        elements: Sequence[Attribute | None],
+        properties: Mapping[str, attrs.Value] | None = None,
+        regions: Sequence[Region] = (),
+        *,
+        dims: Sequence[int] | None = None,
+    ) -> Sequence[OpResult]:
+        """Inserts an op with results of the same sizes, and returns them; takes their element types, else as `one`."""
+        op = _built(name, operands, [each or types.I1 for each in elements], properties, regions)
         found = infer(_Inferred(self.dims), op) if dims is None else dims
-        assert found is not None, f"the sizes of the result of {name} are not given"
-        result.type = types.tensor(element or infer_element(op), static_shape(found))
-        self.sizes.note(self.insert(op).results[0], found)
-        return result
+        assert found is not None, f"the sizes of the results of {name} are not given"
+        for result, element in zip(op.results, elements, strict=True):
+            result.type = types.tensor(element or infer_element(op), static_shape(found))
+        self.insert(op)
+        for result in op.results:
+            self.sizes.note(result, found)
+        return op.results
 
     def dims(self, value: Value) -> Dims:
         """Returns a value's shape.
@@ -282,6 +297,9 @@ class StableHLOBuilder(HLOBuilder):
             "known_nonexpanding_dimensions": kept,
         }
         return self.one("dynamic_broadcast_in_dim", (value, self.shape(dims)), properties, dims=dims)
+
+    def filled(self, number: float, element: Attribute, dims: Sequence[int]) -> Value:
+        return self.broadcast(self.scalar(number, element), dims)
 
     def join(self, one: Dims, other: Dims) -> Dims:
         """Returns the shape that two shapes are broadcast to."""

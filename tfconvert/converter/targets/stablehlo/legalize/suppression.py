@@ -56,7 +56,7 @@ def _choose(emit: StableHLOBuilder, scores: Value, overlap: Overlap, room: int, 
     wide = (*outer, room)
     # Boxes that may not be chosen have the lowest score.
     scores = emit.select(emit.compare("GT", scores, terms.score), scores, nothing)
-    indices = emit.broadcast(emit.scalar(0, types.I32), wide, ())
+    indices = emit.filled(0, types.I32, wide)
     found = emit.broadcast(nothing, wide, ())
     most = emit.size(room)
 

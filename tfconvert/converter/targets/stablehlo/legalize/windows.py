@@ -18,7 +18,7 @@ from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.reductions import arg_body
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, pick, requested
-from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims, static_shape
+from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
@@ -327,7 +327,8 @@ def _padding(emit: StableHLOBuilder, op: Operation, value: Value, axes: Sequence
     return [amounts if moves else (0, 0) for amounts, moves in zip(found, moving, strict=True)]
 
 
-def _properties(axes: Sequence[Axis], padding: Sequence[tuple[int, int]]) -> dict[str, attrs.Value]:
+def window_properties(axes: Sequence[Axis], padding: Sequence[tuple[int, int]]) -> dict[str, attrs.Value]:
+    """Returns the properties of a reduction of windows along every axis."""
     ones = (1,) * len(axes)
     return {
         "window_dimensions": tuple(axis.size for axis in axes),
@@ -351,7 +352,7 @@ def _window(emit: StableHLOBuilder, op: Operation, value: Value, name: str, init
     if numbers is None:
         value, numbers = pad_around(emit, value, padding, start), [(0, 0)] * len(dims)
     body = emit.body(name, element)
-    return emit.one("reduce_window", (value, start), _properties(axes, numbers), (body,), dims=result)
+    return emit.one("reduce_window", (value, start), window_properties(axes, numbers), (body,), dims=result)
 
 
 def _max_pool(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -371,7 +372,7 @@ def _avg_pool(op: Operation, emit: StableHLOBuilder) -> Value:
     # What is padded doesn't count: as many elements as the window has there.
     axes = pooled_axes(op, len(emit.dims(value)))
     shape = [1 if axis.size == axis.stride == 1 else dim for axis, dim in zip(axes, emit.dims(value), strict=True)]
-    ones = emit.broadcast(emit.scalar(1, value.element), shape)
+    ones = emit.filled(1, value.element, shape)
     return emit.convert(emit.binary("divide", total, _window(emit, op, ones, "add", 0)), element)
 
 
@@ -393,12 +394,10 @@ def _max_pool_with_argmax(op: Operation, emit: StableHLOBuilder) -> Sequence[Val
         value = pad_around(emit, value, amounts, fill)
         places, padding = pad_around(emit, places, amounts, no_place), [(0, 0)] * len(dims)
     operands = (value, places, fill, no_place)
-    kinds = [types.tensor(each, static_shape(result)) for each in (element, types.I64)]
-    region = arg_body(emit, "GT", element, types.I64)
-    found = emit.op("reduce_window", operands, kinds, _properties(axes, padding), (region,)).results
-    for each in found:
-        emit.sizes.note(each, result)
-    return [found[0], emit.convert(found[1], index)]
+    elements, region = (element, types.I64), arg_body(emit, "GT", element, types.I64)
+    properties = window_properties(axes, padding)
+    best, place = emit.several("reduce_window", operands, elements, properties, (region,), dims=result)
+    return [best, emit.convert(place, index)]
 
 
 def _places(op: Operation, emit: StableHLOBuilder) -> Value:
