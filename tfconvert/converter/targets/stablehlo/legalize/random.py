@@ -1,8 +1,8 @@
 """Random numbers: those of ops with seeds as operands are TensorFlow's own, bit by bit; others are the engine's.
 
 TensorFlow's generator, Philox with four words of 32 bits and ten rounds, is plain arithmetic on counters: each group of
-four numbers has its own one. Written as such it works with open sizes, and is the same in every engine. Classes drawn
-without seeds are computed the same way from a seed that the engine draws.
+four numbers has its own one. Written as such it works with open sizes, and is the same in every engine. Distributions
+other than uniform and normal without seeds are computed the same way from seeds that the engine draws.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
+from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at
+from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, first, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, requested, requested_size, times
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
@@ -345,6 +347,15 @@ def _full_range(op: Operation, emit: StableHLOBuilder) -> Value:
     return ordered(emit, words, numbers, groups, dims)
 
 
+def _shuffle(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Emits the rows in the order of numbers that are drawn."""
+    value = op.operands[0]
+    size = emit.dims(value)[0]
+    keys = drawn(emit, "UNIFORM", (emit.scalar(0, types.F32), emit.scalar(1, types.F32)), (size,))
+    order = sort(emit, (keys, emit.iota((size,), 0, types.I32)), 0, "LT")[1]
+    return rows_at(emit, value, order)
+
+
 def _truncated_normals(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits normal numbers between limits, each row with its own ones, from the parts of all that are below them."""
     dims = requested(emit, op, 0)
@@ -373,9 +384,11 @@ def _of_rows(emit: StableHLOBuilder, numbers: Value, dims: Sequence[int]) -> Val
 DISTRIBUTIONS: Mapping[str, Rewrite] = {
     "Multinomial": _multinomial,
     "ParameterizedTruncatedNormal": _truncated_normals,
+    "RandomShuffle": _shuffle,
     "StatelessMultinomial": _multinomial,
     "StatelessRandomUniformFullInt": _full_range,
     "StatelessRandomUniformFullIntV2": _full_range,
     "StatelessTruncatedNormal": _truncated,
     "StatelessTruncatedNormalV2": _truncated,
+    "TruncatedNormal": _truncated,
 }

@@ -155,6 +155,21 @@ def first(emit: StableHLOBuilder, value: Value, axis: int, count: int) -> Value:
     return emit.one("real_dynamic_slice", operands, dims=dims)
 
 
+def _approximate_top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    """Emits the exact result, where an approximation would be allowed."""
+    value = op.operands[0]
+    dims = emit.dims(value)
+    axis = int(tf.get(op, "reduction_dimension", -1)) % len(dims)
+    order = [*(at for at in range(len(dims)) if at != axis), axis]
+    moved = emit.transpose(value, order)
+    direction = "GT" if tf.get(op, "is_max_k", True) else "LT"
+    places = emit.iota(emit.dims(moved), len(dims) - 1, types.I32)
+    found = sort(emit, (moved, places), len(dims) - 1, direction)
+    back = [order.index(at) for at in range(len(dims))]
+    count = int(tf.get(op, "k"))
+    return [emit.transpose(part(emit, each, len(dims) - 1, 0, count), back) for each in found]
+
+
 def _nth_element(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
@@ -213,6 +228,7 @@ def _bucketize(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 SORTING: Mapping[str, Rewrite] = {
+    "ApproxTopK": _approximate_top_k,
     "Bucketize": _bucketize,
     "InTopK": _in_top_k,
     "InTopKV2": _in_top_k,

@@ -266,6 +266,12 @@ def _ordered(emit: StableHLOBuilder, keys: Value) -> Value:
     return sort(emit, (keys, emit.iota(emit.dims(keys), 0, types.I32)), 0, "LT")[1]
 
 
+def _reorder(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    indices, values, shape = op.operands
+    order = _ordered(emit, _linear(emit, indices, shape))
+    return rows_at(emit, indices, order), rows_at(emit, values, order)
+
+
 def _fill_empty_rows(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits elements for the empty rows behind all others, and sorts by rows; those of one row keep their order."""
     indices, values, shape, default = op.operands
@@ -338,6 +344,7 @@ SPARSE: Mapping[str, Rewrite] = {
     "SparseDenseCwiseMul": _with_dense("multiply"),
     "SparseFillEmptyRows": _fill_empty_rows,
     "SparseReduceSum": _reduce_sum,
+    "SparseReorder": _reorder,
     "SparseReshape": _reshape,
     "SparseTensorDenseAdd": _add_to_dense,
 }

@@ -56,9 +56,11 @@ RANDOM = frozenset(
     {
         "tf.Multinomial",
         "tf.ParameterizedTruncatedNormal",
+        "tf.RandomShuffle",
         "tf.RandomStandardNormal",
         "tf.RandomUniform",
         "tf.RandomUniformInt",
+        "tf.TruncatedNormal",
     }
 )
 """Ops that use the engine's random numbers, regardless of their seeds."""
