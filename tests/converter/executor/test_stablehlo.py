@@ -172,7 +172,8 @@ FAILING = {
     ),
     "a negative size": (
         "bad-operand",
-        '%e = stablehlo.constant dense<-9> : tensor<1xi32>\n%0 = "stablehlo.dynamic_iota"(%e) '
+        "%c = stablehlo.constant dense<9> : tensor<1xi32>\n%e = stablehlo.negate %c : tensor<1xi32>\n"
+        '%0 = "stablehlo.dynamic_iota"(%e) '
         "<{iota_dimension = 0 : i64}> : (tensor<1xi32>) -> tensor<?xf32>",
     ),
     "an assertion": (

@@ -87,7 +87,9 @@ def test_results_of_another_type_are_refused() -> None:
 
 
 def test_results_of_other_sizes_than_an_operand_gives_are_refused() -> None:
-    body = """    %s = stablehlo.constant dense<[2, 7]> : tensor<2xi32>
+    body = """    %h = stablehlo.constant dense<[1, 5]> : tensor<2xi32>
+    %o = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+    %s = stablehlo.add %h, %o : tensor<2xi32>
     %0 = "stablehlo.dynamic_broadcast_in_dim"(%a, %s) <{broadcast_dimensions = array<i64: 0>}>
         : (tensor<2xf32>, tensor<2xi32>) -> tensor<2x5xf32>
     return %0 : tensor<2x5xf32>"""

@@ -1,4 +1,4 @@
-"""What kernels of StableHLO's ops have in common: their form, the dtypes of results, operands as lists."""
+"""The form of kernels of StableHLO's ops; dtypes of results and operands of integers for them."""
 
 from __future__ import annotations
 
