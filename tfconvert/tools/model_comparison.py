@@ -225,7 +225,7 @@ def _with_file(path: str, reference: str, data: Any, layers: bool, names: tuple[
     entries = [entry_of(each) for each in interfaces]
     notes: list[Diagnostic] = []
     ranges = ranges_of(file, wiring, first)
-    samples = _random(one, ranges) if data is None else read(data, entries, finite=False, notes=notes)
+    samples = _random(one, ranges) if data is None else read(data, entries, allow_nan=True, notes=notes)
     nodes = {each.number: nodes_of(each.name)[-1] for each in known.tensors[0]} if layers else None
     found = compare_files([reference, path], samples, entries, nodes, inner=layers, ends=ends)
     outputs_of = {tensor.name: name.name for tensor, name in zip(_tensors(known, one), one.outputs, strict=True)}

@@ -138,7 +138,7 @@ class Program:
         interface = interface_called(self.interfaces, signature)
         size = _batch(interface)
         entry = _entry(interface, open_batch=size is not None)
-        samples = (each.values for each in read(data, [entry], finite=False))
+        samples = (each.values for each in read(data, [entry], allow_nan=True))
         run = partial(self._engine.run, interface)
         found = list(map(run, samples)) if size is None else list(_batches(run, samples, size or max(batch_size, 1)))
         if not found:

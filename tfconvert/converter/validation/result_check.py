@@ -380,7 +380,7 @@ def samples_of(
         if not own:
             return
         data = own
-    found = read(data, entries, finite=False, notes=notes)
+    found = read(data, entries, allow_nan=True, notes=notes)
     values = (each.values for each in found if each.entry == number)
     yield from islice(values, MOST)
     if notes is not None and next(values, None) is not None:

@@ -145,14 +145,37 @@ class Calibrate:
         entries, signatures = entries_of(module)
         inputs: list[Sequence[Value]] = [function.body.block.args for function in entries]
         levels, fold = 2**settings.storage.width, FoldFakeQuant().apply
-        observation = calibration.Observation(module, values, inputs, wanted.ranges, levels, fold)
+        ends = {function: _boundary(function) for function in entries}
+        seen = {each: list(dict.fromkeys([*own, *ends.get(each, ())])) for each, own in values.items()}
+        observation = calibration.Observation(module, seen, inputs, wanted.ranges, levels, fold)
         with _runner()(observation) as run:
             each, total = samples.read(wanted.samples, signatures, notes=notes), samples.count(wanted.samples)
             found = calibration.observe(run, each, signatures, total, wanted.progress)
+        _check_infinities(entries, signatures, found)
+        asked = {value for own in values.values() for value in own}
+        found = {value: extent for value, extent in found.items() if value in asked}
         notes += _constant_inputs(entries, signatures, found, total)
         if kept is not None:
             calibration.save(kept, wanted.ranges, _places(module), found)
         return found
+
+
+def _check_infinities(functions: Sequence[FuncOp], entries: Sequence[Entry], found: Mapping[Value, Range]) -> None:
+    """Checks that infinities in samples only hide other numbers, as those of a mask do: then results are finite.
+
+    Raises:
+        ConversionError: They don't (`wrong-sample`).
+    """
+    for function, entry in zip(functions, entries, strict=True):
+        block = function.body.block
+        infinite = [
+            given.name
+            for argument, given in zip(block.args, entry.inputs, strict=True)
+            if argument in found and not found[argument].is_finite
+        ]
+        outputs = block.last_op.operands if block.last_op is not None else ()
+        if infinite and any(value in found and not found[value].is_finite for value in outputs):
+            raise samples.infinite(infinite[0])
 
 
 def _constant_inputs(

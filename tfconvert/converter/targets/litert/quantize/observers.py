@@ -68,10 +68,9 @@ class Histogram:
 
     def add(self, values: Array) -> None:
         low, high = float(values.min()), float(values.max())
-        self.low, self.high = min(self.low, low), max(self.high, high)
-        if not (math.isfinite(low) and math.isfinite(high)):
-            self.low = self.high = math.nan
-        if math.isnan(self.low):
+        # Unlike Python's, these propagate NaNs. A range with an infinite end is all that is known of masked numbers.
+        self.low, self.high = float(np.minimum(self.low, low)), float(np.maximum(self.high, high))
+        if not Range(self.low, self.high).is_finite:
             return
         self._reach(low, high)
         if self._width > _HUGE:
@@ -95,9 +94,9 @@ class Histogram:
 
     def percentile(self) -> Range:
         """Returns the range of all numbers except the outermost ones."""
-        total = self._counts.sum()
-        if math.isnan(self.low) or not total:
-            return Range(self.low, self.high)
+        total, whole = self._counts.sum(), Range(self.low, self.high)
+        if not whole.is_finite:
+            return whole
         below = np.cumsum(self._counts)
         first = int(np.searchsorted(below, total * CUT / 2, side="right"))
         last = int(np.searchsorted(below, total * (1 - CUT / 2), side="left"))

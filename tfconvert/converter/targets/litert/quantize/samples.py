@@ -86,7 +86,7 @@ class Sample(NamedTuple):
 
 
 def read(
-    samples: Any, entries: Sequence[Entry], *, finite: bool = True, notes: list[Diagnostic] | None = None
+    samples: Any, entries: Sequence[Entry], *, allow_nan: bool = False, notes: list[Diagnostic] | None = None
 ) -> Iterator[Sample]:
     """Yields samples one by one, as they are read.
 
@@ -95,7 +95,7 @@ def read(
             first axis counts the samples; an iterable of samples, with or without labels; a function that returns
             either; paths; or a mapping from signature to any of these.
         entries: The model's signatures.
-        finite: Whether to reject infinities and NaN.
+        allow_nan: Whether to accept NaN.
         notes: Where notes are added on what was guessed or left out.
 
     Raises:
@@ -106,7 +106,7 @@ def read(
         for number, items in _by_entry(_called(samples), entries):
             reader = _Reader(entries[number], noted)
             for count, values in enumerate(reader.read(_called(items))):
-                yield Sample(number, _finite(values, entries[number], count) if finite else values)
+                yield Sample(number, values if allow_nan else _without_nan(values, entries[number], count))
     except ConversionError:
         raise
     except (TypeError, ValueError, OSError) as problem:
@@ -435,13 +435,22 @@ def _array(value: Any) -> Array:
         ) from problem
 
 
-def _finite(values: list[Array], entry: Entry, number: int) -> list[Array]:
+def _without_nan(values: list[Array], entry: Entry, number: int) -> list[Array]:
     for value, each in zip(values, entry.inputs, strict=True):
-        if value.dtype.kind == "f" and not np.isfinite(value).all():
+        if value.dtype.kind == "f" and np.isnan(value).any():
             raise _sample_error(
-                f"sample {number} of {each.name!r} has elements that are not finite", "leave it out, or correct it"
+                f"sample {number} of {each.name!r} has elements that are NaN", "leave it out, or correct it"
             )
     return values
+
+
+def infinite(name: str) -> ConversionError:
+    """Returns the error of an input whose infinities do more than hide numbers."""
+    return _sample_error(
+        f"samples of {name!r} have infinities, and the model's results are not finite with them",
+        "infinity may hide numbers from a softmax or a maximum, but not all of a row: leave such samples out, or write "
+        "a finite number, such as -1e9 in a mask",
+    )
 
 
 def _checked(value: Array, wanted: Input, number: int) -> Array:
@@ -472,7 +481,8 @@ def fitted(value: Array, wanted: Input, what: str) -> Array:
             )
         with np.errstate(over="ignore"):
             cast = value.astype(wanted.dtype)
-        if value.dtype.kind in "iu" and wanted.dtype.kind in "iu" and not np.array_equal(cast, value):
+        wraps = value.dtype.kind in "iu" and wanted.dtype.kind in "iu" and not np.array_equal(cast, value)
+        if wraps or (wanted.dtype.kind == "f" and (np.isinf(cast) & np.isfinite(value)).any()):
             raise _sample_error(f"{what} has elements that are too large for {wanted.dtype}")
         value = cast
     fitting = next((each for each in _forms(value, wanted.shape) if _fits(each.shape, wanted.shape)), None)
