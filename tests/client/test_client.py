@@ -114,6 +114,8 @@ def test_what_can_not_be_sent_is_refused_before_it_is(client: Client, server: Ru
         ({"metadata": {"outputs": {"y": {"labels": "gone.txt"}}}}, "unreadable-file"),
         ({"metadata": {"outputs": {"y": {"name": {1}}}}}, "wrong-option"),
         ({"metadata": "labels.txt"}, "wrong-option"),
+        ({"metadata": {"tokenizer": {"type": "bert", "vocabulary": "gone.txt"}}}, "unreadable-file"),
+        ({"metadata": {"tokenizer": {"type": "sentencepiece", "model": "p.model"}}}, "bad-config"),
     ):
         with pytest.raises(tfconvert.ConversionError) as caught:
             client.submit(tmp_path / "missing", **settings)

@@ -20,6 +20,7 @@ import tfconvert
 from tests.importers.tflite.written_files import Tree, build_file
 from tests.support.litert import RunTFLite
 from tfconvert.cli.main import main
+from tfconvert.converter.targets.litert.model_metadata import metadata_files
 from tfconvert.exporters.tflite.model_metadata import MODEL_METADATA, archive
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import outline
@@ -130,7 +131,7 @@ def test_a_json_file_holds_everything(digits_model: Path, tmp_path: Path) -> Non
 
 def test_the_page_is_true(digits_model: Path, root: Path, labels: Path, tmp_path: Path) -> None:
     blocks = re.findall(r"```(\w*)\n(.*?)```", (root / "docs" / "metadata.md").read_text("utf-8"), re.DOTALL)
-    (text,) = (block for language, block in blocks if language == "json")
+    text, *others = (block for language, block in blocks if language == "json")
     (tmp_path / "metadata.json").write_text(text, "utf-8")
     content = bytes(tfconvert.convert(digits_model, target=tfconvert.LiteRT(metadata=tmp_path / "metadata.json")))
     said = json.loads(text)
@@ -151,9 +152,21 @@ def test_the_page_is_true(digits_model: Path, root: Path, labels: Path, tmp_path
         ["bash", "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    (python,) = (block for language, block in blocks if language == "python")
+    # The other one runs a program that is not ours: tests/rings/test_mediapipe.py.
+    python = next(block for language, block in blocks if language == "python")
     subprocess.run([sys.executable, "-c", python], cwd=tmp_path, env=environment, check=True, timeout=120)
     assert "output_0_labels.txt" in archived((tmp_path / "digits.tflite").read_bytes())
+    (tmp_path / "vocab.txt").write_text("".join(f"{each}\n" for each in BERT_VOCABULARY), "utf-8")
+    labels.write_text("negative\npositive\n", "utf-8")
+    for text, names, files in zip(
+        others,
+        ("input_word_ids,input_mask,input_type_ids", "text"),
+        ({"labels.txt", "vocab.txt"}, {"labels.txt", "probability_calibration.txt"}),
+        strict=True,
+    ):
+        (tmp_path / "metadata.json").write_text(text, "utf-8")
+        content = _described(_text_model(tmp_path / "text.mlir", names), tmp_path / "metadata.json")
+        assert archived(content).keys() == files
 
 
 def test_each_output_has_its_own(two: Path, labels: Path) -> None:
@@ -208,7 +221,7 @@ def test_files_of_one_name_must_be_one(two: Path, tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "l.txt").write_text(text, "utf-8")
     metadata = {name: {"labels": tmp_path / folder / "l.txt"} for name, folder in (("sum", "x"), ("best", "y"))}
-    with pytest.raises(ConversionError, match=r"two different files of labels are called l\.txt"):
+    with pytest.raises(ConversionError, match=r"two different files are called l\.txt"):
         tfconvert.convert(two, target=tfconvert.LiteRT(metadata={"outputs": metadata}))
 
 
@@ -293,3 +306,213 @@ def test_a_constant_that_is_an_archive_stays_one() -> None:
     whole = content(len(content(1000)) - len(inner))
     assert tfl_file.ARCHIVE not in import_tflite(whole).attributes
     assert tfl_file.ARCHIVE in import_tflite(whole + inner).attributes
+
+
+BERT_VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad", "film"]
+WORDS = ["<PAD> 0", "<UNKNOWN> 1", "good 2", "bad 3"]
+# A model of SentencePiece starts with its pieces.
+PIECES = b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02"
+BERT = {"type": "bert", "vocabulary": BERT_VOCABULARY}
+REGEX = {"type": "regex", "delimiters": r"[^\w']+", "vocabulary": WORDS}
+
+
+def _text_model(path: Path, names: str, element: str = "i32") -> Path:
+    """Writes a model of text inputs, which returns their sum as the score of two labels."""
+    inputs = names.split(",")
+    shape = f"tensor<1x8x{element}>"
+    lines, last = [], "a0"
+    for number in range(1, len(inputs)):
+        lines.append(f'%s{number} = "tf.AddV2"(%{last}, %a{number}) : ({shape}, {shape}) -> {shape}')
+        last = f"s{number}"
+    path.write_text(
+        f"""
+func.func @main({", ".join(f"%a{number}: {shape}" for number in range(len(inputs)))}) -> tensor<1x2xf32> attributes {{
+  tf.entry_function = {{inputs = "{names}", outputs = "probability"}}
+}} {{
+  {chr(10).join(lines)}
+  %f = "tf.Cast"(%{last}) : ({shape}) -> tensor<1x8xf32>
+  %start = "tf.Const"() <{{value = dense<0> : tensor<2xi32>}}> : () -> tensor<2xi32>
+  %size = "tf.Const"() <{{value = dense<[1, 2]> : tensor<2xi32>}}> : () -> tensor<2xi32>
+  %p = "tf.Slice"(%f, %start, %size) : (tensor<1x8xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<1x2xf32>
+  func.return %p : tensor<1x2xf32>
+}}
+""",
+        "utf-8",
+    )
+    return path
+
+
+def _described(model: Path, metadata: Any) -> bytes:
+    return bytes(tfconvert.convert(model, target=tfconvert.LiteRT(metadata=metadata)))
+
+
+@pytest.mark.parametrize(
+    ("names", "inputs", "expected"),
+    [
+        ("input_word_ids,input_mask,input_type_ids", {}, ["ids", "mask", "segment_ids"]),
+        ("attention_mask,input_ids,token_type_ids", {}, ["mask", "ids", "segment_ids"]),
+        ("padding_mask,segment_ids,token_ids", {}, ["mask", "segment_ids", "ids"]),
+        ("c,input_ids,m", {"c": {"name": "segment_ids"}, "m": {"name": "mask"}}, ["segment_ids", "ids", "mask"]),
+    ],
+)
+def test_a_tokenizer_of_three_inputs_names_them(tmp_path: Path, names: str, inputs: Any, expected: list[str]) -> None:
+    content = _described(_text_model(tmp_path / "text.mlir", names), {"tokenizer": BERT, "inputs": inputs})
+    found = stored(content)
+    assert found["min_parser_version"] == "1.1.0"
+    (subgraph,) = found["subgraph_metadata"]
+    assert [each["name"] for each in subgraph["input_tensor_metadata"]] == expected
+    assert subgraph["input_process_units"] == [
+        {"options": ("BertTokenizerOptions", {"vocab_file": [{"name": "vocabulary.txt", "type": 5}]})}
+    ]
+    assert archived(content) == {"vocabulary.txt": "".join(f"{each}\n" for each in BERT_VOCABULARY).encode()}
+
+
+def test_a_model_of_sentencepiece_and_its_vocabulary_are_files(tmp_path: Path) -> None:
+    (tmp_path / "p.model").write_bytes(PIECES)
+    (tmp_path / "p.vocab").write_text("<unk>\t0\n", "utf-8")
+    tokenizer = {"type": "sentencepiece", "model": "p.model", "vocabulary": "p.vocab"}
+    (tmp_path / "m.json").write_text(json.dumps({"tokenizer": tokenizer}), "utf-8")
+    content = _described(_text_model(tmp_path / "text.mlir", "ids,mask,segment_ids"), tmp_path / "m.json")
+    (unit,) = stored(content)["subgraph_metadata"][0]["input_process_units"]
+    files = {"sentencepiece_model": [{"name": "p.model"}], "vocab_file": [{"name": "p.vocab", "type": 5}]}
+    assert unit == {"options": ("SentencePieceTokenizerOptions", files)}
+    assert archived(content) == {"p.model": PIECES, "p.vocab": b"<unk>\t0\n"}
+    found = metadata_files(tmp_path / "m.json")
+    assert [path.name for path in found] == ["m.json", "p.vocab", "p.model"]
+
+
+def test_a_tokenizer_of_words_stands_in_its_input(tmp_path: Path) -> None:
+    model = _text_model(tmp_path / "text.mlir", "text")
+    content = _described(model, {"tokenizer": REGEX})
+    found = stored(content)
+    assert found["min_parser_version"] == "1.2.1"
+    (subgraph,) = found["subgraph_metadata"]
+    assert "input_process_units" not in subgraph
+    words = {"delim_regex_pattern": REGEX["delimiters"], "vocab_file": [{"name": "vocabulary.txt", "type": 5}]}
+    assert subgraph["input_tensor_metadata"][0]["process_units"] == [{"options": ("RegexTokenizerOptions", words)}]
+    # A class of characters of RE2, which Python doesn't know.
+    assert _described(model, {"tokenizer": {**REGEX, "delimiters": r"[\pP\p{Greek}\s]+"}})
+
+
+def test_scores_are_calibrated_and_have_a_threshold(tmp_path: Path) -> None:
+    calibration = ["0.9,2,-1", ""]
+    output = {
+        "labels": ["no", "yes"],
+        "calibration": calibration,
+        "transformation": "log",
+        "default_score": 0.25,
+        "threshold": 0.5,
+    }
+    model = _text_model(tmp_path / "text.mlir", "text")
+    content = _described(model, {"outputs": {"probability": output}})
+    found = ports(content)[1]["probability"]
+    assert found["process_units"] == [
+        {"options": ("ScoreCalibrationOptions", {"score_transformation": 1, "default_score": 0.25})},
+        {"options": ("ScoreThresholdingOptions", {"global_score_threshold": 0.5})},
+    ]
+    files = [("probability_labels.txt", 2), ("probability_calibration.txt", 4)]
+    assert found["associated_files"] == [{"name": name, "type": kind} for name, kind in files]
+    # Programs count what stands between newlines: one at the end would make a third line.
+    assert archived(content)["probability_calibration.txt"] == b"0.9,2,-1\n"
+    (tmp_path / "c.csv").write_bytes(b"0.9,2,-1\r\n1,2,3,0\r\n")
+    content = _described(model, {"outputs": {"probability": {**output, "calibration": tmp_path / "c.csv"}}})
+    assert archived(content)["c.csv"] == b"0.9,2,-1\n1,2,3,0"
+
+
+@pytest.mark.parametrize(
+    ("names", "metadata", "message"),
+    [
+        ("a", {"tokenizer": 1}, "tokenizer must be a table"),
+        ("a", {"tokenizer": {}}, "type can't be None.*\n.*bert, sentencepiece, regex"),
+        ("a", {"tokenizer": {"type": ["bert"]}}, "type can't be"),
+        ("a", {"tokenizer": {"type": "bert"}}, "has no 'vocabulary'"),
+        ("a", {"tokenizer": {"type": "sentencepiece"}}, "has no 'model'"),
+        ("a", {"tokenizer": {"type": "regex", "vocabulary": WORDS}}, "has no 'delimiters'"),
+        ("a", {"tokenizer": {**BERT, "delimiters": " "}}, "no key 'delimiters'"),
+        ("a", {"tokenizer": {"type": "bert", "vocabulary": ["[UNK]", "x"]}}, r"lacks \[CLS\], \[SEP\]"),
+        ("a", {"tokenizer": {"type": "bert", "vocabulary": 3}}, "tokenizer.vocabulary must be a file or a list"),
+        ("a", {"tokenizer": {"type": "sentencepiece", "model": 3}}, "must be SentencePiece's .model file"),
+        ("a", {"tokenizer": {**REGEX, "vocabulary": ["<PAD>"]}}, "line 1 is '<PAD>'.*\n.*number on each line"),
+        ("a", {"tokenizer": {**REGEX, "vocabulary": ["<PAD> 0"]}}, "lacks <UNKNOWN>"),
+        ("a", {"tokenizer": {**REGEX, "delimiters": ""}}, "it matches nothing"),
+        ("a", {"tokenizer": {**REGEX, "delimiters": "("}}, "missing \\).*\n.*RE2"),
+        ("a", {"tokenizer": {**REGEX, "delimiters": r" (?=\w)"}}, "looks around"),
+        ("a", {"tokenizer": {**REGEX, "delimiters": r"(\s)\1"}}, "looks around or back"),
+        ("a,b", {"tokenizer": REGEX}, "makes one input, and the model has 2"),
+        ("a", {"tokenizer": BERT}, "ids, mask, segment_ids, and the model has 'a'.*\n.*say which is which"),
+        ("ids,mask,b", {"tokenizer": BERT}, "the model has 'ids', 'mask', 'b'"),
+        ("a", {"outputs": {"probability": {"threshold": "high"}}}, "threshold must be a number"),
+        ("a", {"inputs": {"a": {"threshold": 1}}}, "no key 'threshold'"),
+        ("a", {"outputs": {"probability": {"calibration": ["1,1,1"] * 2}}}, "its labels are missing"),
+        ("a", {"outputs": {"probability": {"default_score": 1}}}, "its calibration are missing"),
+    ],
+)
+def test_invalid_tokenizers_and_scores_are_reported(tmp_path: Path, names: str, metadata: Any, message: str) -> None:
+    with pytest.raises(ConversionError, match=message) as caught:
+        _described(_text_model(tmp_path / "text.mlir", names), metadata)
+    assert caught.value.code == "bad-metadata"
+
+
+@pytest.mark.parametrize("line", ["1,2", "1,2,3,4,5", "-1,2,3", "a,b,c", "1,2,inf"])
+def test_a_line_that_calibrates_nothing_is_reported(tmp_path: Path, line: str) -> None:
+    output = {"labels": ["no", "yes"], "calibration": ["1,2,3", line]}
+    with pytest.raises(ConversionError, match=f"line 2 is '{line}'.*\n.*SCALE,SLOPE,OFFSET"):
+        _described(_text_model(tmp_path / "text.mlir", "a"), {"outputs": {"probability": output}})
+
+
+def test_lines_of_a_calibration_are_those_of_labels(tmp_path: Path) -> None:
+    output = {"labels": ["no", "yes"], "calibration": ["1,2,3"] * 3}
+    with pytest.raises(ConversionError, match="has 3 lines, and there are 2 labels"):
+        _described(_text_model(tmp_path / "text.mlir", "a"), {"outputs": {"probability": output}})
+
+
+def test_a_tokenizer_makes_int32(tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match="the input 'a' is int64"):
+        _described(_text_model(tmp_path / "text.mlir", "a", "i64"), {"tokenizer": REGEX})
+    (tmp_path / "p.model").write_bytes(b"<unk>\t0\n")
+    with pytest.raises(ConversionError, match="not a model of SentencePiece"):
+        _described(
+            _text_model(tmp_path / "text.mlir", "a"),
+            {"tokenizer": {"type": "sentencepiece", "model": tmp_path / "p.model"}},
+        )
+
+
+def test_a_file_keeps_tokenizers_and_what_else_it_has(tmp_path: Path) -> None:
+    first = _described(_text_model(tmp_path / "text.mlir", "ids,mask,segment_ids"), {"tokenizer": BERT})
+    tree = stored(first)
+    tree["min_parser_version"] = "1.5.0"
+    (subgraph,) = tree["subgraph_metadata"]
+    subgraph |= {
+        "output_tensor_groups": [{"name": "detections", "tensor_names": ["probability"]}],
+        "output_process_units": [{"options": ("ScoreThresholdingOptions", {"global_score_threshold": 0.5})}],
+        "custom_metadata": [{"name": "own", "data": tuple(range(40))}],
+    }
+    subgraph["input_tensor_metadata"][1]["content"] = {
+        "content_properties": ("AudioProperties", {"sample_rate": 16000, "channels": 1})
+    }
+    subgraph["output_tensor_metadata"][0]["content"] = {
+        "content_properties": ("BoundingBoxProperties", {"index": (1, 0, 3, 2), "type": 1, "coordinate_type": 1})
+    }
+    subgraph["output_tensor_metadata"][0]["associated_files"] = [{"name": "d.txt", "type": 1, "version": "2"}]
+    entry = bytes(encode(MODEL_METADATA, tree, b"M001").data)
+    model = read_model(first).tree()
+    (place,) = (each["buffer"] for each in model["metadata"] if each["name"] == "TFLITE_METADATA")
+    model["buffers"][place] = {"data": entry}
+    path = tmp_path / "text.tflite"
+    path.write_bytes(bytes(encode(TFLITE, model, TFLITE_IDENTIFIER).data) + archive(archived(first)))
+    assert stored(bytes(tfconvert.convert(path))) == tree
+    assert archived(bytes(tfconvert.convert(path))) == archived(first)
+    named = {"ids": {"name": "ids"}, "mask": {"name": "mask"}, "segment_ids": {"name": "segment_ids"}}
+    (tmp_path / "p.model").write_bytes(PIECES)
+    tokenizer = {"type": "sentencepiece", "model": tmp_path / "p.model"}
+    scores = {"probability": {"labels": ["no", "yes"], "threshold": 0.25}}
+    content = _described(path, {"tokenizer": tokenizer, "inputs": named, "outputs": scores})
+    (changed,) = stored(content)["subgraph_metadata"]
+    assert stored(content)["min_parser_version"] == "1.5.0"
+    (unit,) = changed.pop("input_process_units")
+    assert unit == {"options": ("SentencePieceTokenizerOptions", {"sentencepiece_model": [{"name": "p.model"}]})}
+    (output,), (before,) = changed.pop("output_tensor_metadata"), subgraph.pop("output_tensor_metadata")
+    assert output["associated_files"] == [*before["associated_files"], {"name": "probability_labels.txt", "type": 2}]
+    assert output["content"] == before["content"]
+    del subgraph["input_process_units"]
+    assert changed == subgraph

@@ -79,12 +79,22 @@ def test_files_are_named_only_where_that_is_allowed() -> None:
         check_data({"verify": {"data": ["/etc"]}}, allow_paths=False)
     with pytest.raises(ConversionError, match="'samples' names files"):
         check_data({"quantize": {"mode": "int8", "samples": ["/etc"]}}, allow_paths=False)
-    metadata = {"outputs": {"y": {"labels": ["cat", "dog"]}}}
-    check_data({"metadata": metadata}, allow_paths=False)
-    metadata["outputs"]["y"]["labels"] = "/etc/passwd"  # type: ignore[assignment]
-    check_data({"metadata": metadata})
-    with pytest.raises(ConversionError, match="names files of labels"):
-        check_data({"metadata": metadata}, allow_paths=False)
+    tensor, tokenizer = (
+        {"labels": ["cat", "dog"], "calibration": ["1,2,3", ""]},
+        {"type": "bert", "vocabulary": ["[CLS]"]},
+    )
+    tables: dict[str, Any] = {"inputs": {"x": {}}, "outputs": {"y": tensor}, "tokenizer": tokenizer}
+    check_data({"metadata": tables}, allow_paths=False)
+    for changed in (
+        {"outputs": {"y": {"labels": "/etc/passwd"}}},
+        {"outputs": {"y": {"calibration": "/etc/passwd"}}},
+        {"inputs": {"x": {"labels": "/etc/passwd"}}},
+        {"tokenizer": {"type": "bert", "vocabulary": "/etc/passwd"}},
+        {"tokenizer": {"type": "sentencepiece", "model": "/etc/passwd"}},
+    ):
+        check_data({"metadata": tables | changed})
+        with pytest.raises(ConversionError, match="'metadata' names a file, '/etc/passwd'"):
+            check_data({"metadata": tables | changed}, allow_paths=False)
 
 
 SHORT = {"target", "iree", "verify_data", "compare_layers"}

@@ -10,7 +10,7 @@ from typing import Any
 from tfconvert.client.packing import Packed, is_array, pack_arrays
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.files import read_input
-from tfconvert.settings.data import check_data, plain, quantize_of, target_data
+from tfconvert.settings.data import METADATA_FILES, check_data, plain, quantize_of, target_data
 from tfconvert.settings.quantization import Quantize, to_quantize
 from tfconvert.settings.targets import LiteRT
 
@@ -78,22 +78,27 @@ def _samples(samples: Any) -> Samples:
 
 
 def _metadata(metadata: Any) -> Any:
-    """Returns metadata with the labels themselves where a file of them is named."""
+    """Returns metadata with the lines themselves where a text file of them is named."""
     if not isinstance(metadata, Mapping):
         raise error(
             "wrong-option", "metadata: a file of it can't be sent to a server", hint="pass what is in it as a mapping"
         )
-    outputs = metadata.get("outputs")
-    if not isinstance(outputs, Mapping):
-        return metadata
-    return {**metadata, "outputs": {name: _with_labels(value) for name, value in outputs.items()}}
+    sides = {which: metadata[which] for which in ("inputs", "outputs") if isinstance(metadata.get(which), Mapping)}
+    tables = {which: {name: _with_lines(value) for name, value in side.items()} for which, side in sides.items()}
+    return {**metadata, **tables, **{key: _with_lines(metadata[key]) for key in metadata.keys() & {"tokenizer"}}}
 
 
-def _with_labels(value: Any) -> Any:
-    labels = value.get("labels") if isinstance(value, Mapping) else None
-    if not isinstance(labels, str | os.PathLike):
-        return value
+def _with_lines(table: Any) -> Any:
+    """Returns a table with the lines of its text files; a tokenizer's model is no text, and refused later."""
+    if not isinstance(table, Mapping):
+        return table
+    paths = {key: table.get(key) for key in METADATA_FILES if key != "model"}
+    return {**table, **{key: _lines(path) for key, path in paths.items() if isinstance(path, str | os.PathLike)}}
+
+
+def _lines(path: str | os.PathLike[str]) -> list[str]:
     try:
-        return {**value, "labels": read_input(labels).decode("utf-8").splitlines()}
+        text = read_input(path).decode("utf-8")
     except UnicodeDecodeError:
-        raise error("bad-metadata", f"metadata: the labels in {os.fspath(labels)} are not UTF-8 text") from None
+        raise error("bad-metadata", f"metadata: {os.fspath(path)} is not UTF-8 text") from None
+    return text.removesuffix("\n").split("\n") if text else []

@@ -92,8 +92,9 @@ def check_data(settings: Mapping[str, Any], where: str = "", *, allow_paths: boo
     _check(settings, SETTINGS, where, allow_paths)
     if allow_paths:
         return
-    if "metadata" in settings and _names_labels(settings["metadata"]):
-        raise _wrong("'metadata' names files of labels, which is not allowed here", where, "list the labels themselves")
+    if path := next(metadata_paths(settings.get("metadata", {})), None):
+        hint = "list the lines of labels and vocabularies; add other files to the converted file on your own computer"
+        raise _wrong(f"'metadata' names a file, {_shown(path)}, which is not allowed here", where, hint)
     if settings.get(_IREE, {}).get("cpu") == "host":
         raise _wrong("'cpu' can't be 'host' here: the server may have another processor", where, "name the processor")
 
@@ -118,15 +119,19 @@ def _check(settings: Mapping[str, Any], known: Mapping[str, Setting], where: str
             raise _wrong(f"{name!r} can't be {_shown(value)}", where, hint)
 
 
-def _names_labels(metadata: Any) -> bool:
-    """Returns whether the labels of a tensor are a file, rather than a list of strings."""
-    tensors = [
-        each
-        for which in ("inputs", "outputs")
-        if isinstance(metadata.get(which), dict)
-        for each in metadata[which].values()
+METADATA_FILES = ("labels", "calibration", "vocabulary", "model")
+"""What may be a file in the tables of a mapping of metadata."""
+
+
+def metadata_paths(metadata: Mapping[str, Any]) -> Iterator[str | os.PathLike[str]]:
+    """Yields the files that a mapping of metadata names, whose lists are what would be in them."""
+    sides = [metadata.get(which) for which in ("inputs", "outputs")]
+    tables = [
+        metadata.get("tokenizer"),
+        *(each for side in sides if isinstance(side, Mapping) for each in side.values()),
     ]
-    return any(isinstance(each, dict) and isinstance(each.get("labels"), str) for each in tensors)
+    values = (table.get(key) for table in tables if isinstance(table, Mapping) for key in METADATA_FILES)
+    return (value for value in values if isinstance(value, str | os.PathLike))
 
 
 def _shown(value: Any) -> str:

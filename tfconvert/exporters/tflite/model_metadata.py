@@ -1,10 +1,12 @@
-"""Metadata of inputs and outputs: an entry of the file, and an archive of label files after it."""
+"""Metadata of inputs and outputs: an entry of the file, and an archive of the files that it names after it."""
 
 from __future__ import annotations
 
 import io
+import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tfconvert.exporters.tflite.model import Port, Ports
@@ -15,9 +17,18 @@ from tfconvert.schema.tflite.writer import encode
 
 MODEL_METADATA = Schema(model_metadata_tables)
 
+_FILE_TYPES = MODEL_METADATA.enums["AssociatedFileType"]
+
 _IDENTIFIER = b"M001"
-# The first version of the format has every field that is written here.
-_MIN_PARSER_VERSION = "1.0.0"
+# The versions of the format that first had what is written here.
+_FIRST_VERSION = (1, 0, 0)
+_VERSIONS = {
+    "BertTokenizerOptions": (1, 1, 0),
+    "SentencePieceTokenizerOptions": (1, 1, 0),
+    "RegexTokenizerOptions": (1, 2, 1),
+}
+
+_TOKENIZERS = frozenset(_VERSIONS)
 
 # The archive's entries have no date, so that equal contents are equal bytes.
 _NO_DATE = (1980, 1, 1, 0, 0, 0)
@@ -26,12 +37,51 @@ _NO_DATE = (1980, 1, 1, 0, 0, 0)
 _COLOURS = {1: "GRAYSCALE", 3: "RGB"}
 
 
+File = tuple[str, bytes]
+"""Name and content of a file in the archive."""
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """How text becomes a model's inputs.
+
+    Attributes:
+        options: The table of its options: a name of `ProcessUnitOptions`.
+        vocabulary: The tokens, or words with their numbers; `None` without one.
+        model: SentencePiece's model; `None` for other tokenizers.
+        delimiters: The regular expression of what separates words, of a `RegexTokenizerOptions`.
+    """
+
+    options: str
+    vocabulary: File | None = None
+    model: File | None = None
+    delimiters: str = ""
+
+    @property
+    def is_of_tensor(self) -> bool:
+        """Whether it makes the only input, which lists it, rather than several, which the subgraph lists it for."""
+        return self.options == "RegexTokenizerOptions"
+
+    def unit(self) -> dict[str, Any]:
+        """Returns its `ProcessUnit` table."""
+        fields: dict[str, Any] = {"delim_regex_pattern": self.delimiters} if self.delimiters else {}
+        if self.model is not None:
+            fields["sentencepiece_model"] = [{"name": self.model[0]}]
+        if self.vocabulary is not None:
+            fields["vocab_file"] = [{"name": self.vocabulary[0], "type": "VOCABULARY"}]
+        return {"options": (self.options, fields)}
+
+
 class TensorCard(NamedTuple):
     """The metadata of an input or output."""
 
     name: str = ""  # A readable name; empty for the port's.
     description: str = ""  # Its description.
-    labels: tuple[str, bytes] | None = None  # Name and content of the file of labels; `None` without labels.
+    labels: File | None = None  # The file of labels; `None` without labels.
+    calibration: File | None = None  # What calibrates the scores, a line for each label; `None` if nothing does.
+    transformation: str = "IDENTITY"  # Of `ScoreTransformationType`: what is done to scores before they are calibrated.
+    default_score: float = 0.0  # The score of labels with an empty line.
+    threshold: float | None = None  # The lowest score that counts; `None` without one.
     mean: tuple[float, ...] = ()  # The value to subtract from each channel before the model is fed.
     std: tuple[float, ...] = ()  # The value to divide each channel by after that.
     minimum: tuple[float, ...] = ()  # The smallest value, by channel.
@@ -43,6 +93,18 @@ class TensorCard(NamedTuple):
         """Whether it is said to be an image."""
         return self.content == "image"
 
+    def units(self) -> list[dict[str, Any]]:
+        """Returns the `ProcessUnit` tables of what is done before or after the model runs."""
+        units: list[tuple[str, dict[str, Any]]] = []
+        if self.mean:
+            units.append(("NormalizationOptions", {"mean": self.mean, "std": self.std}))
+        if self.calibration is not None:
+            fields = {"score_transformation": self.transformation, "default_score": self.default_score}
+            units.append(("ScoreCalibrationOptions", fields))
+        if self.threshold is not None:
+            units.append(("ScoreThresholdingOptions", {"global_score_threshold": self.threshold}))
+        return [{"options": unit} for unit in units]
+
 
 class Card(NamedTuple):
     """The metadata of a model."""
@@ -50,6 +112,7 @@ class Card(NamedTuple):
     texts: Mapping[str, str]  # Name, description, version, author and license, those that are known.
     inputs: Mapping[str, TensorCard]  # Metadata of inputs, by name.
     outputs: Mapping[str, TensorCard]  # Metadata of outputs, by name.
+    tokenizer: Tokenizer | None = None  # How text becomes the inputs of the first subgraph; `None` if they aren't text.
 
 
 def model_metadata(card: Card, subgraphs: Sequence[Ports], previous: bytes = b"") -> bytes:
@@ -72,8 +135,34 @@ def model_metadata(card: Card, subgraphs: Sequence[Ports], previous: bytes = b""
             ("output_tensor_metadata", each.outputs, card.outputs),
         )
         trees.append({**tree, **{name: _tensors(ports, cards, tree.get(name, ())) for name, ports, cards in sides}})
-    root = {"min_parser_version": _MIN_PARSER_VERSION, **known, **card.texts, "subgraph_metadata": trees}
+    version = _version(known)
+    if card.tokenizer is not None:
+        _tokenize(trees[0], card.tokenizer)
+        version = max(version, _VERSIONS[card.tokenizer.options])
+    root = {**known, **card.texts, "min_parser_version": ".".join(map(str, version)), "subgraph_metadata": trees}
     return bytes(encode(MODEL_METADATA, root, _IDENTIFIER).data)
+
+
+def _version(known: Mapping[str, Any]) -> tuple[int, ...]:
+    """Returns the version of the format that a reader must know so far."""
+    text = known.get("min_parser_version", "")
+    return tuple(map(int, text.split("."))) if re.fullmatch(r"\d{1,4}(\.\d{1,4})*", text, re.ASCII) else _FIRST_VERSION
+
+
+def _tokenize(subgraph: dict[str, Any], tokenizer: Tokenizer) -> None:
+    """Adds a tokenizer to the metadata of a subgraph, in place of the one that it has."""
+    holder, name = subgraph, "input_process_units"
+    if tokenizer.is_of_tensor:
+        holder, name = subgraph["input_tensor_metadata"][0], "process_units"
+    holder[name] = _joined(holder.get(name, ()), [tokenizer.unit()], _TOKENIZERS)
+
+
+def _joined(
+    known: Iterable[dict[str, Any]], new: Sequence[dict[str, Any]], instead: frozenset[str] = frozenset()
+) -> list[dict[str, Any]]:
+    """Returns process units with new ones in place of those with the same options, or some others."""
+    replaced = instead | {unit["options"][0] for unit in new}
+    return [*(unit for unit in known if unit.get("options", ("",))[0] not in replaced), *new]
 
 
 def _tensors(
@@ -102,14 +191,18 @@ def _tensor(port: Port, card: TensorCard | None, known: dict[str, Any]) -> dict[
         tree["content"] = _content(port, card)
     if card.description:
         tree["description"] = card.description
-    if card.mean:
-        tree["process_units"] = [{"options": ("NormalizationOptions", {"mean": card.mean, "std": card.std})}]
+    if units := card.units():
+        tree["process_units"] = _joined(tree.get("process_units", ()), units)
     bounds = {"max": card.maximum, "min": card.minimum}
     if any(bounds.values()):
         tree["stats"] = {name: values for name, values in bounds.items() if values}
-    if card.labels is not None:
-        kind = "TENSOR_VALUE_LABELS" if is_class_number(port) else "TENSOR_AXIS_LABELS"
-        tree["associated_files"] = [{"name": card.labels[0], "type": kind}]
+    kind = "TENSOR_VALUE_LABELS" if is_class_number(port) else "TENSOR_AXIS_LABELS"
+    files = {kind: card.labels, "TENSOR_AXIS_SCORE_CALIBRATION": card.calibration}
+    new = [{"name": file[0], "type": kind} for kind, file in files.items() if file is not None]
+    if new:
+        replaced = {_FILE_TYPES[each["type"]] for each in new}
+        kept = [each for each in tree.get("associated_files", ()) if each.get("type", 0) not in replaced]
+        tree["associated_files"] = [*kept, *new]
     return tree
 
 
