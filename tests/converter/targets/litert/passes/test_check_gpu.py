@@ -11,6 +11,7 @@ import pytest
 import tfconvert
 from benchmarks.accelerator_probe.__main__ import trials
 from tests.converter.targets.litert.optimize.graph import Graph
+from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.accelerator_check import check
 from tfconvert.converter.targets.litert.passes.check_gpu import CODE, CheckGpu
 from tfconvert.importers.tflite.model import import_tflite
@@ -120,3 +121,62 @@ def test_a_rotation_is_right_on_gpus(axis: int, shift: int, tmp_path: Path) -> N
         assert not model.report.notes
         assert check(import_tflite(bytes(model)), "gpu").is_whole
         assert "GATHER" not in model.report.operators or not accelerator  # Browsers don't load it.
+
+
+_TURNED = [*range(19, -1, -1), *range(40), *range(39, 19, -1)]
+_APART = [number * 7 % 40 for number in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("axis", "shape", "places", "stays"),
+    [
+        (1, (1, 40, 6), _TURNED, False),
+        (3, (1, 3, 2, 40), _TURNED, False),
+        (2, (1, 3, 40, 2), [*_TURNED[:30], 39, 0], False),
+        (1, (1, 40, 6), _APART, True),
+    ],
+)
+def test_a_choice_of_places_in_reverse_is_no_gather(
+    axis: int, shape: tuple[int, ...], places: list[int], stays: bool, tmp_path: Path, run_tflite: RunTFLite
+) -> None:
+    """Browsers don't load a GATHER of constant places on GPUs."""
+    after = (*shape[:axis], len(places), *shape[axis + 1 :])
+    before, result = ("x".join(map(str, each)) for each in (shape, after))
+    path = tmp_path / "model.mlir"
+    path.write_text(
+        f"""
+        func.func @main(%x: tensor<{before}xf32>) -> tensor<{result}xf32> {{
+          %p = "tf.Const"() <{{value = dense<{places}> : tensor<{len(places)}xi32>}}> : () -> tensor<{len(places)}xi32>
+          %a = "tf.Const"() <{{value = dense<{axis}> : tensor<i32>}}> : () -> tensor<i32>
+          %0 = "tf.GatherV2"(%x, %p, %a)
+            : (tensor<{before}xf32>, tensor<{len(places)}xi32>, tensor<i32>) -> tensor<{result}xf32>
+          func.return %0 : tensor<{result}xf32>
+        }}"""
+    )
+    model = tfconvert.convert(path, target=tfconvert.LiteRT(accelerator=["gpu"]))
+    assert ("GATHER" in model.report.operators) == stays
+    assert model.report.acceptances[0].is_whole
+    x = np.random.default_rng(0).random(shape, np.float32)
+    np.testing.assert_array_equal(run_tflite(bytes(model), [x])[0], x.take(places, axis))
+
+
+@pytest.mark.parametrize("mode", ["SYMMETRIC", "REFLECT"])
+@pytest.mark.parametrize("border", [1, 7, 19])
+def test_a_mirrored_border_is_no_gather(mode: str, border: int, tmp_path: Path, run_tflite: RunTFLite) -> None:
+    path, size = tmp_path / "model.mlir", 20 + 2 * border
+    path.write_text(
+        f"""
+        func.func @main(%x: tensor<1x20x20x3xf32>) -> tensor<1x{size}x{size}x3xf32> {{
+          %p = "tf.Const"() <{{value = dense<[[0, 0], [{border}, {border}], [{border}, {border}], [0, 0]]>
+            : tensor<4x2xi32>}}> : () -> tensor<4x2xi32>
+          %0 = "tf.MirrorPad"(%x, %p) <{{mode = "{mode}"}}>
+            : (tensor<1x20x20x3xf32>, tensor<4x2xi32>) -> tensor<1x{size}x{size}x3xf32>
+          func.return %0 : tensor<1x{size}x{size}x3xf32>
+        }}"""
+    )
+    model = tfconvert.convert(path, target=tfconvert.LiteRT(accelerator=["gpu"]))
+    assert "GATHER" not in model.report.operators
+    assert model.report.acceptances[0].is_whole
+    x = np.random.default_rng(0).random((1, 20, 20, 3), np.float32)
+    pads = [(0, 0), (border, border), (border, border), (0, 0)]
+    np.testing.assert_array_equal(run_tflite(bytes(model), [x])[0], np.pad(x, pads, mode.lower()))  # type: ignore[call-overload]

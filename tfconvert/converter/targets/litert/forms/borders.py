@@ -148,7 +148,7 @@ def _mirror_by_slices(op: tfl.TFLOp, build: FormBuilder) -> Value:
     """A mirrored border: rows that are joined."""
 
     def chosen(places: Sequence[int], value: Value, axis: int) -> Value:
-        return build.runs(value, places, axis, MAX_RUNS)
+        return build.runs(value, places, axis, MAX_RUNS, may_turn=True)
 
     return _mirror(op, build, chosen)
 

@@ -230,13 +230,23 @@ class FormBuilder(LiteRTBuilder):
         kind = like(table, (*shape[:axis], *shape_of(vector), *shape[axis + 1 :]))
         return self.tfl("gather", (table, vector), kind, {"axis": axis, "batch_dims": 0})
 
-    def runs(self, value: Value, places: Sequence[int], axis: int, max_runs: int) -> Value:
-        """Inserts the choice of constant places along an axis as slices that are joined, one for each run of places."""
+    def runs(self, value: Value, places: Sequence[int], axis: int, max_runs: int, may_turn: bool = False) -> Value:
+        """Inserts the choice of constant places along an axis as slices that are joined, one for each run of places.
+
+        Args:
+            value: The value.
+            places: The places.
+            axis: The axis.
+            max_runs: The maximum number of slices.
+            may_turn: Whether slices may be reversed, if there are too many otherwise.
+        """
         need(all(0 <= place < shape_of(value)[axis] for place in places), "a place may be outside")
-        starts = [at for at, place in enumerate(places) if not at or place != places[at - 1] + 1]
-        need(0 < len(starts) <= max_runs, "places are apart")
-        pairs = zip(starts, [*starts[1:], len(places)], strict=True)
-        return self.concatenation([self.cut(value, axis, places[start], end - start) for start, end in pairs], axis)
+        found = _runs(places, (1,))
+        found = _runs(places, (1, -1)) if may_turn and len(found) > max_runs else found
+        need(0 < len(found) <= max_runs, "places are apart")
+        parts = [(self.cut(value, axis, min(run), len(run)), run) for run in found]
+        turned = [self.backwards(part, axis) if run[0] > run[-1] else part for part, run in parts]
+        return self.concatenation(turned, axis)
 
     def backwards(self, value: Value, axis: int) -> Value:
         """Inserts the reversal of an axis, in the form that the GPU computes correctly."""
@@ -318,3 +328,15 @@ def _element_in_order(value: Value, function: str, parameter: tuple[int, ...]) -
         need(axis == 0 and parameter[:1] == static_shape(value)[:1], "it has scales for each channel")
     need(not isinstance(element, quant.BlockedType), "it has scales for blocks")
     return element
+
+
+def _runs(places: Sequence[int], steps: Sequence[int]) -> list[Sequence[int]]:
+    """Returns places in runs of neighbours, which are some steps apart."""
+    found: list[list[int]] = []
+    for place in places:
+        last = found[-1] if found else []
+        if last and place - last[-1] in steps and (len(last) == 1 or place - last[-1] == last[-1] - last[-2]):
+            last.append(place)
+        else:
+            found.append([place])
+    return list(found)

@@ -36,7 +36,10 @@ def _gather_slices(max_runs: int, op: tfl.TFLOp, build: FormBuilder) -> Value:
     value, places = op.operands[0], ints_of(op.operands[1])
     axis = option(op, "axis") % len(shape_of(value))
     need(not option(op, "batch_dims"), "it has batch dimensions")
-    return build.reshape(build.runs(value, places, axis, max_runs), target_of(op.results[0]))
+    is_many = max_runs == MAX_RUNS
+    if is_many and len(shape_of(value)) > MAX_RANK:
+        value, axis = build.parted(value, axis), 2
+    return build.reshape(build.runs(value, places, axis, max_runs, may_turn=is_many), target_of(op.results[0]))
 
 
 def _gather(op: tfl.TFLOp, build: FormBuilder) -> Value:
