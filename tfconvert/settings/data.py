@@ -120,7 +120,7 @@ def _check(settings: Mapping[str, Any], known: Mapping[str, Setting], where: str
 
 
 METADATA_FILES = ("labels", "calibration", "vocabulary", "model")
-"""What may be a file in the tables of a mapping of metadata."""
+"""The keys in tables of metadata whose values may be files."""
 
 
 def metadata_paths(metadata: Mapping[str, Any]) -> Iterator[str | os.PathLike[str]]:

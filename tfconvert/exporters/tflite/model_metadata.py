@@ -41,7 +41,7 @@ File = tuple[str, bytes]
 """Name and content of a file in the archive."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tokenizer:
     """How text becomes a model's inputs.
 
