@@ -176,7 +176,7 @@ def test_a_confined_job_sees_only_its_model(tmp_path: Path) -> None:
 
 # What code in a model might use of the machine; each waits until it is ended.
 _GREEDY = """
-import mmap, os, tempfile, time
+import errno, mmap, os, tempfile, time
 from pathlib import Path
 
 def child(work):
@@ -218,6 +218,37 @@ def levels():
 def many():
     for number in range(10_001):
         os.mkdir(f"out/{{number}}")
+
+def library():
+    raise ImportError("libx.so.2: cannot map zero-fill pages")
+
+def segment():
+    raise ImportError("libx.so.2: failed to map segment from shared object")
+
+def thread():
+    raise RuntimeError("can't start new thread")
+
+def system():
+    raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+def mapped():
+    return mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+def bytes_():
+    return bytes(1 << 40)
+
+def aborted():
+    os.write(2, b"terminate called after throwing an instance of 'std::bad_alloc'\\n")
+    os.abort()
+
+def killed():
+    kept = bytearray(450 << 20)
+    time.sleep(1)  # Longer than between two looks.
+    os.kill(os.getpid(), 9)
+
+def crashed():
+    os.write(2, b"Check failed\\n")
+    os.abort()
 
 kept = {work}()
 time.sleep({seconds})
@@ -263,6 +294,19 @@ def test_limits_hold_for_all_that_a_job_has(
     assert time.monotonic() - before < 30
     assert pool.process is not None
     assert children_of(pool.process) == []
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+@pytest.mark.parametrize("work", ["library", "segment", "thread", "system", "mapped", "bytes_", "aborted", "killed"])
+def test_whatever_fails_for_lack_of_memory_is_told_as_that(pool: Pool, tmp_path: Path, work: str) -> None:
+    outcome = greedy(pool, tmp_path, work, memory=512 << 20)
+    assert (outcome.code, outcome.is_lost) == ("job-memory", False)
+
+
+@pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
+def test_a_crash_is_not_told_as_a_lack_of_memory(pool: Pool, tmp_path: Path) -> None:
+    outcome = greedy(pool, tmp_path, "crashed", memory=512 << 20)
+    assert (outcome.code, outcome.is_lost) == ("worker-lost", True)
 
 
 @pytest.mark.skipif(not sandbox.is_available(), reason="this system has no Landlock of Linux 6.12")
@@ -328,7 +372,7 @@ def test_time_is_limited_also_that_of_what_a_job_starts(pool: Pool, tmp_path: Pa
 def test_memory_is_limited(pool: Pool, tmp_path: Path) -> None:
     task = Task(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite"))
     outcome = pool.run(task, TaskLimits(seconds=60, memory=1 << 20))
-    assert outcome.code in ("job-memory", "worker-lost")
+    assert outcome.code == "job-memory"
     assert pool.run(task, LIMITS).problem is None
 
 

@@ -27,6 +27,9 @@ _MAX_FILES, _MAX_DEPTH = 10_000, 40
 # What counts of a process, in kilobytes: its own memory and what it shares with others, in memory and on disk.
 _MEMORY = (b"RssAnon:", b"RssShmem:", b"VmSwap:", b"HugetlbPages:")
 
+TOO_MUCH_MEMORY = "it needs more memory than a job may have"
+"""What is told of a job without enough memory."""
+
 
 class JobUsage(NamedTuple):
     """The resources of a job.
@@ -164,7 +167,7 @@ def check(limits: TaskLimits, processes: Sequence[int], directories: Sequence[Pa
     """
     used = usage(processes)
     if limits.memory and used.memory > limits.memory:
-        raise error("job-memory", "it needs more memory than a job may have")
+        raise error("job-memory", TOO_MUCH_MEMORY)
     if limits.processes and used.processes > limits.processes:
         raise error("job-processes", f"it runs more than {limits.processes} processes")
     if limits.processes and used.threads > _THREADS:

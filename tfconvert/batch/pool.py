@@ -22,8 +22,8 @@ from tfconvert.converter.process.python_process import python_command
 from tfconvert.exporters.output_file import is_c_source, places_of
 from tfconvert.schema.diagnostics import ConversionError, error
 
-# Seconds within which the fork server must be ready.
-_START_SECONDS = 60.0
+# Seconds within which the fork server must be ready: seconds of processor time, of which others may take most.
+_START_SECONDS = 300.0
 
 # Seconds within which a killed task must be gone.
 _KILL_SECONDS = 10.0

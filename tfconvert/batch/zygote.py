@@ -31,7 +31,9 @@ from tfconvert.batch.run_task import run_task
 from tfconvert.batch.task import Task, TaskLimits
 from tfconvert.converter.process import sandbox
 from tfconvert.converter.process.python_process import adopt_orphans, die_with
+from tfconvert.importers.temporary_model import is_out_of_memory, says_out_of_memory
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.files import open_file
 
 # Characters of the end of a trace that are sent.
 _MAX_TRACE = 8000
@@ -64,6 +66,9 @@ def _limit(what: int, value: int) -> None:
 # Seconds between two looks at what jobs use.
 _COUNT_SECONDS = 0.25
 
+# The part of its memory that a process which died without a word must have had to have died of that.
+_MUCH = 0.75
+
 # The directory of temporary files of a task in the sandbox, in its working directory.
 _SCRATCH = "scratch"
 
@@ -78,11 +83,12 @@ class _Child:
         messages: Reads them.
         limits: What it may use.
         directories: Where it may write, if it is confined.
+        log: The file of what it prints; empty for none.
         excess: Its outcome if it has exceeded a limit, whatever it says itself.
         peak: The most bytes of memory that it was seen to have.
     """
 
-    __slots__ = ("directories", "excess", "limits", "messages", "number", "peak", "pipe", "process")
+    __slots__ = ("directories", "excess", "limits", "log", "messages", "number", "peak", "pipe", "process")
 
     def __init__(self, number: int, process: int, pipe: int, task: Task, limits: TaskLimits) -> None:
         self.number = number
@@ -91,6 +97,7 @@ class _Child:
         self.messages = MessageReader(pipe)
         self.limits = limits
         self.directories = _writable(task) if task.is_confined else []
+        self.log = os.path.join(task.directory, task.log) if task.log else ""  # noqa: PTH118
         self.excess: dict[str, Any] | None = None
         self.peak = 0
 
@@ -111,6 +118,25 @@ class _Child:
         except ConversionError as problem:
             self.excess = {"problem": problem.to_dict()}
         return self.excess is not None
+
+    def is_short_of_memory(self) -> bool:
+        """Returns whether it died, without saying how it ended, for lack of memory.
+
+        Libraries that are refused memory abort or crash, mostly with a message; the system kills a process that has
+        taken too much.
+        """
+        limit = self.limits.memory
+        return limit > 0 and (self.peak > limit * _MUCH or says_out_of_memory(_end_of(self.log)))
+
+
+def _end_of(log: str) -> str:
+    """Returns the end of a log; empty if it can't be read."""
+    try:
+        with os.fdopen(open_file(log, follow_links=False), "rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - _MAX_TRACE, 0))
+            return file.read(_MAX_TRACE).decode(errors="replace")
+    except OSError:
+        return ""
 
 
 class Zygote:
@@ -198,6 +224,8 @@ class Zygote:
         # Linux counts kilobytes, macOS bytes.
         peak = max(usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024), child.peak)
         outcome = child.excess or child.messages.outcome
+        if outcome is None and status and child.is_short_of_memory():
+            outcome = {"problem": _OUT_OF_MEMORY}
         self._send(
             {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "outcome": outcome}
         )
@@ -213,6 +241,7 @@ class Zygote:
 
 def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
     """Runs a task in the child, and ends."""
+    status = 1
     try:
         die_with(parent)
         os.setsid()
@@ -224,10 +253,13 @@ def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
         if task.is_served:
             warnings.formatwarning = lambda message, kind, *place: f"{kind.__name__}: {message}\n"
         apply_limits(limits)
-        _write(pipe, outcome_line(_outcome(task, pipe)))
+        _write(pipe, outcome_line(_outcome(task, limits, pipe)))
+        status = 0
+    except MemoryError:
+        os.write(pipe, _OUT_OF_MEMORY_LINE)  # Made before, since nothing can be made now.
     finally:
         # Nothing of the parent's, such as the buffers of its streams, may be written or freed twice.
-        os._exit(0)
+        os._exit(status)
 
 
 def _write(descriptor: int, line: bytes) -> None:
@@ -249,15 +281,17 @@ class _Guarded:
 
     Args:
         hides_trace: Whether the trace of an internal error is sent rather than printed.
+        is_limited: Whether the task's memory is limited.
 
     Attributes:
         outcome: The outcome, as it is sent.
     """
 
-    __slots__ = ("_hides_trace", "outcome")
+    __slots__ = ("_hides_trace", "_is_limited", "outcome")
 
-    def __init__(self, *, hides_trace: bool) -> None:
+    def __init__(self, *, hides_trace: bool, is_limited: bool) -> None:
         self._hides_trace = hides_trace
+        self._is_limited = is_limited
         self.outcome: dict[str, Any] = {}
 
     def __enter__(self) -> _Guarded:
@@ -267,10 +301,10 @@ class _Guarded:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> bool:
         """Records the exception, also an internal error, which fails this task alone."""
-        if isinstance(problem, ConversionError):
+        if isinstance(problem, MemoryError) or (self._is_limited and _is_about_memory(problem)):
+            self.outcome = {"problem": _OUT_OF_MEMORY}
+        elif isinstance(problem, ConversionError):
             self.outcome = {"problem": problem.to_dict()}
-        elif isinstance(problem, MemoryError):
-            self.outcome = {"problem": _problem("job-memory", "it needs more memory than a job may have")}
         elif problem is not None and self._hides_trace:
             stage = next((f"{note}: " for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
             self.outcome = {
@@ -284,11 +318,18 @@ class _Guarded:
         return True
 
 
-def _outcome(task: Task, pipe: int) -> dict[str, Any]:
+def _is_about_memory(problem: BaseException | None) -> bool:
+    """Returns whether a task failed for lack of memory, whatever its code or that of others says of it."""
+    if not isinstance(problem, ConversionError):
+        return is_out_of_memory(problem)
+    return problem.code == "out-of-memory" or is_out_of_memory(problem.__cause__ or problem.__context__)
+
+
+def _outcome(task: Task, limits: TaskLimits, pipe: int) -> dict[str, Any]:
     def on_stage(name: str) -> None:
         os.write(pipe, stage_line(name))
 
-    with _Guarded(hides_trace=task.is_served) as guarded:
+    with _Guarded(hides_trace=task.is_served, is_limited=limits.memory > 0) as guarded:
         if task.is_confined:
             _confine(task)
         guarded.outcome = {"summary": run_task(task, on_stage)}
@@ -332,6 +373,10 @@ def _writable(task: Task) -> list[Path]:
 
 def _problem(code: str, message: str) -> dict[str, Any]:
     return ConversionError([Diagnostic(code, message)]).to_dict()
+
+
+_OUT_OF_MEMORY = _problem("job-memory", job_usage.TOO_MUCH_MEMORY)
+_OUT_OF_MEMORY_LINE = outcome_line({"problem": _OUT_OF_MEMORY})
 
 
 def main() -> None:

@@ -148,10 +148,17 @@ def explained(code: str, what: str, hint: str, reason: Callable[[str], str] = st
         raise error(code, f"{what}: {reason(text)}", hint=hint) from problem
 
 
-# How TensorFlow, XLA, numpy and the system say that memory is exhausted, also in messages that others quote.
+# How TensorFlow, XLA, numpy and the system say that memory is exhausted, also in messages that others quote; libraries
+# can't be loaded then, and threads, which need stacks, not be started.
 _OUT_OF_MEMORY = re.compile(
-    r"RESOURCE_EXHAUSTED|OOM when allocating|Unable to allocate|bad_alloc|(?:[Oo]ut of|[Cc]annot allocate) memory"
+    r"RESOURCE_EXHAUSTED|OOM when allocating|Unable to allocate|bad_alloc|(?:[Oo]ut of|[Cc]annot allocate) memory|"
+    r"cannot map zero-fill pages|failed to map segment from shared object(?!:)|can't start new thread|pthread_create"
 )
+
+
+def says_out_of_memory(text: str) -> bool:
+    """Returns whether a message says that memory is exhausted."""
+    return _OUT_OF_MEMORY.search(text) is not None
 
 
 def is_out_of_memory(problem: BaseException | None) -> bool:
@@ -159,7 +166,7 @@ def is_out_of_memory(problem: BaseException | None) -> bool:
     seen: list[BaseException] = []
     while problem is not None and problem not in seen:
         is_named = type(problem).__name__ == "ResourceExhaustedError"
-        if is_named or isinstance(problem, MemoryError) or _OUT_OF_MEMORY.search(str(problem)):
+        if is_named or isinstance(problem, MemoryError) or says_out_of_memory(str(problem)):
             return True
         seen.append(problem)
         problem = problem.__cause__ or problem.__context__
