@@ -46,6 +46,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"verify": {"min_snr": "20"}}, "verify: 'min_snr' can't be '20'"),
     ({"verify": {"min_agreement": 90}}, "verify: 'min_agreement' can't be 90"),
     ({"verify": {"minimum": 90}}, "verify: the setting 'minimum' is not known"),
+    ({"target": {"kind": "iree"}}, r"hint: use one of litert, stablehlo, iree"),
     ({"order": "x" * 1000}, r"x\.\.\.\n  hint: use one of written"),
 ]
 

@@ -18,7 +18,7 @@ from tfconvert.schema.limits import Limits
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Mode, Quantize
 from tfconvert.settings.selection import Selection
-from tfconvert.settings.setting import Setting, is_valid, schema_of, settings_of
+from tfconvert.settings.setting import Schema, Setting, expected_of, is_valid, schema_of, settings_of
 from tfconvert.settings.targets import CLASSES, TARGETS, AnyTarget, Iree, LiteRT, StableHLO, is_host, not_of
 from tfconvert.settings.verify_options import Verify
 
@@ -40,8 +40,10 @@ _PLACES: Mapping[str, Iterable[str]] = {
 NESTED: Mapping[str, Any] = {"quantize": Quantize, "verify": Verify, _IREE: Iree}
 
 
-def _row(name: str, like: Setting, **changes: Any) -> Setting:
-    return like._replace(name=name, data=name, **changes)
+def _row(name: str, like: Setting, text: str = "", schema: Schema | None = None) -> Setting:
+    """Returns a row like another one; what is expected follows from a schema of its own."""
+    row = like._replace(name=name, data=name, text=text or like.text)
+    return row if schema is None else row._replace(schema=schema, expected=expected_of(schema))
 
 
 def _settings() -> Mapping[str, Setting]:

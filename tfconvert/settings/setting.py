@@ -127,7 +127,7 @@ def settings_of(cls: Any) -> Mapping[str, Setting]:
         flag = row.flag or f"--{flag_prefix}{each.name}".replace("_", "-")
         found[each.name] = row._replace(
             flag=flag if row.has_flag else "",
-            expected=row.expected or _expected(schema),
+            expected=row.expected or expected_of(schema),
             schema=schema,
             name=each.name,
             data=f"{data_prefix}{each.name}",
@@ -176,7 +176,8 @@ def object_schema(properties: Mapping[str, Schema], required: Sequence[str] = ()
     return {**schema, "required": list(required)} if required else schema
 
 
-def _expected(schema: Schema) -> str:
+def expected_of(schema: Schema) -> str:
+    """Returns what values a schema allows, in words; empty if it says too much for that."""
     if "enum" in schema:
         return f"one of {', '.join(map(str, schema['enum']))}"
     if schema.get("type") == "integer":
@@ -287,7 +288,7 @@ def check_fields(given: Any, prefix: str = "", cls: Any = None) -> None:
 def _check_limits(limits: Limits) -> None:
     for name, value in limits._asdict().items():
         if not is_valid(value, _LIMIT):
-            raise _wrong(f"limits.{name}", value, _expected(_LIMIT), "")
+            raise _wrong(f"limits.{name}", value, expected_of(_LIMIT), "")
 
 
 def wrong_value(name: str, value: object, row: Setting) -> ConversionError:
