@@ -52,6 +52,17 @@ def test_tokens_are_kept(place: Path) -> None:
     assert "[token-not-found]" in run("token", "revoke", "nobody").stderr
 
 
+@pytest.mark.parametrize("command", [("list",), ("revoke", "ci")])
+def test_looking_at_tokens_creates_nothing(tmp_path: Path, command: tuple[str, ...]) -> None:
+    data = tmp_path / "new"
+    done = run("--data", str(data), "token", *command)
+    assert (done.exit_code, "is not the data directory of a server" in done.stderr) == (2, True)
+    assert not data.exists()
+    data.mkdir()
+    assert "[bad-config]" in run("--data", str(data), "token", *command).stderr
+    assert not any(data.iterdir())
+
+
 def test_settings_that_are_none_are_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong.toml").write_text("porrt = 1\n")
     for arguments, code, status in (

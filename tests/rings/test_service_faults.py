@@ -352,9 +352,20 @@ def test_the_clock_may_be_set_back(tmp_path: Path, http: httpx.Client) -> None:
             server.end()
 
 
+SLOW = """
+import time
+from pathlib import Path
+from tfconvert.patterns import rule, tf, value
+
+if Path("out").exists():  # Not at the start, when plug-ins are tried.
+    time.sleep(60)
+PATTERNS = [rule("acme", tf.Elu(value("x")), tf.Relu(value("x")))]
+"""
+
+
 def test_a_stopped_server_gives_its_jobs_back(tmp_path: Path, http: httpx.Client) -> None:
     slow = tmp_path / "slow.py"
-    slow.write_text("import time\n\ntime.sleep(60)\n")
+    slow.write_text(SLOW)
     data = tmp_path / "data"
     server = Server(data, PATTERNS=slow, GRACE=0.2)
     try:

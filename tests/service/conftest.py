@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -91,3 +93,14 @@ def submission(folders: Folders) -> Callable[..., Submission]:
         return Submission(**{**given, **fields})
 
     return make
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """Returns what the server logs."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logger = logging.getLogger("tfconvert.service")
+    logger.addHandler(handler)
+    yield stream
+    logger.removeHandler(handler)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service import server as server_module
 from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.connection import Database
 from tfconvert.service.http.readiness import Check
 from tfconvert.service.server import prepare_sandbox
 from tfconvert.service.workers import WorkerPool
@@ -92,6 +95,36 @@ def test_an_unavailable_database_is_reported(server: Serving, monkeypatch: pytes
     assert refusal(response) == (503, "database-away")
     assert response.headers["Retry-After"]
     assert "database: database-away" in server.client.get("/readyz").json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("url", "details"), [("postgresql://me@127.0.0.1:1/x", ("127.0.0.1",)), ("sqlite:////none/x", ("unable",))]
+)
+def test_what_a_database_says_is_for_the_log_alone(
+    server: Serving, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, url: str, details: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(server.service.database, "engine", Database(url).engine)
+    monkeypatch.setattr(server.service.database, "_is_sqlite", url.startswith("sqlite"))
+    for response in (server.client.get("/v1/jobs"), server.submit(), server.client.get(f"/v1/jobs/{'0' * 32}")):
+        assert refusal(response) == (503, "database-away")
+        check_incident(response, log, details)
+
+
+def test_what_the_system_says_is_for_the_log_alone(server: Serving, log: io.StringIO) -> None:
+    server.service.folders.incoming.rmdir()
+    response = server.submit()
+    assert refusal(response) == (503, "storage-failed")
+    check_incident(response, log, ("No such file",))
+
+
+def check_incident(response: Any, log: io.StringIO, details: tuple[str, ...]) -> None:
+    """Checks that a response has nothing of the details but the number under which the log has them."""
+    found = re.search(r"\(incident ([0-9a-f]{8})\)", response.json()["detail"])
+    assert found is not None, response.text
+    logged = log.getvalue().partition(f"incident {found[1]}: ")[2]
+    for text in details:
+        assert text in logged
+        assert text not in response.text
 
 
 def test_a_stopping_server_takes_no_jobs(server: Serving) -> None:

@@ -38,6 +38,9 @@ from tfconvert.schema.files import open_file
 # Characters of the end of a trace that are sent.
 _MAX_TRACE = 8000
 
+# Codes of errors that quote exceptions of plug-ins.
+_OF_PLUGINS = frozenset(("bad-fusion", "bad-pattern", "bad-plugin"))
+
 # Seconds of CPU time for a second of wall time: some libraries have threads.
 _CORES = 4
 
@@ -303,12 +306,15 @@ class _Guarded:
         """Records the exception, also an internal error, which fails this task alone."""
         if isinstance(problem, MemoryError) or (self._is_limited and _is_about_memory(problem)):
             self.outcome = {"problem": _OUT_OF_MEMORY}
-        elif isinstance(problem, ConversionError):
+        elif isinstance(problem, ConversionError) and not (self._hides_trace and problem.code in _OF_PLUGINS):
             self.outcome = {"problem": problem.to_dict()}
         elif problem is not None and self._hides_trace:
+            code, what = "internal-error", f"an unexpected {type(problem).__name__}"
+            if isinstance(problem, ConversionError):
+                code, what = problem.code, "a plug-in of the server fails"
             stage = next((f"{note}: " for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
             self.outcome = {
-                "problem": _problem("internal-error", f"{stage}an unexpected {type(problem).__name__}"),
+                "problem": _problem(code, f"{stage}{what}"),
                 "trace": "".join(format_exception(problem))[-_MAX_TRACE:],
             }
         elif problem is not None:

@@ -172,7 +172,7 @@ def create(
     Quotas that aren't given are those of the server's settings.
     """
     place = {"path": path, "data": data, "database": database}
-    made, _ = _called(context, place, lambda tokens: tokens.create(name, _role(role), **quotas))
+    made, _ = _called(context, place, lambda tokens: tokens.create(name, _role(role), **quotas), creates=True)
     say(made, sys.stdout)
 
 
@@ -202,12 +202,14 @@ def revoke(context: click.Context, /, name: str, **place: Any) -> None:
     _called(context, place, lambda tokens: tokens.revoke(name))
 
 
-def _called(context: click.Context, place: dict[str, Any], work: Callable[[TokenStore], Any]) -> Any:
+def _called(
+    context: click.Context, place: dict[str, Any], work: Callable[[TokenStore], Any], *, creates: bool = False
+) -> Any:
     """Works with the tokens of the server that the options name, here or before the command's name."""
     before = context.obj
     named = (place["path"] or before[0], place["data"] or before[1], place["database"] or before[2])
     try:
-        return work(_server().open_tokens(_config(named, {})))
+        return work(_server().open_tokens(_config(named, {}), creates=creates))
     except ConversionError as problem:
         show_failure(problem)
         sys.exit(status_of(problem.code))

@@ -54,8 +54,8 @@ class ServiceConfig(NamedTuple):
         min_free: Bytes of the disk that must stay free: with less, the server is not ready and takes no uploads.
         keep_days: Days after which ended jobs are deleted; 0 to keep them.
         roots: Paths and URLs under which requests may name models.
-        patterns: Files of patterns for every job.
-        composites: Files of composite functions for every job.
+        patterns: Files of patterns for every job, or names of entry points of installed packages.
+        composites: Files of composite functions for every job, or such names.
         op_defs: A file of the OpDefs of custom ops, or empty.
         keras: Whether Keras' own files are accepted, which needs TensorFlow; by default if jobs that load them can be
             confined to a sandbox.

@@ -109,11 +109,15 @@ def _inside(path: str, roots: Sequence[str]) -> Path:
     try:
         resolved = Path(path).resolve(strict=True)
     except (OSError, RuntimeError):
-        raise error("unreachable-place", f"there is nothing at {path!r}") from None
+        raise _nothing_at(path) from None
     for root in map(_parsed, roots):
         if root is not None and not root.scheme and resolved.is_relative_to(Path(str(root)).resolve()):
             return resolved
     raise _not_allowed(path)
+
+
+def _nothing_at(place: str) -> ConversionError:
+    return error("unreachable-place", f"there is nothing at {place!r}")
 
 
 def _prepared(path: Path, target: Path, limits: ArchiveLimits) -> Path:
@@ -137,7 +141,11 @@ def _fetched(url: str, target: Path, limits: ArchiveLimits) -> Path:
             target.mkdir(0o700)
         tree = FileTree(target, limits)
         base = path.rstrip("/")
-        if system.info(path)["type"] != "directory":
+        try:
+            is_file = system.info(path)["type"] != "directory"
+        except FileNotFoundError:
+            raise _nothing_at(url) from None
+        if is_file:
             _copy(system, path, base.rpartition("/")[2], tree)
             return next(target.iterdir())
         for name in _files(system, path):

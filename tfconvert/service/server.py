@@ -172,16 +172,20 @@ def prepare_sandbox(config: ServiceConfig) -> None:
     _LOG.warning("jobs are not wholly confined here: %s", text)
 
 
-def open_tokens(config: ServiceConfig) -> TokenStore:
+def open_tokens(config: ServiceConfig, *, creates: bool = True) -> TokenStore:
     """Returns the tokens of a server, which need not run.
 
     Args:
         config: Its settings.
+        creates: Whether a data directory that was never used is created.
 
     Raises:
-        ConversionError: The data directory or the database can't be used.
+        ConversionError: The data directory or the database can't be used, or was never used (`bad-config`).
     """
     folders = Folders(config.data)
+    if not creates and not folders.installation.exists():
+        hint = "name the one that the server uses: --data DIRECTORY"
+        raise error("bad-config", f"{folders.data} is not the data directory of a server", hint=hint)
     folders.create()
     return TokenStore(open_database(config, folders))
 

@@ -71,6 +71,7 @@ class Folders:
 
     Attributes:
         database: The file of the embedded database.
+        installation: The file with the ID of the database that belongs to it.
         incoming: Uploads that are not complete.
         models: The uploads, named by the SHA-256 of their contents.
         jobs: The working directories of attempts.
@@ -84,6 +85,7 @@ class Folders:
         data = data.absolute()
         self.data = data
         self.database = data / "service.db"
+        self.installation = data / "installation"
         self.incoming = data / "incoming"
         self.models = data / "models"
         self.jobs = data / "jobs"

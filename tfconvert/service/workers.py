@@ -23,12 +23,12 @@ from tfconvert.converter.targets.output_form import form_of
 from tfconvert.importers.open_model import is_ir
 from tfconvert.report.page import render
 from tfconvert.report.report import write_page
-from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.service import archives, model_places, storage
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.events import STAGE
 from tfconvert.service.file_tree import ArchiveLimits
-from tfconvert.service.incidents import incident
+from tfconvert.service.incidents import concealed, incident
 from tfconvert.service.janitor import Janitor
 from tfconvert.service.jobs import JobRecord, JobState
 from tfconvert.service.leases import HEARTBEAT_SECONDS, Lease
@@ -119,15 +119,7 @@ class Attempt:
 
     def _settings(self, model: Path, limits: ArchiveLimits) -> Mapping[str, Any]:
         """Returns the settings of the job, with the server's plug-ins and the paths of samples."""
-        settings = dict(self._job.settings)
-        config = self._config
-        if config.patterns:
-            settings["patterns"] = [_absolute(path) for path in config.patterns]
-        if config.composites:
-            own = settings.get("composites", ())
-            settings["composites"] = [*own, *(_absolute(path) for path in config.composites)]
-        if config.op_defs and not is_ir(model):
-            settings["op_defs"] = _absolute(config.op_defs)
+        settings = _with_plugins(self._job.settings, self._config, model)
         if self._job.calibration_sha256:
             samples = self._folders.model(self._job.calibration_sha256)
             paths = archives.unpack_samples(samples, self._folder / "samples", limits)
@@ -138,17 +130,45 @@ class Attempt:
 
     def _readable(self, model: Path) -> Sequence[str]:
         """Returns what the job can read beside its directory: the server's plug-ins, and a model that is not in it."""
-        config = self._config
-        plugins = plugin_files([*config.patterns, *config.composites])
         beside = [] if model.is_relative_to(self._folder) else [model if model.is_dir() else model.parent]
-        op_defs = [Path(config.op_defs)] if config.op_defs else []
-        paths = map(_absolute, [*plugins, *op_defs, *beside])
+        paths = [*_plugin_paths(self._config), *map(_absolute, beside)]
         return [path for path in paths if not self._folder.is_relative_to(path)]
 
     def _relative(self, path: str | os.PathLike[str]) -> str:
         """Returns a path relative to the attempt's directory, or unchanged if it is outside."""
         place = Path(path)
         return os.fspath(place.relative_to(self._folder) if place.is_relative_to(self._folder) else place)
+
+
+def _with_plugins(given: Mapping[str, Any], config: ServiceConfig, model: Path) -> dict[str, Any]:
+    """Returns the settings of a job with the server's plug-ins."""
+    settings = dict(given)
+    if config.patterns:
+        settings["patterns"] = [*map(_plugin, config.patterns)]
+    if config.composites:
+        settings["composites"] = [*settings.get("composites", ()), *map(_plugin, config.composites)]
+    if config.op_defs and not is_ir(model):
+        settings["op_defs"] = _absolute(config.op_defs)
+    return settings
+
+
+def _plugin(name: str) -> str:
+    """Returns the path of a plug-in in jobs, which run in other directories, or the name of an entry point."""
+    return _absolute(name) if name.endswith(".py") else name
+
+
+def _plugin_paths(config: ServiceConfig) -> list[str]:
+    """Returns the files of the server's plug-ins, and what they may import."""
+    op_defs = [config.op_defs] if config.op_defs else []
+    return [*map(_absolute, plugin_files([*config.patterns, *config.composites])), *map(_absolute, op_defs)]
+
+
+# The smallest graph that all plug-ins are loaded for.
+_TRIAL = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: 1 } } } } }
+node { name: "y" op: "Identity" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+"""
 
 
 def has_page(job: JobRecord) -> bool:
@@ -253,8 +273,9 @@ class _Caught:
     ) -> bool:
         """Records and logs the exception."""
         if isinstance(problem, ConversionError):
-            self.problem = problem
-            _LOG.warning("%s", problem)
+            self.problem = concealed(problem)
+            if self.problem is problem:
+                _LOG.warning("%s", problem)
         elif problem is not None:
             self.problem = incident("the server failed unexpectedly", problem)
         return True
@@ -451,6 +472,7 @@ class WorkerPool:
         for _ in range(_START_ATTEMPTS if self._config.workers else 0):
             with _Caught() as caught:
                 self._pool.start()
+                self._try_plugins()
             self._start_problem = caught.problem
             if caught.problem is None or caught.problem.code != "worker-lost":
                 break
@@ -466,6 +488,35 @@ class WorkerPool:
                     self._requeue_lost()
                     self._release_abandoned()
                 self._cancel_and_report()
+
+    def _try_plugins(self) -> None:
+        """Converts a graph with the server's plug-ins, as in jobs: those that can't be loaded would fail all of them.
+
+        Raises:
+            ConversionError: It fails.
+        """
+        config = self._config
+        if not (config.patterns or config.composites or config.op_defs):
+            return
+        folder = self._folders.incoming / secrets.token_hex(16)
+        model = folder / "graph.pbtxt"
+        try:
+            with storing():
+                (folder / "trial").mkdir(mode=0o700, parents=True)
+                model.write_text(_TRIAL, "ascii")
+            task = Task(
+                model.name,
+                "trial/model.tflite",
+                _with_plugins({}, config, model),
+                directory=os.fspath(folder),
+                is_confined=True,
+                readable=_plugin_paths(config),
+            )
+            outcome = self._pool.run(task, config.page_limits)
+        finally:
+            remove(folder)
+        if outcome.problem is not None:
+            raise ConversionError([Diagnostic(**each) for each in outcome.problem["errors"]])
 
     def _clean(self) -> None:
         """Runs the janitor periodically."""
@@ -535,7 +586,7 @@ class WorkerPool:
                 self._write(run, lambda: self._store.release(job, is_forgiven=False))
                 return
             if outcome.trace:
-                problem = incident(f"job {job.id}: {outcome.message}", outcome.trace)
+                problem = incident(f"job {job.id}: {outcome.message}", outcome.trace, outcome.code)
                 outcome = outcome._replace(problem=problem.to_dict())
             self._end(run, attempt, outcome, key)
 
@@ -556,7 +607,7 @@ class WorkerPool:
             on_stage("unpack")
             prepared = attempt.prepare()
         except ConversionError as problem:
-            return Outcome(problem.to_dict(), seconds=time.monotonic() - run.begin)
+            return Outcome(concealed(problem).to_dict(), seconds=time.monotonic() - run.begin)
         if run.is_cancelled or self._is_stopping.is_set():
             return Outcome(error(CANCELLED, "it was cancelled").to_dict(), seconds=time.monotonic() - run.begin)
         outcome = self._pool.run(prepared, self._config.limits, on_stage, on_start)

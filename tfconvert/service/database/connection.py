@@ -162,9 +162,7 @@ def _explained(problem: SQLAlchemyError) -> ConversionError:
         return error("bad-database", f"the database is damaged: {message}", hint="restore it from a backup")
     if _is_away(problem, origin, message):
         return error("database-away", f"the database can't be used: {message}")
-    # Its details may be data of a job.
-    first, *_ = str(origin).splitlines() or [type(origin).__name__]
-    return error("internal-error", f"the database refuses a statement: {first}")
+    return error("internal-error", f"the database refuses a statement: {message}")
 
 
 def _is_away(problem: SQLAlchemyError, origin: BaseException, message: str) -> bool:
@@ -179,8 +177,6 @@ def _is_away(problem: SQLAlchemyError, origin: BaseException, message: str) -> b
 
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
-# The file of the data directory with the ID of its database.
-_MARK = "installation"
 
 
 def open_database(config: ServiceConfig, folders: Folders) -> Database:
@@ -237,7 +233,7 @@ def _check(connection: Connection) -> None:
 
 def _match(connection: Connection, folders: Folders) -> None:
     """Ties the database to the data directory, or checks this, since files of another database would be removed."""
-    mark = folders.data / _MARK
+    mark = folders.installation
     known = connection.execute(select(INSTALLATION.c.id)).scalar()
     try:
         marked = mark.read_text("ascii").strip() if mark.exists() else ""

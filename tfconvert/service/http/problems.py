@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.error_codes import all_codes
+from tfconvert.service.incidents import concealed
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -131,10 +132,11 @@ def _headers(problem: ConversionError, status: int) -> dict[str, str]:
 
 def _on_error(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, ConversionError)
-    is_passing = isinstance(problem, TryLaterError) or problem.code.startswith("service-")
+    shown = concealed(problem)
+    is_passing = shown is not problem or isinstance(problem, TryLaterError) or problem.code.startswith("service-")
     if status_of(problem.code) >= 500 and not is_passing:
         _LOG.error("%s %s: %s [%s]", request.method, request.url.path, problem, problem.code)
-    return to_response(problem, request.url.path)
+    return to_response(shown, request.url.path)
 
 
 def _on_invalid(request: Request, problem: Exception) -> Response:
