@@ -28,7 +28,7 @@ _MAX_FILES, _MAX_DEPTH = 10_000, 40
 _MEMORY = (b"RssAnon:", b"RssShmem:", b"VmSwap:", b"HugetlbPages:")
 
 TOO_MUCH_MEMORY = "it needs more memory than a job may have"
-"""What is told of a job without enough memory."""
+"""The message about a job that exceeds its memory limit."""
 
 
 class JobUsage(NamedTuple):
