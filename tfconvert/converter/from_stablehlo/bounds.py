@@ -17,7 +17,7 @@ from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir import dim
-from tfconvert.schema.ir.dim import Call, Dim, Symbol
+from tfconvert.schema.ir.dim import Dim, DimCall, Symbol
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -129,7 +129,7 @@ def _computed(x: EmittedTensor) -> Task[Dim]:
             is_product = operation == "multiply" and not isinstance(one, int) and not isinstance(other, int)
             # Written out, a product of sums is longer than both of them together.
             is_call = is_product or operation == "floor_mod"
-            found = Call(operation, one, other) if is_call else dim.apply(operation, one, other)
+            found = DimCall(operation, one, other) if is_call else dim.apply(operation, one, other)
             return found if isinstance(found, int) or len(found.parts) <= _MAX_PARTS else opaque
     partial = x.known.partial(x.value)
     return Symbol(partial[0]) if partial is not None and len(partial) == 1 and partial[0] < UNKNOWN else opaque
@@ -151,7 +151,7 @@ def _bound(formula: Dim, size: Symbol) -> tuple[int | None] | None:
     behind = dim.subtract(formula, size)
     if isinstance(behind, int):
         return (behind or END,) if behind <= 0 else None
-    if not isinstance(formula, Call):
+    if not isinstance(formula, DimCall):
         return None
     one, other = formula.arguments
     if formula.name == "floor_mod" and (one, other) == (-1, size):

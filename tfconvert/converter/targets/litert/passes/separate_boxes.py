@@ -54,7 +54,7 @@ import numpy as np
 
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
