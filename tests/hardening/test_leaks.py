@@ -70,6 +70,7 @@ _ALLOWED = {
     ("batch.run_task", "Path(task.report).read_text"): "the report of an earlier task",
     ("batch.job_usage", "Path(f'/proc/{process}/{name}').read_bytes"): "what the system reports of a process",
     ("batch.job_usage", "os.open"): "a directory of a job, to list it; no link is followed",
+    ("batch.zygote", "os.fdopen"): "a descriptor from `open_file`",
     ("batch.zygote", "os.open"): "the null device, and the log that the user has named",
     ("batch.result_cache", "os.fdopen"): "a descriptor from `open_file`",
     ("batch.result_cache", "path.open"): "a result that a server has sent, in a folder of its own",

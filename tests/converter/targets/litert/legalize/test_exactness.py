@@ -94,9 +94,8 @@ NOTED = (
 
 @pytest.mark.parametrize(("case", "text"), NOTED, ids=str)
 def test_what_may_show_is_noted(case: Case, text: str, tmp_path: Path) -> None:
-    (note,) = converted(case, tmp_path).report.notes
-    assert note.message.startswith(text)
-    assert note.severity == "warning"
+    notes = converted(case, tmp_path).report.notes
+    assert [note.severity for note in notes if note.message.startswith(text)] == ["warning"]
 
 
 @pytest.mark.parametrize(("first", "notes"), [("Sigmoid", 0), ("Sqrt", 1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -13,7 +14,6 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.dsl import check
 from tfconvert.converter.rewrite.pattern import Declined, need
-from tfconvert.ops.slicing import decoded
 from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
 from tfconvert.schema.dialects.dims import MismatchError, broadcast, can_broadcast, constant_target
 from tfconvert.schema.dialects.tensor_data import Array, Constant
@@ -42,8 +42,8 @@ MOVES = {f"tfl.{name}": int(index) for name, index in operators.having("moves").
 _DECIDING = tfl.full_names(operators.having("decides"))
 _FORWARDING = tfl.full_names(operators.having("elementwise")) | MOVES.keys() | {"tfl.cast"}
 
-# Ops that are followed to find one that decides.
-_MAX_FOLLOWED = 200
+# Values that are followed to find an op that decides: enough for what is rounded, and as many for each op.
+_MAX_FOLLOWED = 24
 
 MOVED = (types.F32, types.I8, IntegerType.get(8, Signedness.UNSIGNED), types.I32, types.I1)
 """The elements of which accelerators take operators that only move them."""
@@ -124,22 +124,21 @@ def like(value: Value, shape: Sequence[int]) -> Attribute:
 def decides_integers(value: Value) -> bool:
     """Returns whether the last bit of floats may decide an integer or a boolean, by elementwise ops or moved elements.
 
-    Sums of many products are not exact in any case, and end the search. One that is too long is answered with yes.
+    Sums of many products are not exact in any case, and end the search, as does the distance: the nearest are followed.
     """
-    found, waiting = {value}, [value]
-    while waiting:
-        for use in waiting.pop().uses:
+    waiting, found = deque([value]), {value}
+    while waiting and len(found) <= _MAX_FOLLOWED:
+        near = waiting.popleft()
+        for use in near.uses:
             user = use.operation
             if user.name in _DECIDING and not (user.name == "tfl.cast" and is_float(user.results[0])):
                 return True
             # The scale of whole numbers.
             if user.name == "tfl.mul" and any(operand.producer(_DECIDING) for operand in user.operands):
                 return True
-            new = [result for result in user.results if result not in found] if user.name in _FORWARDING else ()
-            if len(found) > _MAX_FOLLOWED:
-                return True
-            found.update(new)
-            waiting += new
+            if user.name in _FORWARDING:
+                waiting.extend(result for result in user.results if result not in found)
+                found.update(user.results)
     return False
 
 
@@ -241,6 +240,9 @@ def ranges_of(op: Operation) -> list[range | None]:
             need(dim >= 0 or (begin, size) == (0, -1), "the dimension's size is unknown")
             found.append(range(begin, begin + size if size >= 0 else dim) if dim >= 0 else None)
         return found
+    # Few models have one: the rest need not wait for the family of ops.
+    from tfconvert.ops.slicing import decoded
+
     try:
         entries = decoded(partial(option, op), numbers, len(shape))
     except MismatchError as problem:
