@@ -211,7 +211,7 @@ def _site(root: Path) -> dict[str, str]:
     docs = root / "docs"
     pages = [
         path
-        for pattern in ("*.md", "devices/*.md", "errors/*.md")
+        for pattern in ("*.md", "contributing/*.md", "devices/*.md", "errors/*.md")
         for path in docs.glob(pattern)
         if path.stem != "pypi"
     ]

@@ -1,4 +1,4 @@
-"""No file uses the phrases that the section "Words" of CONTRIBUTING.md replaces."""
+"""No file uses the phrases that the section "Words" of docs/contributing/style.md replaces."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ GENERATED = {
 # The changelog describes old versions in the words of their time. This file has the phrases themselves.
 EXEMPT = GENERATED | {"CHANGELOG.md", "tests/repository/test_words.py"}
 # Sections that list the phrases, or that are generated.
-EXEMPT_SECTIONS = {"CONTRIBUTING.md": "Words", "docs/architecture.md": "Packages"}
+EXEMPT_SECTIONS = {"docs/contributing/style.md": "Words", "docs/architecture.md": "Packages"}
 
 _PHRASES = re.compile("|".join(BANNED).replace(" ", r"\s+"))
 

@@ -259,7 +259,7 @@ def test_what_a_pass_rewrites_is_what_its_stage_needs(name: str, group: int | No
 
 
 # `fake_quant` and `special_functions` also hold numbers that passes of every pipeline use.
-FAMILIES = "convolution elementwise fake_quant layout matmul normalization reduction shape special_functions"
+FAMILIES = "convolution elementwise fake_quant layout matmul normalization reduction shape slicing special_functions"
 
 
 def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.dsl import check
 from tfconvert.converter.rewrite.pattern import Declined, need
+from tfconvert.ops.slicing import decoded
 from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
 from tfconvert.schema.dialects.dims import MismatchError, broadcast, can_broadcast, constant_target
 from tfconvert.schema.dialects.tensor_data import Array, Constant
@@ -240,9 +241,6 @@ def ranges_of(op: Operation) -> list[range | None]:
             need(dim >= 0 or (begin, size) == (0, -1), "the dimension's size is unknown")
             found.append(range(begin, begin + size if size >= 0 else dim) if dim >= 0 else None)
         return found
-    # Few models have one: the rest need not wait for the family of ops.
-    from tfconvert.ops.slicing import decoded
-
     try:
         entries = decoded(partial(option, op), numbers, len(shape))
     except MismatchError as problem:
