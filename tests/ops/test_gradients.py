@@ -13,6 +13,7 @@ from tests.ops.comparison import Agree, compare, tensorflow
 from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.call import Call
 from tfconvert.ops.registry import evaluate
+from tfconvert.ops.resampling import KERNELS
 from tfconvert.schema.diagnostics import ConversionError
 
 OF_RESULTS = ("InvGrad", "ReciprocalGrad", "RsqrtGrad", "SigmoidGrad", "SqrtGrad", "TanhGrad")
@@ -93,6 +94,15 @@ def test_gradients_of_resizing(agree: Agree, sizes: tuple[tuple[int, int], tuple
     agree("ResizeNearestNeighborGrad", (gradient, [height, width]), flags, tolerance=1e-5)
 
 
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("kernel", list(KERNELS))
+def test_gradient_of_scaling(agree: Agree, kernel: str, antialias: bool) -> None:
+    attributes = {"kernel_type": kernel, "antialias": antialias}
+    for scale, shift in (([0.6, 1.4], [0.4, -0.7]), ([2.3, 0.45], [-2.0, 1.0])):
+        numbers = [np.array(each, np.float32) for each in (scale, shift)]
+        agree("ScaleAndTranslateGrad", ("f32[2,7,6,3]", "f32[2,5,8,3]", *numbers), attributes, tolerance=2e-5)
+
+
 @pytest.mark.parametrize("mode", ["REFLECT", "SYMMETRIC"])
 @pytest.mark.parametrize("pads", [[[0, 0], [1, 2], [2, 0], [0, 0]], [[1, 1], [0, 0], [3, 3], [2, 1]]])
 @pytest.mark.parametrize("dtype", ["f32", "i32"])
@@ -139,6 +149,7 @@ SHAPES: list[ShapeCase] = [
     ("MirrorPadGrad", ["f32[?,6,9]", [[0, 0], [1, 1], [2, 3]]], {"mode": "REFLECT"}),
     ("MirrorPadGrad", ["f32[?,6,9]", "i32[3,2]"], {"mode": "REFLECT"}),
     ("ResizeBicubicGrad", ["f32[?,6,6,3]", "f32[?,4,?,3]"], {}),
+    ("ScaleAndTranslateGrad", ["f32[?,6,6,3]", "f32[?,4,?,3]", "f32[2]", "f32[2]"], {}),
     ("LRNGrad", ["f32[?,6,6,3]", "f32[?,6,6,3]", "f32[?,6,6,3]"], {}),
     ("FusedBatchNormGradV3", ["f32[?,6,6,3]", "f32[?,6,6,3]", *["f32[3]"] * 3, "f32[0]"], {}),
 ]

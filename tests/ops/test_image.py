@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.ops.cases import ShapeCase, by_op, check_shapes
@@ -20,7 +21,20 @@ def test_crop_and_resize(agree: Agree, method: str, size: list[int]) -> None:
     agree("CropAndResize", ("f32[2,5,6,3]", BOXES, [0, 1, 1, 0], size), attributes, tolerance=1e-5)
 
 
+@pytest.mark.parametrize("method", ["bilinear", "nearest"])
+@pytest.mark.parametrize("size", ["3,4", "1,5", "8,1"])
+def test_gradients_of_crops(agree: Agree, method: str, size: str) -> None:
+    gradient, owners = f"f32[4,{size},3]", [0, 1, 1, 0]
+    for kind, tolerance in ((np.float32, 1e-5), (np.float16, 1e-2)):
+        attributes: dict[str, Any] = {"method": method, "T": np.dtype(kind)}
+        agree("CropAndResizeGradImage", (gradient, BOXES, owners, [2, 5, 6, 3]), attributes, tolerance=tolerance)
+    for dtype in ("f32", "ui8"):
+        agree("CropAndResizeGradBoxes", (gradient, f"{dtype}[2,5,6,3]", BOXES, owners), {}, tolerance=1e-5)
+
+
 SHAPES: list[ShapeCase] = [
+    ("CropAndResizeGradBoxes", ["f32[?,4,4,3]", "f32[2,8,9,3]", "f32[?,4]", "i32[5]"], {}),
+    ("CropAndResizeGradImage", ["f32[?,4,4,3]", "f32[?,4]", "i32[5]", [2, 8, 9, 3]], {"T": np.dtype(np.float32)}),
     ("CropAndResize", ["f32[?,4,4,3]", "f32[?,4]", "i32[5]", [8, 9]], {}),
     (
         "ExtractImagePatches",

@@ -22,6 +22,7 @@ SHAPES: list[ShapeCase] = [
     ("SparseSegmentMean", ["f32[5,3]", "i32[?]", "i32[7]"], {}),
     ("SparseSegmentSum", ["f32[5,?]", "i32[3]", [0, 0, 2]], {}),
     ("SparseSegmentSqrtNWithNumSegments", ["f32[5,3]", "i32[?]", "i32[?]", 4], {}),
+    ("SparseSegmentMeanGradV2", ["f32[5,?]", "i32[3]", "i32[3]", 4], {}),
     ("UnsortedSegmentSum", ["f32[*]", "i32[5]", 4], {}),
     ("SegmentSum", ["f32[*]", "i32[5]"], {}),
 ]
@@ -38,6 +39,12 @@ ROWS: list[KernelCase] = [
         for name in ("Sum", "Mean", "SqrtN")
         for count, number in (("", ()), ("WithNumSegments", (4,)))
     ],
+    *[
+        (f"SparseSegment{name}GradV2", (f"{dtype}[3,2]", [4, 0, 0, 7], [0, 0, 2, 2], 9), {})
+        for name, dtype in product(("Sum", "Mean", "SqrtN"), ("f32", "f64"))
+    ],
+    ("SparseSegmentSumGradV2", ("f32[1,2]", np.zeros(0, np.int32), np.zeros(0, np.int32), 3), {}),
+    ("SparseSegmentMeanGradV2", ("f32[2,2,3]", longs(4, 4, 1), longs(1, 1, 1), 5), {}),
     ("SparseSegmentMean", ("f16[5]", [4, 0, 3], longs(0, 0, 0)), {}),
     ("SparseSegmentSum", ("f32[5,2]", np.zeros(0, np.int32), np.zeros(0, np.int32)), {}),
     *[

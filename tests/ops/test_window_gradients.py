@@ -48,6 +48,23 @@ def test_gradient_of_a_pooling_s_gradient(agree: Agree, padding: str) -> None:
     agree("MaxPoolGradGrad", (x, y, "f32[2,7,6,3]"), attributes)
 
 
+@pytest.mark.parametrize("layout", ["NDHWC", "NCDHW"])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_gradient_of_a_pooling_s_gradient_in_cubes(agree: Agree, padding: str, layout: str) -> None:
+    lists = {"ksize": [1, 2, 3, 2, 1], "strides": [1, 1, 2, 2, 1]}
+    x = np.round(np.random.default_rng(2).normal(size=(2, 4, 7, 6, 3))).astype(np.float32)
+    (y,) = evaluate(Call("MaxPool3D", (x,), {**lists, "padding": padding}))
+    gradient = np.random.default_rng(3).normal(size=x.shape).astype(np.float32)
+    if layout == "NDHWC":
+        agree("MaxPool3DGradGrad", (x, y, gradient), {**lists, "padding": padding, "data_format": layout})
+        return
+    first = tuple(each.transpose(0, 4, 1, 2, 3) for each in (x, y, gradient))
+    moved = {name: [1, *each[-1:], *each[1:-1]] for name, each in lists.items()}
+    (found,) = evaluate(Call("MaxPool3DGradGrad", first, {**moved, "padding": padding, "data_format": layout}))
+    (wanted,) = evaluate(Call("MaxPool3DGradGrad", (x, y, gradient), {**lists, "padding": padding}))
+    np.testing.assert_array_equal(found.transpose(0, 2, 3, 4, 1), wanted)
+
+
 @pytest.mark.parametrize("batch", [False, True])
 def test_gradient_at_the_places_of_a_pooling(agree: Agree, batch: bool) -> None:
     attributes = {"ksize": [1, 3, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME", "include_batch_in_index": batch}

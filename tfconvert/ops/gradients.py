@@ -12,8 +12,8 @@ from tfconvert.ops.call import Array, Call, ints
 from tfconvert.ops.declaration import Decomposition, op, ops_like
 from tfconvert.ops.formula import Tensor, in_turn, moved, sizes_of
 from tfconvert.ops.operands import Operands
-from tfconvert.ops.requirements import rank_is_known
-from tfconvert.ops.resampling import bicubic, bilinear, nearest, resized
+from tfconvert.ops.requirements import all_of, rank_is_known
+from tfconvert.ops.resampling import KERNELS, Axis, bicubic, bilinear, nearest, resized, scaled_weights
 from tfconvert.ops.shape_functions import Shapes, all_equal, same
 from tfconvert.ops.slicing import Selector, check_strides, selectors
 from tfconvert.ops.windows import channels_first
@@ -129,11 +129,40 @@ def resize_gradient(
         attributes: The op's attributes.
     """
     sizes = (of.shape or ())[1:3] if of.rank == 4 else ints(np.asarray(of.constant))
-    call, value = Call("ResizeBilinear", (), attributes), gradient
-    for size, outputs, order in zip(sizes, (gradient.shape or ())[1:3], ((0, 3, 2, 1), (0, 1, 3, 2)), strict=True):
-        weights = gradient.of(matrix(size, outputs, call).astype(gradient.dtype))
-        value = gradient.op("BatchMatMulV2", value.transpose(order), weights).transpose(order)
+    call = Call("ResizeBilinear", (), attributes)
+    return _undone(gradient, [matrix(*each, call) for each in zip(sizes, (gradient.shape or ())[1:3], strict=True)])
+
+
+def _undone(gradient: Tensor, matrices: Sequence[Array | Tensor]) -> Tensor:
+    """Multiplies the rows and the columns of images by the matrices [outputs, inputs] of their two axes."""
+    value = gradient
+    for weights, order in zip(matrices, ((0, 3, 2, 1), (0, 1, 3, 2)), strict=True):
+        factors = weights if isinstance(weights, Tensor) else gradient.of(weights.astype(gradient.dtype))
+        value = gradient.op("BatchMatMulV2", value.transpose(order), factors).transpose(order)
     return value
+
+
+def scaled_gradient(
+    gradient: Tensor,
+    of: Tensor,
+    scale: Tensor,
+    translation: Tensor,
+    *,
+    kernel_type: str = "lanczos3",
+    antialias: bool = True,
+) -> Tensor:
+    """The same for `ScaleAndTranslate`, whose matrices follow from operands."""
+    matrices = []
+    for at, (inputs, outputs) in enumerate(zip((of.shape or ())[1:3], (gradient.shape or ())[1:3], strict=True)):
+        pixels, places = (gradient.of(np.arange(size, dtype=np.float32)) for size in (inputs, outputs))
+        axis = Axis(gradient.of(np.array(inputs, np.float32)), pixels.reshape((1, -1)), places.reshape((-1, 1)))
+        numbers = (
+            each.op("StridedSlice", each, [at], [at + 1], [1], shrink_axis_mask=1) for each in (scale, translation)
+        )
+        weights = scaled_weights(axis, kernel_type, *numbers, antialias=antialias)
+        assert isinstance(weights, Tensor)
+        matrices.append(weights)
+    return _undone(gradient, matrices)
 
 
 def _resized_by(matrix: _Matrix, of: Shape | Array) -> tuple[Decomposition, ...]:
@@ -145,6 +174,10 @@ def _image_is_known(op: Operation) -> str | None:
     shapes = [value.shape for value in (op.operands[0], op.results[0])]
     is_known = all(shape is not None and min(shape[1:3]) > 0 for shape in shapes)
     return None if is_known else "the height or the width is not known"
+
+
+def _kernel_is_known(op: Operation) -> str | None:
+    return None if tf.get(op, "kernel_type", "lanczos3") in KERNELS else "its kernel is not known"
 
 
 def batch_norm_gradient(
@@ -397,6 +430,17 @@ OPS = (
     op("ResizeBicubicGrad", shape=_image_gradient_shape, decompose=_resized_by(_bicubic, _IMAGE)),
     op("ResizeBilinearGrad", shape=_image_gradient_shape, decompose=_resized_by(bilinear, _IMAGE)),
     op("ResizeNearestNeighborGrad", shape=resized, decompose=_resized_by(nearest, _PAIR)),
+    op(
+        "ScaleAndTranslateGrad",
+        shape=_image_gradient_shape,
+        decompose=(
+            Decomposition(
+                scaled_gradient,
+                requires=all_of(_image_is_known, _kernel_is_known),
+                example=((2, 8, 8, 3), _IMAGE, (2,), (2,)),
+            ),
+        ),
+    ),
     op(
         "StridedSliceGrad",
         shape=_slice_gradient_shape,

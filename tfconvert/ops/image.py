@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,11 +13,13 @@ from tfconvert.ops.call import Array, Call, Results, ints
 from tfconvert.ops.declaration import Decomposition, op, ops_like
 from tfconvert.ops.formula import Elementwise, Tensor
 from tfconvert.ops.operands import Operands
+from tfconvert.ops.requirements import Requirement
 from tfconvert.ops.resampling import height_and_width
+from tfconvert.ops.segments import segment_sum
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.ops.windows import windows
 from tfconvert.schema.dialects import tf, types
-from tfconvert.schema.dialects.dims import merge, window, with_rank
+from tfconvert.schema.dialects.dims import dim_of_element, merge, window, with_rank
 from tfconvert.schema.ir.operation import Operation
 
 
@@ -48,6 +51,7 @@ def _patches_shape(operands: Operands) -> Shapes:
 
 
 E = TypeVar("E", bound=Elementwise)
+X = TypeVar("X", bound=Tensor)
 
 
 class CropPoints(NamedTuple, Generic[E]):
@@ -70,6 +74,28 @@ def limited_points(at: E, last: E) -> CropPoints[E]:
         last: The number of the image's last pixel.
     """
     return CropPoints(at.maximum(0).minimum(last), (at >= 0) & (at <= last))
+
+
+def sampled_points(start: X, end: X, pixels: X, samples: int | X, numbers: X) -> CropPoints[X]:
+    """Returns where the crops sample an axis.
+
+    Args:
+        start: A column of where boxes begin, as parts of the image.
+        end: Where they end.
+        pixels: The image's size, a float.
+        samples: How many points there are, if that isn't known a float.
+        numbers: Their numbers, a row.
+    """
+    last = pixels - 1
+    middle = (start + end) * 0.5 * last
+    at = middle
+    if not isinstance(samples, int) or samples != 1:
+        # A constant divisor would become a factor, which moves the last point beyond the edge now and then.
+        gaps = start * 0 + (samples - 1 if isinstance(samples, int) else (samples - 1).maximum(1))
+        at = start * last + numbers * ((end - start) * last / gaps)
+    if not isinstance(samples, int):
+        at = (samples > 1).where(at, middle)
+    return limited_points(at, last)
 
 
 def nearest_pixels(pixels: Callable[[E, E], E], down: E, across: E) -> E:
@@ -189,8 +215,162 @@ def patches(
     return first.concat(others, 3)
 
 
+class _Crops:
+    """The points that crops sample, and the images' pixels around them, one after the other.
+
+    Args:
+        gradient: The gradient of the crops.
+        boxes: The boxes.
+        owners: The number of each box' image.
+        sizes: The height and the width of the images.
+    """
+
+    def __init__(self, gradient: Tensor, boxes: Tensor, owners: Tensor, sizes: Sequence[Tensor | int]) -> None:
+        self.gradient = gradient
+        self._height, self.width = (_tensor(gradient, size) for size in sizes)
+        self.owners = owners.cast(np.int32)
+        top, left, bottom, right = boxes.split(1, 4)
+        self.samples = gradient.size(1), gradient.size(2)
+        self.down = self._points(top, bottom, self._height, 1)
+        self.across = self._points(left, right, self.width, 2)
+
+    def _points(self, start: Tensor, end: Tensor, size: Tensor, axis: int) -> CropPoints[Tensor]:
+        count = self.gradient.size(axis)
+        samples = count if isinstance(count, int) else count.cast(np.float32)
+        return sampled_points(start, end, size.cast(np.float32), samples, self.numbers(axis).reshape((1, -1)))
+
+    def numbers(self, axis: int) -> Tensor:
+        """Returns the numbers of the points along an axis, as floats."""
+        return self.gradient.numbers(axis).cast(np.float32)
+
+    @property
+    def is_inside(self) -> Tensor:
+        return wide(self.down.is_inside, 1) & wide(self.across.is_inside, 2)
+
+    def places(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """Returns where the pixels at rows and columns are among those of all images."""
+        first = self.owners.expand_dims(1) * self._height + rows.cast(np.int32)
+        return (first * self.width).expand_dims(2) + columns.cast(np.int32).expand_dims(1)
+
+
+def _tensor(like: Tensor, size: Tensor | int) -> Tensor:
+    return like.of(np.array(size, np.int32)) if isinstance(size, int) else size
+
+
+def wide(each: X, axis: int) -> X:
+    """Reshapes numbers of crops' rows (axis 1) or columns (axis 2) so that they broadcast to the crops' elements."""
+    return (each.expand_dims(2) if axis == 1 else each.expand_dims(1)).expand_dims(3)
+
+
+def crops_to_images(
+    gradient: Tensor,
+    boxes: Tensor,
+    owners: Tensor,
+    shape: Tensor,
+    *,
+    method: str = "bilinear",
+    attributes: Mapping[str, Any] = MappingProxyType({}),
+) -> Tensor:
+    """Adds each gradient up at the pixels that its sample was mixed of, by their parts."""
+    known = shape.constant
+    batch, height, width, depth = ints(known) if known is not None else (_picked(shape, at) for at in range(4))
+    crops = _Crops(gradient, boxes, owners, (height, width))
+    y, x = crops.down.at, crops.across.at
+    parts: list[tuple[Tensor, Tensor]] = []
+    inside = crops.is_inside.where(gradient, 0)
+    if method == "nearest":
+        parts.append((crops.places((y + 0.5).floor(), (x + 0.5).floor()), inside))
+    else:
+        down, across = wide(y - y.floor(), 1), wide(x - x.floor(), 2)
+        for row, rest in ((y.floor(), inside * (1 - down)), (y.ceil(), inside * down)):
+            parts.append((crops.places(row, x.floor()), rest * (1 - across)))
+            parts.append((crops.places(row, x.ceil()), rest * across))
+    places, given = (joined.concat(others, 0) for joined, *others in zip(*parts, strict=True))
+    count = _tensor(gradient, batch) * height * width
+    flat = given.op("Reshape", given, _vector(gradient, -1, depth))
+    found = segment_sum(flat, places.reshape([-1]), count)
+    return found.op("Reshape", found, shape).cast(attributes.get("T", np.float32))  # type: ignore[no-any-return]
+
+
+def _vector(like: Tensor, *sizes: Tensor | int) -> Tensor | list[int]:
+    """Returns sizes as an operand of a reshape."""
+    known = [size for size in sizes if isinstance(size, int)]
+    return known if len(known) == len(sizes) else like.op("Pack", *(_tensor(like, size) for size in sizes), axis=0)
+
+
+def crops_to_boxes(gradient: Tensor, images: Tensor, boxes: Tensor, owners: Tensor) -> Tensor:
+    """Sums, for each edge of a box, how the samples change as it moves: their slopes times the points' weights."""
+    crops = _Crops(gradient, boxes, owners, (images.size(1), images.size(2)))
+    rows = images.op("Reshape", images, _vector(gradient, -1, images.size(3))).cast(np.float32)
+    y, x = crops.down.at, crops.across.at
+    (above_left, above_right), (below_left, below_right) = (
+        [rows.gather(crops.places(row, column)) for column in (x.floor(), x.ceil())] for row in (y.floor(), y.ceil())
+    )
+    down, across = wide(y - y.floor(), 1), wide(x - x.floor(), 2)
+    inside = crops.is_inside.where(gradient, 0)
+    by_y = (1 - across) * (below_left - above_left) + across * (below_right - above_right)
+    by_x = (1 - down) * (above_right - above_left) + down * (below_right - below_left)
+    edges = []
+    for slope, axis in ((by_y, 1), (by_x, 2)):
+        last = (_tensor(gradient, images.size(axis)) - 1).cast(np.float32)
+        sums = (slope * inside).sum([3 - axis, 3])
+        samples = gradient.size(axis)
+        if samples == 1:
+            parts = crops.numbers(axis) + 0.5
+        else:
+            gaps = (_tensor(gradient, samples) - 1).cast(np.float32)
+            parts = crops.numbers(axis) / gaps.maximum(1)
+            parts = parts if isinstance(samples, int) else (gaps > 0).where(parts, 0.5)
+        edges.append(((sums * (1 - parts) * last).sum([1]), (sums * parts * last).sum([1])))
+    (top, bottom), (left, right) = edges
+    return top.op("Pack", top, left, bottom, right, axis=1)  # type: ignore[no-any-return]
+
+
+def _picked(vector: Tensor, index: int) -> Tensor:
+    return vector.op("StridedSlice", vector, [index], [index + 1], [1], shrink_axis_mask=1)  # type: ignore[no-any-return]
+
+
+def _ranks_of_crops(ranks: Sequence[int]) -> Requirement:
+    """Returns the requirement that operands have ranks."""
+
+    def check(op: Operation) -> str | None:
+        is_known = all(
+            shape is not None and len(shape) == rank
+            for shape, rank in zip((each.shape for each in op.operands), ranks, strict=False)
+        )
+        return None if is_known else "the ranks of its operands are not known"
+
+    return check
+
+
+def _image_of_crops_shape(operands: Operands) -> Shapes:
+    found = operands.elements(3)
+    return ((-1,) * 4 if found is None else tuple(map(dim_of_element, found)),)
+
+
+_CROPS = (3, 4, 4, 2)
+
 OPS = (
     op("CropAndResize", shape=_crop_and_resize_shape, compute=_crop_and_resize),
+    op(
+        "CropAndResizeGradBoxes",
+        shape=lambda operands: (operands.shape(2),),
+        decompose=(
+            Decomposition(crops_to_boxes, "", _ranks_of_crops((4, 4, 2, 1)), example=(_CROPS, _CROPS, (3, 4), (3,))),
+        ),
+    ),
+    op(
+        "CropAndResizeGradImage",
+        shape=_image_of_crops_shape,
+        decompose=(
+            Decomposition(
+                crops_to_images,
+                "",
+                _ranks_of_crops((4, 2, 1, 1)),
+                example=(_CROPS, (3, 4), (3,), np.array(_CROPS, np.int32)),
+            ),
+        ),
+    ),
     op(
         "ExtractImagePatches",
         shape=_patches_shape,

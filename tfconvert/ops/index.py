@@ -39,15 +39,18 @@ MODULES: Mapping[str, str] = {
     "gradients": (
         "BiasAddGrad EluGrad FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 InvGrad LRNGrad "
         "LeakyReluGrad MirrorPadGrad ReciprocalGrad Relu6Grad ReluGrad ResizeBicubicGrad ResizeBilinearGrad "
-        "ResizeNearestNeighborGrad RsqrtGrad SeluGrad SigmoidGrad SoftplusGrad SoftsignGrad SqrtGrad StridedSliceGrad "
-        "TanhGrad"
+        "ResizeNearestNeighborGrad RsqrtGrad ScaleAndTranslateGrad SeluGrad SigmoidGrad SoftplusGrad SoftsignGrad "
+        "SqrtGrad StridedSliceGrad TanhGrad"
     ),
     "identity": (
         "Assert Const DebugIdentity DeepCopy HashTableV2 Identity IdentityN MergeSummary NoOp PlaceholderWithDefault "
         "PreventGradient ReadVariableOp Snapshot StopGradient Timestamp VarHandleOp VarIsInitializedOp VariableShape "
         "_UnaryOpsComposition"
     ),
-    "image": "CropAndResize ExtractImagePatches ImageProjectiveTransformV2 ImageProjectiveTransformV3",
+    "image": (
+        "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage ExtractImagePatches ImageProjectiveTransformV2 "
+        "ImageProjectiveTransformV3"
+    ),
     "indexing": (
         "DynamicPartition DynamicStitch Gather GatherNd GatherV2 InplaceAdd InplaceSub InplaceUpdate InvertPermutation "
         "LowerBound OneHot ParallelDynamicStitch ScatterNd ScatterNdNonAliasingAdd SparseToDense TensorScatterAdd "
@@ -89,8 +92,9 @@ MODULES: Mapping[str, str] = {
     "resampling": "ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor ScaleAndTranslate",
     "segments": (
         "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean SparseSegmentMeanGrad "
-        "SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments "
-        "SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumWithNumSegments UnsortedSegmentMax UnsortedSegmentMin "
+        "SparseSegmentMeanGradV2 SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNGrad "
+        "SparseSegmentSqrtNGradV2 SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad "
+        "SparseSegmentSumGradV2 SparseSegmentSumWithNumSegments UnsortedSegmentMax UnsortedSegmentMin "
         "UnsortedSegmentProd UnsortedSegmentSum"
     ),
     "shape": "BroadcastArgs BroadcastGradientArgs EnsureShape ExpandDims Rank Reshape Shape ShapeN Size Squeeze",
@@ -120,8 +124,8 @@ MODULES: Mapping[str, str] = {
     ),
     "window_gradients": (
         "AvgPool3DGrad AvgPoolGrad Conv2DBackpropFilter Conv3DBackpropFilterV2 DepthwiseConv2dNativeBackpropFilter "
-        "Dilation2DBackpropFilter Dilation2DBackpropInput MaxPool3DGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradV2 "
-        "MaxPoolGradWithArgmax"
+        "Dilation2DBackpropFilter Dilation2DBackpropInput MaxPool3DGrad MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad "
+        "MaxPoolGradV2 MaxPoolGradWithArgmax"
     ),
     "xla": (
         "UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue UniformQuantizedConvolution "
@@ -136,29 +140,31 @@ DECOMPOSED = (
     "AvgPool3DGrad AvgPoolGrad BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag "
     "BatchNormWithGlobalNormalization BatchToSpace BesselI0 BesselI0e BesselI1 BesselI1e Betainc BiasAddGrad "
     "BroadcastGradientArgs Cholesky ClipByValue CombinedNonMaxSuppression ConcatOffset Conv2DBackpropFilter "
-    "Conv2DBackpropInput Conv3DBackpropFilterV2 Conv3DBackpropInputV2 Cosh Cross Cumprod CumulativeLogsumexp Dawsn "
-    "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Diag DiagPart Digamma Dilation2D "
-    "Dilation2DBackpropFilter Dilation2DBackpropInput DivNoNan DynamicPartition DynamicStitch EluGrad Erf Erfc Erfinv "
-    "EuclideanNorm Expint Expm1 ExtractImagePatches FFT FFT2D FFT3D FakeQuantWithMinMaxArgs "
-    "FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsGradient "
-    "FakeQuantWithMinMaxVarsPerChannel FakeQuantWithMinMaxVarsPerChannelGradient FresnelCos FresnelSin "
-    "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 HSVToRGB IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D "
-    "Igamma IgammaGradA Igammac InTopK InTopKV2 Inv InvGrad InvertPermutation IsFinite IsInf IsNan L2Loss LRNGrad "
-    "LeakyReluGrad Lgamma LinSpace ListDiff Log1p LogMatrixDeterminant LowerBound Lu MatrixBandPart MatrixDeterminant "
-    "MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixInverse MatrixSolve MatrixTriangularSolve MaxPool3DGrad "
-    "MaxPoolGrad MaxPoolGradGrad MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolWithArgmax MirrorPadGrad Mod MulNoNan "
-    "Ndtri NextAfter NthElement ParallelDynamicStitch ParameterizedTruncatedNormal Polygamma Qr QuantizeAndDequantize "
-    "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4 RFFT RFFT2D RFFT3D RGBToHSV "
-    "RaggedTensorToSparse RaggedTensorToTensor RandomGammaGrad RandomShuffle RandomUniformInt Reciprocal "
-    "ReciprocalGrad Relu6Grad ReluGrad ResizeBicubicGrad ResizeBilinearGrad ResizeNearestNeighborGrad Reverse Roll "
-    "RsqrtGrad ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Selu SeluGrad ShapeN "
-    "SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad Softsign SoftsignGrad SpaceToBatch "
-    "SparseFillEmptyRows SparseMatMul SparseReorder SparseReshape SparseSegmentMean SparseSegmentMeanGrad "
-    "SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments "
-    "SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumWithNumSegments SparseSoftmaxCrossEntropyWithLogits "
-    "SparseTensorDenseMatMul Spence SqrtGrad StatelessMultinomial StatelessRandomGetKeyCounter "
-    "StatelessRandomGetKeyCounterAlg StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomUniform "
-    "StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2 StatelessRandomUniformInt "
+    "Conv2DBackpropInput Conv3DBackpropFilterV2 Conv3DBackpropInputV2 Cosh CropAndResizeGradBoxes "
+    "CropAndResizeGradImage Cross Cumprod CumulativeLogsumexp Dawsn DepthwiseConv2dNativeBackpropFilter "
+    "DepthwiseConv2dNativeBackpropInput Diag DiagPart Digamma Dilation2D Dilation2DBackpropFilter "
+    "Dilation2DBackpropInput DivNoNan DynamicPartition DynamicStitch EluGrad Erf Erfc Erfinv EuclideanNorm Expint "
+    "Expm1 ExtractImagePatches FFT FFT2D FFT3D FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient "
+    "FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel "
+    "FakeQuantWithMinMaxVarsPerChannelGradient FresnelCos FresnelSin FusedBatchNormGrad FusedBatchNormGradV2 "
+    "FusedBatchNormGradV3 HSVToRGB IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D Igamma IgammaGradA Igammac InTopK "
+    "InTopKV2 Inv InvGrad InvertPermutation IsFinite IsInf IsNan L2Loss LRNGrad LeakyReluGrad Lgamma LinSpace "
+    "ListDiff Log1p LogMatrixDeterminant LowerBound Lu MatrixBandPart MatrixDeterminant MatrixDiagPart "
+    "MatrixDiagPartV2 MatrixDiagPartV3 MatrixInverse MatrixSolve MatrixTriangularSolve MaxPool3DGrad "
+    "MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolWithArgmax "
+    "MirrorPadGrad Mod MulNoNan Ndtri NextAfter NthElement ParallelDynamicStitch ParameterizedTruncatedNormal "
+    "Polygamma Qr QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4 RFFT "
+    "RFFT2D RFFT3D RGBToHSV RaggedTensorToSparse RaggedTensorToTensor RandomGammaGrad RandomShuffle RandomUniformInt "
+    "Reciprocal ReciprocalGrad Relu6Grad ReluGrad ResizeBicubicGrad ResizeBilinearGrad ResizeNearestNeighborGrad "
+    "Reverse Roll RsqrtGrad ScaleAndTranslateGrad ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin "
+    "SegmentProd SegmentSum Selu SeluGrad ShapeN SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad "
+    "Softsign SoftsignGrad SpaceToBatch SparseFillEmptyRows SparseMatMul SparseReorder SparseReshape "
+    "SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanGradV2 SparseSegmentMeanWithNumSegments "
+    "SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNGradV2 SparseSegmentSqrtNWithNumSegments "
+    "SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumGradV2 SparseSegmentSumWithNumSegments "
+    "SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul Spence SqrtGrad StatelessMultinomial "
+    "StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg StatelessRandomNormal StatelessRandomNormalV2 "
+    "StatelessRandomUniform StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2 StatelessRandomUniformInt "
     "StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessTruncatedNormal StatelessTruncatedNormalV2 "
     "StridedSliceGrad Tan TanhGrad TensorScatterAdd TensorScatterSub TopK TridiagonalMatMul TruncateDiv TruncateMod "
     "TruncatedNormal UniqueV2 UniqueWithCounts UniqueWithCountsV2 UnravelIndex UpperBound Xdivy Xlog1py Xlogy Zeta"

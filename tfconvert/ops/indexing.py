@@ -328,9 +328,14 @@ def dynamic_stitch(*operands: Tensor) -> Tensor:
     first, *others = (index.cast(np.int32).reshape([-1]) for index in indices)
     places = first.concat(others, 0)
     last = places.op("UnsortedSegmentMax", places.numbers(0), places, segment_count(places))
-    has_holes = types.is_static(rest) if last.constant is None else bool((last.constant < 0).any())
-    if has_holes:
-        rows.insert(0, data[0].of(np.zeros((1, *rest), data[0].dtype)))
+    if last.constant is None or (last.constant < 0).any():
+        zero = np.zeros((), data[0].dtype)
+        if types.is_static(rest):
+            rows.insert(0, data[0].of(np.full((1, *rest), zero)))
+        else:
+            sizes = data[0].op("Slice", data[0].op("Shape", data[0]), [indices[0].rank], [-1])
+            one = sizes.of(np.ones(1, np.int32))
+            rows.insert(0, data[0].op("Fill", one.concat([sizes], 0), zero))
         last = last.maximum(-1) + 1
     return rows[0].concat(rows[1:], 0).gather(last)
 

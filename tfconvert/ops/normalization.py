@@ -157,10 +157,11 @@ def loss_and_gradient(logits: Tensor, labels: Tensor) -> Sequence[Tensor]:
     return -(labels * logarithms).sum([1]), gradient
 
 
-def _same_shapes(op: Operation) -> str | None:
-    shapes = [operand.shape for operand in op.operands]
-    is_same = None not in shapes and shapes[0] == shapes[1]
-    return None if is_same else "the labels' shape is not seen to be the logits'"
+def _same_classes(op: Operation) -> str | None:
+    """Rows may be one for all."""
+    first, second = [operand.shape or () for operand in op.operands]
+    is_same = len(first) == len(second) == 2 and first[1] == second[1]
+    return None if is_same else "the number of classes is not seen to be the same in the logits and the labels"
 
 
 def sparse_loss_and_gradient(logits: Tensor, classes: Tensor) -> Sequence[Tensor]:
@@ -194,7 +195,7 @@ OPS = (
         "SoftmaxCrossEntropyWithLogits",
         shape=_losses_shape,
         compute=_cross_entropy,
-        decompose=(Decomposition(loss_and_gradient, requires=_same_shapes, example=((4, 3), (4, 3))),),
+        decompose=(Decomposition(loss_and_gradient, requires=_same_classes, example=((4, 3), (4, 3))),),
         relations=(_rows,),
     ),
     op(

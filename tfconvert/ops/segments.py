@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -67,6 +67,12 @@ def _counted_segment_shape(operands: Operands) -> Shapes:
     merge(with_rank(operands.shape(1), 1), with_rank(operands.shape(2), 1))
     found = operands.partial(3)
     return (None if shape is None else (dim_of_element(found[0]) if found else -1, *shape[1:]),)
+
+
+def _unique_rows_shape(operands: Operands) -> Shapes:
+    """How many rows were picked is known only once the indices are."""
+    (shape,) = _counted_segment_shape(operands)
+    return (None if shape is None else (-1, *shape[1:]), (-1,))
 
 
 def _reduce_picked(divisor: Callable[[Array], Array], call: Call) -> Results:
@@ -178,12 +184,30 @@ def _of_picked_rows(how: str, data: Tensor, picked: Tensor, ids: Tensor, count: 
 
 def _gradient_of_picked_rows(how: str, gradient: Tensor, picked: Tensor, ids: Tensor, count: Tensor) -> Tensor:
     """Adds up, for each row, the gradients of the segments that it was picked for."""
+    return segment_sum(_parts_of_gradients(how, gradient, ids), picked.cast(np.int32), count.cast(np.int32))
+
+
+def _gradient_of_unique_rows(
+    how: str, gradient: Tensor, picked: Tensor, ids: Tensor, count: Tensor
+) -> Sequence[Tensor]:
+    """Returns the gradients of the rows that were picked only, and their indices, in order."""
+    places = picked.cast(np.int32)
+    is_picked = segment_sizes(places, count, np.int32) > 0
+    numbers = is_picked.cast(np.int32)
+    unique = is_picked.op("Where", is_picked).reshape([-1])
+    compact = (numbers.op("Cumsum", numbers, 0) - 1).gather(places)
+    found = segment_sum(_parts_of_gradients(how, gradient, ids), compact, numbers.sum([0]))
+    return found, unique.cast(picked.dtype)
+
+
+def _parts_of_gradients(how: str, gradient: Tensor, ids: Tensor) -> Tensor:
+    """Returns what each row that was picked gets of the gradient of its segment."""
     ids = ids.cast(np.int32)
     if how != "Sum":
         sizes = segment_sizes(ids, gradient.size(0), gradient.dtype).maximum(1)
         divisor = (sizes.sqrt() if how == "SqrtN" else sizes).reshape([-1, *[1] * (gradient.rank - 1)])
         gradient = gradient.op("Div", gradient, divisor)
-    return segment_sum(gradient.gather(ids), picked.cast(np.int32), count.cast(np.int32))
+    return gradient.gather(ids)
 
 
 def _ordered(how: str, compute: Kernel) -> OpDeclaration:
@@ -214,6 +238,11 @@ def _picked(how: str, divisor: Callable[[Array], Array]) -> tuple[OpDeclaration,
             f"SparseSegment{how}Grad",
             shape=_counted_segment_shape,
             decompose=(Decomposition(partial(_gradient_of_picked_rows, how), "float", rank_is_known, example=example),),
+        ),
+        op(
+            f"SparseSegment{how}GradV2",
+            shape=_unique_rows_shape,
+            decompose=(Decomposition(partial(_gradient_of_unique_rows, how), "float", rank_is_known, example=example),),
         ),
     )
 

@@ -274,6 +274,7 @@ OPS = (
         decompose=(Decomposition(dilation_input_gradient, requires=dilation_is_small, example=_DILATION),),
     ),
     op("MaxPool3DGrad", shape=same, decompose=(_TO_ALL,)),
+    op("MaxPool3DGradGrad", shape=lambda operands: (operands.shape(1),), decompose=(_SECOND,)),
     op(
         "MaxPoolGrad",
         shape=same,

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from tests.converter.targets.stablehlo.group import Case, Group, Input, Tensor
 
 
@@ -257,6 +259,22 @@ def _fake_quantization(tf: ModuleType) -> Group:
     )
 
 
+def _ties_of_fake_quantization(tf: ModuleType) -> Group:
+    """Numbers halfway between those of the range, as exactly as floats are; XLA divides by constants otherwise."""
+    between = ((np.arange(255) - 149.5) * np.float32(5.3 / 255)).astype(np.float32)
+    return Group(
+        [Input("float32", ("n",))],
+        {
+            f"FakeQuantWithMinMax{kind}_between": lambda x, run=run: run(0 * x[0] + between, -3.1, 2.2)
+            for kind, run in {
+                "Vars": tf.quantization.fake_quant_with_min_max_vars,
+                "Args": tf.quantization.fake_quant_with_min_max_args,
+            }.items()
+        },
+        in_xla=False,
+    )
+
+
 def _narrow_images(tf: ModuleType) -> Group:
     raw, nn = tf.raw_ops, tf.nn
     numbers = {"scale": [1.0, 2.0, 3.0, 4.0], "offset": [0.0, 1.0, 0.0, 1.0]}
@@ -415,6 +433,7 @@ GROUPS: Mapping[str, Callable[[ModuleType], Group]] = {
     "resized images": _resized_images,
     "colours": _colours,
     "fake quantization": _fake_quantization,
+    "ties of fake quantization": _ties_of_fake_quantization,
     "narrow images": _narrow_images,
 }
 """The groups by their names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import ModuleType
+from typing import Any
 
 from tests.converter.targets.stablehlo.group import Case, Group, Input, Tensor
 
@@ -208,7 +209,52 @@ def _sparse_segments(run: Case) -> Case:
     return lambda x, i, y: run(data=y, indices=[5, 1, 1, 0], segment_ids=[0, 0, 2, 2], num_segments=4)
 
 
+def _gradients(tf: ModuleType) -> Group:
+    raw = tf.raw_ops
+    cubes: dict[str, Any] = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 2, 2, 1], "padding": "SAME"}
+    picked = {"indices": [4, 0, 0, 7], "segment_ids": [0, 0, 1, 2], "dense_output_dim0": 9}
+    return Group(
+        [
+            Input("float32", ("n", 3, "w", 2)),
+            Input("float32", ("n", 4), -0.1, 1.1),
+            Input("float32", (2, 7, 8, 2)),
+            Input("int32", ("n",), 0, 2),
+        ],
+        {
+            "CropAndResizeGradImage_bilinear": lambda g, b, x, i: raw.CropAndResizeGradImage(
+                grads=g, boxes=b, box_ind=i, image_size=[2, 7, 8, 2], T=tf.float32
+            ),
+            "CropAndResizeGradImage_nearest": lambda g, b, x, i: raw.CropAndResizeGradImage(
+                grads=g, boxes=b, box_ind=i, image_size=tf.shape(x), T=tf.float32, method="nearest"
+            ),
+            "CropAndResizeGradBoxes_of_floats": lambda g, b, x, i: raw.CropAndResizeGradBoxes(
+                grads=g, image=x, boxes=b, box_ind=i
+            ),
+            "ScaleAndTranslateGrad_computed": lambda g, b, x, i: raw.ScaleAndTranslateGrad(
+                grads=x, original_image=x[:, :5, :6], scale=b[0, :2] + 0.5, translation=b[0, 2:]
+            ),
+            "MaxPool3DGradGrad_whole": lambda g, b, x, i: raw.MaxPool3DGradGrad(
+                orig_input=tf.round(x[None]),
+                orig_output=tf.nn.max_pool3d(tf.round(x[None]), **cubes),
+                grad=x[None],
+                **cubes,
+            ),
+            **{
+                f"SparseSegment{how}GradV2_rows": lambda g, b, x, i, how=how: getattr(raw, f"SparseSegment{how}GradV2")(
+                    grad=x[0, :3], **picked
+                )[0]
+                for how in ("Mean", "SqrtN", "Sum")
+            },
+            "SparseSegmentSumGradV2_indices": lambda g, b, x, i: raw.SparseSegmentSumGradV2(
+                grad=b, indices=i, segment_ids=tf.range(tf.size(i)), dense_output_dim0=4
+            )[1],
+        },
+        in_xla=False,
+    )
+
+
 GROUPS: Mapping[str, Callable[[ModuleType], Group]] = {
+    "gradients": _gradients,
     "special functions": _special_functions,
     "raw numbers": _raw_numbers,
     "raw arrays": _raw_arrays,

@@ -68,6 +68,13 @@ def _twice_pooled(tf: Any, x: Any, w: Any) -> Any:
     return tf.raw_ops.MaxPoolGradGrad(orig_input=whole, orig_output=pooled, grad=x * w, **how)
 
 
+def _twice_pooled_cubes(tf: Any, x: Any, w: Any) -> Any:
+    how: dict[str, Any] = {"ksize": [1, 2, 3, 2, 1], "strides": [1, 1, 2, 2, 1], "padding": "SAME"}
+    whole = tf.round(x)
+    pooled = tf.nn.max_pool3d(whole, **how)
+    return tf.raw_ops.MaxPool3DGradGrad(orig_input=whole, orig_output=pooled, grad=x * w, **how)
+
+
 def _dilation(stride: int, padding: str, rate: int = 1) -> Callable[[Any, Any, Any], Any]:
     return lambda tf, x, w: tf.nn.dilation2d(x, w, (1, stride, stride, 1), padding, "NHWC", (1, rate, rate, 1))
 
@@ -134,6 +141,7 @@ LAYERS: Mapping[str, Layer] = {
     "max pool with argmax": Layer("MaxPoolGradWithArgmax", _pool_with_argmax(batch=False)),
     "max pool with argmax of the batch": Layer("MaxPoolGradWithArgmax", _pool_with_argmax(batch=True)),
     "gradient of a max pool's gradient": Layer("MaxPoolGradGrad", _twice_pooled),
+    "gradient of a max pool of cubes' gradient": Layer("MaxPool3DGradGrad", _twice_pooled_cubes, _CUBE, (2,)),
     "dilation": Layer(_DILATION, _dilation(1, "SAME"), weights=(3, 2, 4)),
     "strided dilation": Layer(_DILATION, _dilation(2, "VALID", 2), weights=(2, 3, 4)),
     "fake quant": Layer(

@@ -175,6 +175,10 @@ NORMALIZATIONS = [
         for op in ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
     ),
     Case("SoftmaxCrossEntropyWithLogits", ["f32[4,3]", "f32[4,3]@0:1"]),
+    *(
+        Case("SoftmaxCrossEntropyWithLogits", [f"f32[{logits},3]", f"f32[{labels},3]@0:1"])
+        for logits, labels in (("4", "1"), ("1", "?4"), ("?4", "1"), ("?4", "?4"))
+    ),
     Case("SparseSoftmaxCrossEntropyWithLogits", ["f32[?4,3]", "i64[?4]@0:3"]),
     *[
         Case("FusedBatchNormV3", [images, *["f32[3]"] * 4], {"is_training": True, "exponential_avg_factor": factor}, 3)

@@ -46,6 +46,34 @@ CASES = [
         "CropAndResize", ["ui8[2,8,9,3]@0:255", _BOXES, _IMAGES, [1, 1]], {"extrapolation_value": 3.0}, tolerance=1e-5
     ),
     Case("CropAndResize", ["f32[2,8,9,3]", _BOXES, _IMAGES, "i32[2]@1:4"], tolerance=1e-5),
+    *(
+        Case(
+            "CropAndResizeGradImage",
+            [gradient, _BOXES, _IMAGES, shape],
+            {"T": np.float32, "method": method},
+            tolerance=1e-5,
+        )
+        for gradient, shape in (("f32[5,3,1,2]", [2, 8, 9, 2]), ("f32[?5,?3,?4,?3]", "i32[4]@3:4"))
+        for method in ("bilinear", "nearest")
+    ),
+    Case("CropAndResizeGradImage", ["f32[?5,3,4,2]", _BOXES, _IMAGES, [2, 8, 9, 2]], {"T": np.float16}, tolerance=1e-2),
+    *(
+        Case("CropAndResizeGradBoxes", [gradient, image, "f32[?5,4]@-0.2:1.2", "i32[?5]@0:2"], tolerance=1e-5)
+        for gradient, image in (
+            ("f32[5,3,1,2]", "f32[2,8,9,2]"),
+            ("f32[?5,?3,?4,?2]", "f32[?2,?8,?9,?2]"),
+            ("f32[5,?1,?3,2]", "ui8[2,8,9,2]@0:255"),
+        )
+    ),
+    *(
+        Case(
+            "ScaleAndTranslateGrad",
+            ["f32[?2,7,6,3]", "f32[?2,5,8,3]", *numbers],
+            {"kernel_type": kernel},
+            tolerance=2e-5,
+        )
+        for kernel, numbers in (("lanczos3", (_SCALE, _SHIFT)), ("keyscubic", ("f32[2]@0.5:2", "f32[2]@-1:1")))
+    ),
 ]
 
 

@@ -16,7 +16,7 @@ from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, all_of, ints
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.ops.call import Array
-from tfconvert.ops.image import CropPoints, bilinear_pixels, limited_points, nearest_pixels
+from tfconvert.ops.image import CropPoints, bilinear_pixels, nearest_pixels, sampled_points, wide
 from tfconvert.ops.resampling import KERNELS, Axis, area, area_weights, bicubic, bicubic_weights, scaled, scaled_weights
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -159,26 +159,10 @@ def _crop_constraint(op: Operation) -> Failure | None:
 def _points(
     emit: LiteRTBuilder, edges: tuple[EmittedTensor, EmittedTensor], pixels: Scalar, samples: Scalar
 ) -> CropPoints[EmittedTensor]:
-    """Returns where an axis is sampled.
-
-    Args:
-        emit: Emits ops.
-        edges: Columns of where boxes begin and end, as parts of the image.
-        pixels: The image's size.
-        samples: The number of samples.
-    """
-    start, end = edges
-    last = number(emit, pixels) - 1
-    middle = (start + end) * 0.5 * last
-    at = middle
-    if samples != 1:
-        # A constant divisor would become a factor, which moves the last point beyond the edge now and then.
-        gaps = start * 0 + (samples - 1 if isinstance(samples, int) else (number(emit, samples) - 1).maximum(1))
-        numbers = count(emit, samples).reshape((1, samples if isinstance(samples, int) else -1))
-        at = start * last + numbers * ((end - start) * last / gaps)
-    if not isinstance(samples, int):
-        at = (number(emit, samples) > 1).where(at, middle)
-    return limited_points(at, last)
+    """Returns where an axis of a size is sampled, between columns of edges."""
+    numbers = count(emit, samples).reshape((1, samples if isinstance(samples, int) else -1))
+    wanted = samples if isinstance(samples, int) else number(emit, samples)
+    return sampled_points(*edges, number(emit, pixels), wanted, numbers)
 
 
 def _crop(op: Operation, emit: LiteRTBuilder) -> Value:
@@ -200,7 +184,7 @@ def _crop(op: Operation, emit: LiteRTBuilder) -> Value:
     if str(tf.get(op, "method", "bilinear")) == "nearest":
         sampled = nearest_pixels(pixels.at, down.at, across.at)
     else:
-        sampled = bilinear_pixels(pixels.at, _wide, down.at, across.at)
+        sampled = bilinear_pixels(pixels.at, wide, down.at, across.at)
     inside = down.is_inside.expand_dims(2) & across.is_inside.expand_dims(1)
     outside = float(tf.get(op, "extrapolation_value", 0.0))
     return inside.expand_dims(3).where(sampled, outside).value
@@ -227,11 +211,6 @@ class _Pixels:
         rows = (self._first + row.cast(np.int32)) * self._width
         places = rows.expand_dims(2) + column.cast(np.int32).expand_dims(1)
         return self._rows.op("Gather", self._rows, places)  # type: ignore[no-any-return]
-
-
-def _wide(each: EmittedTensor, axis: int) -> EmittedTensor:
-    """Reshapes numbers of rows or columns so that they broadcast to the crop's elements."""
-    return (each.expand_dims(2) if axis == 1 else each.expand_dims(1)).expand_dims(3)
 
 
 _BECOMES = "Transpose BatchMatMulV2"
