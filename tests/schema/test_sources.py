@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tfconvert.schema import files
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import boxes
 from tfconvert.schema.dialects.sources import BufferSource, FileSlice
@@ -135,3 +138,20 @@ def test_a_fingerprint_takes_no_copy_of_zeros() -> None:
     again = BufferSource(np.zeros(1 << 24, np.int8))
     assert zeros.fingerprint() == again.fingerprint()
     assert max(block.nbytes for block in zeros.blocks(np.dtype(np.int8), (1 << 24,))) < 1 << 24
+
+
+def test_a_file_is_closed_after_the_names_of_its_module_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So they are at exit, if whatever refers to the file is cleared last."""
+    ignored: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    (tmp_path / "model").write_bytes(b"model")
+    descriptor = os.open(tmp_path / "model", os.O_RDONLY)
+    kept = InputFile(tmp_path / "model", descriptor)
+    with monkeypatch.context() as leaving:
+        leaving.setattr(files, "os", None)
+        del kept
+    assert not ignored
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)

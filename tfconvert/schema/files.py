@@ -172,9 +172,11 @@ class InputFile:
         if descriptor is not None:
             os.close(descriptor)
 
-    def __del__(self) -> None:
-        if getattr(self, "_descriptor", None) is not None:
-            self.close()
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # As the interpreter exits, the names of modules may be gone before the last file is.
+        descriptor = getattr(self, "_descriptor", None)
+        if descriptor is not None:
+            close(descriptor)
 
     def _fill(self, descriptor: int, offset: int, target: memoryview) -> None:
         filled = 0
