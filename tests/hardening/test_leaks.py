@@ -58,6 +58,8 @@ _OURS = "the file is the package's own"
 _OPENS_NO_FILE = "what is called so opens no file here"
 # All other calls that may open a file, with the reason why each may.
 _ALLOWED = {
+    ("importers.archive", "os.fdopen"): "a descriptor from `open_file`",
+    ("importers.archive", "zipfile.ZipFile"): "the file was opened by `open_file`",
     ("importers.containment", "self.open"): "the method of `Folder` that calls `open_file`",
     ("importers.keras", "archive.open"): "a part of an archive, of bounded size",
     ("importers.keras", "os.fdopen"): "a descriptor from `open_file`",
@@ -72,6 +74,7 @@ _ALLOWED = {
     ("batch.job_usage", "os.open"): "a directory of a job, to list it; no link is followed",
     ("batch.zygote", "os.fdopen"): "a descriptor from `open_file`",
     ("batch.zygote", "os.open"): "the null device, and the log that the user has named",
+    ("batch.zygote", "os.fdopen"): "a descriptor from `open_file`",
     ("batch.result_cache", "os.fdopen"): "a descriptor from `open_file`",
     ("batch.result_cache", "path.open"): "a result that a server has sent, in a folder of its own",
     ("cli.extras", "distribution('tfconvert').read_text"): "where an installer says that it took the package from",

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import zipfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -496,3 +497,69 @@ def test_errors_name_lines_of_source(tf: ModuleType) -> None:
     given = keras.Input((2, 2))
     problem = _error(keras.Model(given, Fails()(given)))
     assert Path(__file__).name in problem.diagnostics[0].location
+
+
+@pytest.mark.parametrize(
+    ("second", "third", "is_whole"),
+    [
+        (["a", 0, 0, {}], ["b", 0, 0, {}], True),
+        (["c", 0, 0, {}], ["a", 0, 0, {}], True),  # In another order.
+        (["c", 0, 0, {}], ["b", 0, 0, {}], False),  # In a circle.
+        (["a", 0, 0, {}], ["b", -1, 0, {}], False),
+        (["a", 0, 0, {}], ["b", 1, 0, {}], False),
+        (["a", 0, 0, {}], ["b", None, 0, {}], False),
+        (["a", 0, 0, {"mask": ["c", 0, 0]}], ["b", 0, 0, {}], False),
+        (["a", 7, 0, {}], ["nobody", 0, 0, {}], True),  # An input has one result; Keras refuses unknown names.
+        (["model", 1, 0, {}], ["b", 0, 0, {}], True),
+    ],
+)
+def test_calls_without_an_order_are_damage(second: list[Any], third: list[Any], is_whole: bool) -> None:
+    layers = [
+        {"name": "a", "class_name": "InputLayer", "inbound_nodes": []},
+        {"name": "b", "class_name": "B", "inbound_nodes": [[second]]},
+        {"name": "c", "class_name": "C", "inbound_nodes": [[third]]},
+        {"name": "model", "class_name": "M", "config": {"layers": []}, "inbound_nodes": [[["a", 0, 0, {}]]]},
+    ]
+    with nullcontext() if is_whole else pytest.raises(ConversionError, match="never is there"):
+        keras_importer.check_calls(Path("x.h5"), {"config": {"layers": layers}})
+
+
+def test_zips_have_the_limits_of_archives(tmp_path: Path) -> None:
+    """The same as in the service."""
+    path = tmp_path / "network.keras"
+    _network(importlib.import_module("keras")).save(path)
+    members = _members(path)
+    assets = {f"assets/{number}": b"" for number in range(10_000)}
+    for added, code in (
+        ({"model.weights.npz": b"x"}, "unsafe-model"),
+        ({"model.py": b"x"}, "bad-archive"),
+        ({"../x": b"x"}, "bad-archive"),
+        (assets, "archive-too-large"),
+        ({"__MACOSX/._config.json": b"x"}, ""),
+    ):
+        _write_members(path, {**members, **added})
+        if code:
+            problem = _error(path)
+            assert (problem.code, str(path) in str(problem)) == (code, True)
+        else:
+            tfconvert.convert(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in (members | {"assets/zeros": bytes(80 << 20)}).items():
+            archive.writestr(name, content)
+    assert _error(path).code == "archive-too-large"
+    # Also if another entry is the first.
+    _write_members(path, {"assets/x": b"x", **members, "model.py": b"x"})
+    assert _error(path).code == "bad-archive"
+    _write_members(path, members)
+    path.write_bytes(path.read_bytes()[:-10])
+    assert _error(path).code == "damaged-model"
+
+
+def test_weights_that_keras_does_not_load_are_refused(tmp_path: Path) -> None:
+    """Keras writes them on request, as pickles."""
+    path = tmp_path / "network.keras"
+    saving = importlib.import_module("keras.src.saving.saving_lib")
+    saving.save_model(_network(importlib.import_module("keras")), path, weights_format="npz")
+    with pytest.raises(ValueError, match="allow_pickle"):
+        importlib.import_module("keras").models.load_model(path)
+    assert "model.weights.npz" in str(_error(path))

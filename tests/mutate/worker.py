@@ -13,7 +13,7 @@ import tempfile
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -227,8 +227,14 @@ class Workers:
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
-        self._prepare()
-        _send(sending, _READY)
+        with _Recorded(numbers[0], sending):
+            self._prepare()
+            _send(sending, _READY)
+            self._convert_all(numbers, sending, folder)
+            os._exit(0)
+        os._exit(1)
+
+    def _convert_all(self, numbers: Iterable[int], sending: int, folder: Path) -> None:
         for number in numbers:
             own = folder / str(number)
             own.mkdir()
@@ -238,7 +244,6 @@ class Workers:
                 if _convert(self._draw(number), own / "model", output):
                     record.output = str(output)
             shutil.rmtree(own, ignore_errors=True)
-        os._exit(0)
 
     def _ready(self) -> list[_Running]:
         """Waits for the next lines and ends of processes; kills those that overrun."""

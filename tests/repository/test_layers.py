@@ -48,7 +48,7 @@ SUBPACKAGES = {
     "tfconvert.importers": (
         ("containment", "pinned_shapes", "renaming", "temporary_model"),
         ("foreign_files", "jax_functions", "tf_originals"),
-        ("checkpoint", "mlir", "tflite"),
+        ("archive", "checkpoint", "mlir", "tflite"),
         ("stablehlo",),
         ("graph",),
         ("graph_def", "saved_model"),

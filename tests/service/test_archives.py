@@ -23,9 +23,9 @@ from tests.batch.models import RELU
 from tests.importers.test_stablehlo_files import LEAF, MAGIC, export_file
 from tests.service.archive_corpus import ARCHIVES, GRAPH, MODEL, tarred, zipped
 from tests.support.work import calls
+from tfconvert.importers.archive import ArchiveLimits
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.service import archives, model_places
-from tfconvert.service.file_tree import ArchiveLimits
 
 ARTIFACT = MAGIC + bytes(20)
 EXPORTED = export_file(ARTIFACT, LEAF, LEAF, [0])
@@ -310,7 +310,8 @@ def test_keras_files_have_the_limits_of_archives(tmp_path: Path) -> None:
     for name in ("model.py", "assets/../x", "/x", "assets\\x", "weights/model.weights.h5", "ASSETS/x"):
         assert keras_code(tmp_path, keras({name: b"x"})) == "bad-archive", name
     assert keras_code(tmp_path, keras(compression=zipfile.ZIP_LZMA)) == "bad-archive"
-    assert keras_code(tmp_path, keras()[:-10]) == "bad-archive"
+    assert keras_code(tmp_path, keras({"model.weights.npz": b"x"})) == "unsafe-model"
+    assert keras_code(tmp_path, keras()[:-10]) == "damaged-model"
 
 
 def test_the_limits_take_what_keras_writes(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from tests.hardening.models import NEGATION
 from tests.service.archive_corpus import tarred, zipped
 from tfconvert.batch.pool import Pool
 from tfconvert.batch.task import Task, TaskLimits
+from tfconvert.importers.archive import ArchiveLimits
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.service import archives
-from tfconvert.service.file_tree import ArchiveLimits
 
 MEMORY = 1 << 30
 LIMITS = TaskLimits(seconds=20, memory=MEMORY, files=64, output=1 << 28)

@@ -11,9 +11,9 @@ import fsspec
 import pytest
 
 from tests.service.archive_corpus import GRAPH, MODEL, tarred, zipped
+from tfconvert.importers.archive import ArchiveLimits
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.service import model_places
-from tfconvert.service.file_tree import ArchiveLimits
 
 REMOTE = "memory://zoo/models"
 LIMITS = ArchiveLimits(size=1 << 20, entries=20)

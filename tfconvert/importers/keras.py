@@ -13,7 +13,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -21,6 +21,7 @@ from traceback import extract_tb, walk_tb
 from types import ModuleType, TracebackType
 from typing import Any
 
+from tfconvert.importers.archive import ArchiveLimits, Unpacked, check_keras
 from tfconvert.importers.temporary_model import (
     SIGNATURE,
     TABLES,
@@ -67,9 +68,70 @@ def check_config(path: Path, config: object, *, runs_code: bool) -> None:
             raise _unsafe(path, f"names the file {vocabulary!r}, which would be read to load it")
 
 
-# The maximum size of the arrays in a file, relative to it, as archives have it; and bytes that any file may have.
-_MAX_RATIO = 200
-_MIN_UNPACKED = 1 << 26
+# A file may be as large as it is, but not unpack to far more.
+_LIMITS = ArchiveLimits(size=sys.maxsize)
+
+
+def check_calls(path: Path, config: object) -> None:
+    """Checks that the calls of layers have an order; tf_keras, unlike Keras 3, looks for it without end.
+
+    Args:
+        path: The file, for messages.
+        config: The configuration.
+
+    Raises:
+        ConversionError: A layer is called with the result of a call that is never made (`damaged-model`).
+    """
+    for each in _tables(config):
+        layers = each.get("layers")
+        if isinstance(layers, list) and all(isinstance(layer, dict) and "inbound_nodes" in layer for layer in layers):
+            left = _uncalled(layers)
+            if left:
+                raise _damaged(path, f"the layer {left[0][:_MAX_REASON]} is called with a result that never is there")
+
+
+def _uncalled(layers: Sequence[dict[str, Any]]) -> list[str]:
+    """Returns the layers that can't be called, by the rules of tf_keras: each call needs results of others."""
+    # Layers by the names in references, by those of their own: how many calls were made, and how many are numbered
+    # before: a model's own call may be.
+    names = {str(layer.get("name")): str(_settings(layer).get("name", layer.get("name"))) for layer in layers}
+    made = {names[str(layer.get("name"))]: int("layers" in _settings(layer)) for layer in layers}
+    inputs = {str(layer.get("name")) for layer in layers if layer.get("class_name") == "InputLayer"}
+    calls = {
+        str(layer.get("name")): [list(_references(call)) for call in layer["inbound_nodes"]]
+        for layer in layers
+        if isinstance(layer["inbound_nodes"], list)
+    }
+
+    def is_there(reference: list[Any]) -> bool:
+        name, number, *_ = reference
+        if name in inputs or name not in names or not isinstance(number, int | float | str | None):
+            return True  # It is, or Keras refuses it.
+        return isinstance(number, int | float) and number in range(made[names[name]])
+
+    is_progress = True
+    while is_progress:
+        is_progress = False
+        for name, pending in calls.items():
+            while pending and all(map(is_there, pending[0])):
+                del pending[0]
+                made[names[name]] += 1
+                is_progress = True
+    return [name for name, pending in calls.items() if pending]
+
+
+def _references(call: object) -> Iterator[list[Any]]:
+    """Yields what a call in a configuration refers to: name, number of the call, number of the result, arguments."""
+    pending = [call]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, list) and len(each) in (3, 4) and isinstance(each[0], str):
+            yield each
+            pending += each[3:]
+        elif isinstance(each, list):
+            pending += each
+        elif isinstance(each, dict):
+            pending += each.values()
 
 
 def check_hdf5(path: Path, root: Any) -> None:
@@ -86,7 +148,7 @@ def check_hdf5(path: Path, root: Any) -> None:
     import h5py
 
     pending, seen = [root], set()
-    left = max(path.stat().st_size * _MAX_RATIO, _MIN_UNPACKED)
+    unpacked = Unpacked(_LIMITS, path.stat().st_size)
     while pending:
         group = pending.pop()
         for name in group:
@@ -97,15 +159,21 @@ def check_hdf5(path: Path, root: Any) -> None:
             if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
                 raise _unsafe(path, f"has the numbers of {found.name!r} in another file, which would be read")
             if isinstance(found, h5py.Dataset):
-                left -= (found.size or 0) * found.dtype.itemsize
-                if left < 0:
-                    hint = "save it with Keras again, which doesn't compress weights"
-                    raise error(
-                        "archive-too-large", f"{path} has arrays that unpack to far more than its size", hint=hint
-                    )
+                with _checked(path):
+                    unpacked.spend((found.size or 0) * found.dtype.itemsize)
             if isinstance(found, h5py.Group) and (place := h5py.h5o.get_info(found.id).addr) not in seen:
                 seen.add(place)
                 pending.append(found)
+
+
+@contextmanager
+def _checked(path: Path) -> Iterator[None]:
+    """Adds the file to what the limits of archives refuse."""
+    try:
+        yield
+    except ConversionError as problem:
+        hint = "save the model again with model.save, which doesn't compress weights"
+        raise error(problem.code, f"{path}: {problem.diagnostics[0].message}", hint=hint) from None
 
 
 def _tables(config: object) -> Iterator[dict[str, Any]]:
@@ -461,6 +529,8 @@ def _version(path: Path) -> tuple[bool, str]:
         raise error("unreadable-file", f"can't read {path}: {problem.strerror}") from None
     if not is_zip:
         return False, _check_hdf5(path)
+    with _checked(path):
+        check_keras(path, _LIMITS)
     with ExitStack() as stack:
         with _Damage(partial(_unless_ours, _no_model(path, _OTHER_FORMAT))):
             archive = stack.enter_context(zipfile.ZipFile(path))
@@ -470,6 +540,8 @@ def _version(path: Path) -> tuple[bool, str]:
             _check_weights(path, archive)
     check_config(path, config, runs_code=False)
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
+    if isinstance(version, str) and not version.startswith("3"):
+        check_calls(path, config)
     return True, version if isinstance(version, str) else "3"
 
 
@@ -509,7 +581,10 @@ def _check_hdf5(path: Path) -> str:
     with _Damage(partial(_unless_ours, _no_model(path, "its configuration is damaged"))):
         config = json.loads(text)
     check_config(path, config, runs_code=True)
-    return version.decode("utf-8", "replace") if isinstance(version, bytes) else str(version)
+    written_by = version.decode("utf-8", "replace") if isinstance(version, bytes) else str(version)
+    if not written_by.startswith("3"):
+        check_calls(path, config)
+    return written_by
 
 
 def _pip(packages: str) -> str:

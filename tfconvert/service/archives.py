@@ -11,7 +11,6 @@ import io
 import os
 import re
 import shutil
-import stat
 import tarfile
 import zipfile
 import zlib
@@ -20,40 +19,27 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Protocol
 
+from tfconvert.importers.archive import (
+    DAMAGED,
+    ArchiveLimits,
+    DirectoryReader,
+    check_keras,
+    checked_entries,
+    reason_of,
+    refused,
+    too_much,
+)
 from tfconvert.importers.containment import SAVED_MODEL_FILES
 from tfconvert.importers.foreign_files import KERAS_FILES
 from tfconvert.importers.stablehlo.model_file import is_stablehlo_file
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file
-from tfconvert.service.file_tree import ArchiveLimits, FileTree, Readable, refused
+from tfconvert.service.file_tree import FileTree, Readable
 from tfconvert.service.model_kinds import KERAS_SUFFIXES, ModelKind, keras_file, recognize, unknown
 from tfconvert.service.storage import remove, storing
 
-# Bytes of a zip's directory for each entry that it may have.
-_NAME_BYTES = 512
-
 # Maximum padding at the end of a tar, in bytes.
 _PADDING = 1 << 20
-
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-
-# Exceptions that Python's readers raise for damaged archives.
-_DAMAGED = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    IndexError,
-    KeyError,
-    NotImplementedError,
-    OSError,
-    OverflowError,
-    RuntimeError,
-    ValueError,
-)
-
-# The directory of further files in a file of Keras, such as vocabularies.
-_KERAS_ASSETS = "assets/"
 
 _ONE_FILE = (".pb", ".pbtxt", ".prototxt", ".meta", ".mlir", ".mlirbc", ".tflite")
 _STATE = "checkpoint"
@@ -81,31 +67,6 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits, name: str = "") -
             check_keras(archive, limits)
         stem = _UNSAFE.sub("_", Path(name).stem).strip("._")[:100] or "model"
         return _link(archive, target / f"{stem}{kind.value}")
-
-
-def check_keras(path: Path, limits: ArchiveLimits) -> None:
-    """Checks a file of Keras 3, a zip that Keras unpacks, like an archive.
-
-    Args:
-        path: The file.
-        limits: The limits.
-
-    Raises:
-        ConversionError: It is too large (`archive-too-large`), or has files that Keras doesn't write (`bad-archive`).
-    """
-    tree = FileTree(path.parent, limits, path.stat().st_size)
-    with os.fdopen(open_file(path), "rb") as file:
-        try:
-            with zipfile.ZipFile(DirectoryReader(file, limits.entries * _NAME_BYTES)) as archive:
-                entries = [entry for entry, _ in _checked_entries(archive, tree)]
-        except _DAMAGED as problem:
-            raise _damaged(problem) from None
-    for entry in entries:
-        if entry.filename not in KERAS_FILES and not entry.filename.startswith(_KERAS_ASSETS):
-            hint = "save the model with Keras 3 again"
-            raise refused(f"the entry {entry.filename!r} is not one that Keras writes", hint)
-    # Python's reader, which Keras uses, unpacks no more of an entry than this.
-    tree.spend(sum(entry.file_size for entry in entries))
 
 
 def unpack_samples(archive: Path, target: Path, limits: ArchiveLimits) -> list[str]:
@@ -182,43 +143,20 @@ def _extract(archive: Path, kind: ModelKind, tree: FileTree, name: str) -> None:
                 _untar(ForwardReader(file), tree)
             else:
                 _untar(ForwardReader(Inflated(file, tree.spend)), tree)
-        except _DAMAGED as problem:
+        except DAMAGED as problem:
             raise _damaged(problem) from None
 
 
 def _unzip(file: io.BufferedReader, tree: FileTree, name: str) -> None:
-    with zipfile.ZipFile(DirectoryReader(file, tree.limits.entries * _NAME_BYTES)) as archive:
+    with zipfile.ZipFile(DirectoryReader(file, tree.limits.entries)) as archive:
         if KERAS_FILES - {"model.weights.h5"} <= {entry.filename for entry in archive.infolist()}:
             raise keras_file(name)
-        for entry, place in _checked_entries(archive, tree):
-            if place and entry.is_dir():
-                tree.make_folder(place)
-            elif place:
+        for entry, path in checked_entries(archive, tree):
+            if path and entry.is_dir():
+                tree.make_folder(tree.folder / path)
+            elif path:
                 with archive.open(entry) as content:
-                    tree.make_file(place, content)
-
-
-def _checked_entries(archive: zipfile.ZipFile, tree: FileTree) -> list[tuple[zipfile.ZipInfo, Path | None]]:
-    """Returns the entries with their paths, before any is read."""
-    entries = archive.infolist()
-    if len(entries) > tree.limits.entries:
-        tree.count(len(entries))
-    if sum(entry.file_size for entry in entries) > tree.limits.size:
-        tree.spend(tree.limits.size + 1)
-    places = [(entry, tree.place(entry.orig_filename, is_folder=entry.is_dir())) for entry in entries]
-    for entry in entries:
-        _check_entry(entry)
-    return places
-
-
-def _check_entry(entry: zipfile.ZipInfo) -> None:
-    mode = entry.external_attr >> 16
-    if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise refused(f"the entry {entry.filename!r} is a link or a device")
-    if entry.flag_bits & 1:
-        raise refused(f"the entry {entry.filename!r} is encrypted", "pack the model's directory without a password")
-    if entry.compress_type not in _METHODS:
-        raise refused(f"the entry {entry.filename!r} is compressed in another way than by deflating it")
+                    tree.make_file(tree.folder / path, content)
 
 
 def _untar(stream: ForwardReader, tree: FileTree) -> None:
@@ -253,9 +191,9 @@ def _is_array(path: Path) -> bool:
 def _is_npz(path: Path, limits: ArchiveLimits) -> bool:
     with os.fdopen(open_file(path), "rb") as file:
         try:
-            with zipfile.ZipFile(DirectoryReader(file, limits.entries * _NAME_BYTES)) as archive:
+            with zipfile.ZipFile(DirectoryReader(file, limits.entries)) as archive:
                 names = archive.namelist()
-        except _DAMAGED as problem:
+        except DAMAGED as problem:
             raise _damaged(problem) from None
     return bool(names) and all(name.endswith(".npy") and "/" not in name for name in names)
 
@@ -282,9 +220,7 @@ def _link(file: Path, place: Path) -> Path:
 
 
 def _damaged(problem: BaseException) -> ConversionError:
-    # The text of a system error contains the path.
-    reason = (problem.strerror if isinstance(problem, OSError) else str(problem)) or type(problem).__name__
-    return refused(f"the archive is damaged: {' '.join(reason.split())}")
+    return refused(f"the archive is damaged: {reason_of(problem)}")
 
 
 def _no_samples() -> ConversionError:
@@ -305,46 +241,6 @@ _GZIP = 31
 
 class _Stream(Readable, Protocol):
     def tell(self) -> int: ...
-
-
-class DirectoryReader(io.RawIOBase):
-    """A zip file, which is limited in the size of its central directory.
-
-    Args:
-        file: The file.
-        longest: Maximum size of the central directory.
-    """
-
-    def __init__(self, file: IO[bytes], longest: int) -> None:
-        super().__init__()
-        self._file = file
-        self._max_read = max(longest, _MAX_READ)
-
-    def read(self, size: int = -1) -> bytes:
-        """Returns the next bytes.
-
-        Raises:
-            ConversionError: The read is too large (`bad-archive`).
-        """
-        if size > self._max_read:
-            raise _too_much()
-        data = self._file.read(size if size >= 0 else self._max_read + 1)
-        if len(data) > self._max_read:
-            raise _too_much()
-        return data
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Moves to a position, and returns it."""
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
 
 
 class ForwardReader(io.RawIOBase):
@@ -387,11 +283,11 @@ class ForwardReader(io.RawIOBase):
             ConversionError: The read, or the total of headers, is too large (`bad-archive`).
         """
         if not 0 <= size <= _MAX_READ:
-            raise _too_much()
+            raise too_much()
         if not self._is_content:
             self._headers += size
             if self._headers > _MAX_HEADERS:
-                raise _too_much()
+                raise too_much()
         self.last = self._stream.read(size)
         return self.last
 
@@ -492,7 +388,3 @@ class Inflated:
             self._packed = packed
             self._decoder = zlib.decompressobj(wbits=_GZIP)
         return bool(packed)
-
-
-def _too_much() -> ConversionError:
-    return refused("the archive says more of its entries than a model's directory needs")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tfconvert.batch.task import TaskLimits
 from tfconvert.converter.process import sandbox
+from tfconvert.importers.archive import ArchiveLimits
 from tfconvert.schema.diagnostics import error
 
 _PREFIX = "TFCONVERT_SERVICE_"
@@ -112,6 +113,11 @@ class ServiceConfig(NamedTuple):
     def page_limits(self) -> TaskLimits:
         """The limits of making the page of a report."""
         return self.limits._replace(seconds=self.page_seconds)
+
+    @property
+    def archive_limits(self) -> ArchiveLimits:
+        """The limits of unpacking an upload."""
+        return ArchiveLimits(self.max_unpacked, self.max_entries, self.max_ratio, self.seconds, self.takes_keras)
 
     @property
     def takes_keras(self) -> bool:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from tfconvert.batch import places
 from tfconvert.converter.process.guard import Guard
+from tfconvert.importers.archive import ArchiveLimits, check_keras, checked_parts
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_folder
 from tfconvert.service import archives
-from tfconvert.service.file_tree import ArchiveLimits, FileTree, checked_parts
+from tfconvert.service.file_tree import FileTree
 from tfconvert.service.model_kinds import ModelKind, recognize, shown
 from tfconvert.service.storage import remove, storing
 
@@ -126,7 +127,7 @@ def _prepared(path: Path, target: Path, limits: ArchiveLimits) -> Path:
         return path
     kind = recognize(path, path.name, takes_keras=limits.keras)
     if kind is ModelKind.KERAS:
-        archives.check_keras(path, limits)
+        check_keras(path, limits)
     is_named = path.name == kind.value if kind.is_saved_model else path.suffix == kind.value
     if kind.is_archive or not is_named:
         return archives.unpack(path, target, limits, path.name)

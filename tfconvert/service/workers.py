@@ -20,6 +20,7 @@ from tfconvert.batch.pool import Pool
 from tfconvert.batch.task import CANCELLED, Outcome, Task
 from tfconvert.converter.pipeline.plugins import plugin_files
 from tfconvert.converter.targets.output_form import form_of
+from tfconvert.importers.archive import ArchiveLimits
 from tfconvert.importers.open_model import is_ir
 from tfconvert.report.page import render
 from tfconvert.report.report import write_page
@@ -27,7 +28,6 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.service import archives, model_places, storage
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.events import STAGE
-from tfconvert.service.file_tree import ArchiveLimits
 from tfconvert.service.incidents import concealed, incident
 from tfconvert.service.janitor import Janitor
 from tfconvert.service.jobs import JobRecord, JobState
@@ -75,7 +75,7 @@ class Attempt:
 
     def prepare(self) -> Task:
         """Unpacks the model, and returns the task for a process."""
-        limits = ArchiveLimits.of(self._config)
+        limits = self._config.archive_limits
         target = self._folder / "model"
         out = Path("out")
         job = self._job
