@@ -74,7 +74,6 @@ _ALLOWED = {
     ("batch.job_usage", "os.open"): "a directory of a job, to list it; no link is followed",
     ("batch.zygote", "os.fdopen"): "a descriptor from `open_file`",
     ("batch.zygote", "os.open"): "the null device, and the log that the user has named",
-    ("batch.zygote", "os.fdopen"): "a descriptor from `open_file`",
     ("batch.result_cache", "os.fdopen"): "a descriptor from `open_file`",
     ("batch.result_cache", "path.open"): "a result that a server has sent, in a folder of its own",
     ("cli.extras", "distribution('tfconvert').read_text"): "where an installer says that it took the package from",
