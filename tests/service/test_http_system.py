@@ -80,6 +80,7 @@ def test_checks_that_jobs_do_not_need_are_only_reported(server: Serving, monkeyp
     server.service.checks["extra"] = Check(lambda: "slow", is_needed=False)
     response = server.client.get("/readyz")
     assert response.status_code == 200
+    assert response.json()["sandbox"] == sandbox.parts()
     assert response.json()["checks"]["extra"] == "slow"
     server.service.checks["extra"] = Check(lambda: "slow")
     assert refusal(server.client.get("/readyz")) == (503, "service-not-ready")

@@ -156,7 +156,7 @@ def prepare_access(config: ServiceConfig) -> None:
 
 
 def prepare_sandbox(config: ServiceConfig) -> None:
-    """Checks that jobs can be confined, and logs what can't.
+    """Checks that jobs can be confined, and logs how, or what can't be.
 
     Args:
         config: Its settings.
@@ -164,7 +164,10 @@ def prepare_sandbox(config: ServiceConfig) -> None:
     Raises:
         ConversionError: Something can't be confined, and the settings require it (`no-sandbox`).
     """
-    if not config.workers or sandbox.is_available():
+    if not config.workers:
+        return
+    if sandbox.is_available():
+        _LOG.info("jobs are confined: %s", "; ".join(f"{name} by {means}" for name, means in sandbox.parts().items()))
         return
     text = sandbox.problem()
     if config.require_sandbox:

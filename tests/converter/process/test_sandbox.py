@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
 import re
+import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -357,8 +359,19 @@ def test_what_is_not_confined_is_told(
         assert sandbox.missing().keys() == missing
         assert sandbox.is_available() is (not missing)
         assert all(f"{name} {reason}" in sandbox.problem() for name, reason in sandbox.missing().items())
+        parts = sandbox.parts()
+        assert {name for name in parts if parts[name] == sandbox.missing().get(name)} == missing
+        assert has_proc != ("no cgroup" not in parts["memory and files"])
     finally:
         sandbox.missing.cache_clear()
+
+
+def test_a_filter_that_has_not_run_on_its_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "missing", dict)
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert "never run there" in sandbox.parts()["system calls"]
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    assert sandbox.parts()["system calls"] == "a filter for x86_64"
 
 
 # The kernel's own numbers: those of x86_64, and those of all newer architectures, such as aarch64.
@@ -377,3 +390,61 @@ def test_numbers_are_those_of_the_kernel(machine: str) -> None:
     assert len(ours) > 100
     assert {name: number for name, number in ours.items() if kernel[name] != number} == {}
     assert len({*ours.values()}) == len(ours)
+
+
+def run_filter(program: Sequence[tuple[int, int, int, int]], machine: int, number: int, *arguments: int) -> int:
+    """Returns what a filter answers to a call, as the kernel's virtual machine runs it: by these few instructions."""
+    data = struct.pack("<IIQ6Q", number, machine, 0, *(each & (1 << 64) - 1 for each in (*arguments, *[0] * 6)[:6]))
+    accumulator = at = 0
+    while True:
+        code, if_true, if_false, operand = program[at]
+        at += 1
+        if code == 0x20:  # BPF_LD | BPF_W | BPF_ABS
+            (accumulator,) = struct.unpack_from("<I", data, operand)
+        elif code == 0x54:  # BPF_ALU | BPF_AND | BPF_K
+            accumulator &= operand
+        elif code == 0x15:  # BPF_JMP | BPF_JEQ | BPF_K
+            at += if_true if accumulator == operand else if_false
+        elif code == 0x35:  # BPF_JMP | BPF_JGE | BPF_K
+            at += if_true if accumulator >= operand else if_false
+        else:
+            assert code == 0x06  # BPF_RET | BPF_K
+            return operand
+
+
+_ALLOW, _EPERM, _ENOSYS = 0x7FFF0000, 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
+
+# Calls with arguments that are allowed, and with ones that are not.
+_WITH_ARGUMENTS: Mapping[str, tuple[Sequence[int], Sequence[int]]] = {
+    "open": ((0, 0, 0o600), (0, 0, 0o4755)),
+    "openat": ((0, 0, 0, 0o600), (0, 0, 0, 0o4755)),
+    "creat": ((0, 0o600), (0, 0o2755)),
+    "clone": ((17,), (0x10000000 | 17,)),
+    "mmap": ((0, 4096, 3, 0x22), (0, 4096, 3, 0x21)),
+    "fcntl": ((0, 3), (0, 8)),
+    "ioctl": ((0, 0x5401), (0, 0x5412)),
+    "prctl": ((15,), (4,)),
+    "prlimit64": ((0,), (1,)),
+    "kill": ((7, 9), (8, 9)),
+    "tkill": ((7, 9), (8, 9)),
+    "tgkill": ((-5, 9), (8, 9)),
+}
+
+
+@pytest.mark.parametrize("machine", seccomp.MACHINES)
+def test_the_filter_of_each_machine_answers_as_it_should(machine: str) -> None:
+    """Also where the tests don't run: its instructions are those that the kernel is given."""
+    program = [*struct.iter_unpack("HBBI", seccomp.program(machine, (7, -5)))]
+    known, kernel = seccomp.MACHINES[machine], seccomp.numbers(machine)
+    for number in range(451):
+        names = [name for name, each in kernel.items() if each == number]
+        wanted = (_ALLOW if names else _ENOSYS if number == 435 else _EPERM,)
+        if _WITH_ARGUMENTS.keys().isdisjoint(names):
+            assert (run_filter(program, known, number),) == wanted, (number, names)
+    for name in _WITH_ARGUMENTS.keys() & kernel.keys():
+        allowed, refused_ = _WITH_ARGUMENTS[name]
+        assert run_filter(program, known, kernel[name], *allowed) == _ALLOW, name
+        assert run_filter(program, known, kernel[name], *refused_) == _EPERM, name
+    assert run_filter(program, known, 451) == run_filter(program, known, 0x40000000) == _ENOSYS
+    for other in {*seccomp.MACHINES.values(), 0} - {known}:
+        assert run_filter(program, other, kernel["read"]) == _EPERM

@@ -109,7 +109,7 @@ def numbers(machine: str) -> dict[str, int]:
 def prepare(*, has_own_signals: bool) -> None:
     """Makes the filter, if it is the same for all processes."""
     if has_own_signals and is_available():
-        _program(platform.machine(), ())
+        program(platform.machine(), ())
 
 
 def restrict_calls(*, has_own_signals: bool) -> None:
@@ -123,24 +123,24 @@ def restrict_calls(*, has_own_signals: bool) -> None:
         ConversionError: That fails (`internal-error`).
     """
     own = () if has_own_signals else (os.getpid(), -os.getpgrp())
-    program = _program(platform.machine(), own)
-    buffer = ctypes.create_string_buffer(program, len(program))
-    header = ctypes.create_string_buffer(struct.pack("HP", len(program) // 8, ctypes.addressof(buffer)))
+    code = program(platform.machine(), own)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    header = ctypes.create_string_buffer(struct.pack("HP", len(code) // 8, ctypes.addressof(buffer)))
     checked(prctl(_PR_SET_SECCOMP, _SECCOMP_FILTER, ctypes.addressof(header)))
 
 
 @cache
-def _program(machine: str, own: Sequence[int]) -> bytes:
-    return b"".join(struct.pack("HBBI", *each) for each in _instructions(machine, own))
-
-
-def _instructions(machine: str, own: Sequence[int]) -> Iterator[_Instruction]:
-    """Yields the program of a machine.
+def program(machine: str, own: Sequence[int]) -> bytes:
+    """Returns the filter of a machine, 8 bytes an instruction.
 
     Args:
         machine: Its name.
         own: What signals may be sent to: a process, and a group as a negative number; empty for all.
     """
+    return b"".join(struct.pack("HBBI", *each) for each in _instructions(machine, own))
+
+
+def _instructions(machine: str, own: Sequence[int]) -> Iterator[_Instruction]:
     calls = numbers(machine)
     arguments = dict(_ARGUMENTS)
     if own:

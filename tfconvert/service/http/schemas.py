@@ -225,6 +225,10 @@ class Readiness(BaseModel):
         description="By the name of the check: `ok`, or the problem. The 503 of a server has them, too.",
         examples=[{"database": "ok", "disk": "ok", "workers": "ok"}],
     )
+    sandbox: dict[str, str] = Field(
+        description="By what each part of a job is confined on this system, or why it is not.",
+        examples=[{"files": "Landlock 6", "system calls": "a filter for x86_64"}],
+    )
 
 
 class OpWay(BaseModel):

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.versions import own_version
 from tfconvert.service.http.access import Admin, Operator, Reader, ServiceDep
@@ -42,7 +43,7 @@ def get_readiness(request: Request, service: ServiceDep) -> Any:
     """Ask whether jobs can be taken and run."""
     found = run_checks(service.checks)
     if not found.missing:
-        return Readiness(status="ready", checks=dict(found.checks))
+        return Readiness(status="ready", checks=dict(found.checks), sandbox=dict(sandbox.parts()))
     wrong = ", ".join(f"{name}: {problem}" for name, problem in found.missing.items())
     problem = error("service-not-ready", f"the server can't take jobs: {wrong}")
     return to_response(problem, request.url.path, checks=found.checks)
