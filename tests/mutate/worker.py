@@ -130,8 +130,9 @@ def _limit() -> None:
 
 # The first line of a process that has loaded what it needs.
 _READY = "ready"
-# Seconds in which it does so.
-_LOADING = 300
+# Seconds in which it must do so, and answer for each mutant. A limit of its processor time ends it much earlier, unless
+# it waits for something.
+_PATIENCE = 300
 
 
 @dataclass(slots=True)
@@ -202,7 +203,7 @@ class Workers:
         *lines, running.read = (running.read + data).split(b"\n")
         for line in lines:
             message = json.loads(line)
-            running.deadline = time.monotonic() + 3 * SECONDS
+            running.deadline = time.monotonic() + _PATIENCE
             if message != _READY:
                 running.numbers.popleft()
                 yield Outcome(**message)
@@ -219,7 +220,7 @@ class Workers:
             os.close(receiving)
             self._child(numbers, sending, folder)
         os.close(sending)
-        running = _Running(numbers, process, receiving, time.monotonic() + _LOADING, folder)
+        running = _Running(numbers, process, receiving, time.monotonic() + _PATIENCE, folder)
         self._selector.register(receiving, selectors.EVENT_READ, running)
 
     def _child(self, numbers: deque[int], sending: int, folder: Path) -> None:
@@ -264,7 +265,9 @@ class Workers:
         if not running.numbers:
             return
         number, code = running.numbers.popleft(), os.waitstatus_to_exitcode(status)
-        if -code in (signal.SIGXCPU, signal.SIGKILL):
+        if -code == signal.SIGXCPU:
             yield Outcome(number, FAILED, f"over {SECONDS} s")
+        elif -code == signal.SIGKILL:
+            yield Outcome(number, FAILED, f"no answer in {_PATIENCE} s")
         else:
             yield Outcome(number, FAILED, f"signal {signal.Signals(-code).name}" if code < 0 else f"exit {code}")

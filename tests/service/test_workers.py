@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -24,14 +25,14 @@ from tfconvert.batch.pool import Pool
 from tfconvert.batch.task import Outcome, Task
 from tfconvert.converter.process import sandbox
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service import storage, workers
+from tfconvert.service import archives, storage, workers
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database
 from tfconvert.service.database.tables import JOBS, SERVERS
 from tfconvert.service.events import STAGE, STATE, EventLog
 from tfconvert.service.jobs import JobRecord, JobState, Submission
 from tfconvert.service.leases import Lease
-from tfconvert.service.storage import LOG, PAGE, REPORT, Folders, result_name
+from tfconvert.service.storage import LOG, PAGE, REPORT, Folders, result_name, storing
 from tfconvert.service.store import JobStore
 from tfconvert.service.workers import Attempt, WorkerPool
 
@@ -253,8 +254,19 @@ def test_no_page_is_made_after_a_passing_failure(
                 pool.make_page(done)
         assert caught.value.code == expected
         assert not (folders.result(done.id, 1) / PAGE).exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(archives, "unpack", _unpack_to_a_full_disk)
+        with pytest.raises(ConversionError) as caught:
+            pool.make_page(done)
+    assert (caught.value.code, "incident" in str(caught.value)) == ("storage-failed", True)
+    assert "No space" not in str(caught.value)
     pool.make_page(done)
     assert (folders.result(done.id, 1) / PAGE).exists()
+
+
+def _unpack_to_a_full_disk(*_: object) -> Path:
+    with storing():
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_job_that_runs_its_model_has_its_page_at_once(

@@ -411,7 +411,7 @@ class WorkerPool:
         try:
             task = attempt.prepare_page(report)
         except ConversionError as problem:
-            return Outcome(problem.to_dict())
+            return Outcome(concealed(problem).to_dict())
         return self._pool.run(task, self._config.page_limits)
 
     def stop(self, grace: float) -> None:
