@@ -16,6 +16,7 @@ Ranges = Literal["minmax", "mse", "percentile"]
 Bias = Literal["int32", "int64"]
 Accumulation = Literal["float32", "float16"]
 RecurrentState = Literal["reset", "kept"]
+Equalization = Literal["auto", "off", "all"]
 VariableType = Literal["auto", "float32", "integers"]
 PerChannel = bool | Literal["not-dense"]
 
@@ -103,6 +104,11 @@ class Quantize:
         "minmax",
         "int8, int16: how a range follows from samples: all of it, the one with the smallest squared error, or all but "
         "the outermost 0.01 %.",
+    )
+    equalize: Equalization = setting(
+        "auto",
+        "Whether channels are divided by numbers that what reads them is multiplied by, which changes nothing but the "
+        "errors of integers: where they become smaller (auto), never (off), or wherever it can be done (all).",
     )
     hybrid_only: bool = setting(
         False,

@@ -185,6 +185,13 @@ STAGES: Sequence[Stage] = (
     ),
     Stage("calibrate", "the model can be run as it is from here on", _STATIC, ("quantize",), "quantize"),
     Stage(
+        "equalize",
+        "the ranges of channels are known by now, where they can be, and constants are still floats",
+        (("options.quantize",),),
+        ("quantize",),
+        "quantize",
+    ),
+    Stage(
         "quantize",
         "the ranges of numbers are known by now",
         _STATIC,

@@ -36,9 +36,10 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
     loop_bodies,
     observed,
 )
+from tfconvert.converter.targets.litert.quantize.channels import channels_of
 from tfconvert.converter.targets.litert.quantize.fake_quant import is_fake_quant
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.parameters import RANGES, set_ranges
+from tfconvert.converter.targets.litert.quantize.parameters import RANGES, set_channel_ranges, set_ranges
 from tfconvert.converter.targets.litert.quantize.rows import Rows
 from tfconvert.converter.targets.litert.quantize.samples import Entry, entries_of
 from tfconvert.exporters.tflite.model import Place, export
@@ -147,10 +148,13 @@ class Calibrate:
         levels, fold = 2**settings.storage.width, FoldFakeQuant().apply
         ends = {function: _boundary(function) for function in entries}
         seen = {each: list(dict.fromkeys([*own, *ends.get(each, ())])) for each, own in values.items()}
-        observation = calibration.Observation(module, seen, inputs, wanted.ranges, levels, fold)
+        apart = {} if wanted.equalize == "off" else _channel_axes(entries)
+        observation = calibration.Observation(module, seen, inputs, wanted.ranges, levels, fold, apart)
         with _runner()(observation) as run:
             each, total = samples.read(wanted.samples, signatures, notes=notes), samples.count(wanted.samples)
-            found = calibration.observe(run, each, signatures, total, wanted.progress)
+            calibration.observe(run, each, signatures, total, wanted.progress)
+            found = run.ranges()
+            set_channel_ranges(run.channels())
         _check_infinities(entries, signatures, found)
         asked = {value for own in values.values() for value in own}
         found = {value: extent for value, extent in found.items() if value in asked}
@@ -176,6 +180,15 @@ def _check_infinities(functions: Sequence[FuncOp], entries: Sequence[Entry], fou
         outputs = block.last_op.operands if block.last_op is not None else ()
         if infinite and any(value in found and not found[value].is_finite for value in outputs):
             raise samples.infinite(infinite[0])
+
+
+def _channel_axes(functions: Sequence[FuncOp]) -> dict[Value, tuple[int, ...]]:
+    """Returns the axes along which values have channels that may be divided."""
+    return {
+        value: tuple(axis for axis, size in enumerate(ids.shape) if size > 1)
+        for function in functions
+        for value, ids in channels_of(function).of.items()
+    }
 
 
 def _constant_inputs(

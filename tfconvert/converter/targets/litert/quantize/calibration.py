@@ -18,7 +18,7 @@ from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.quantize.calibration_process import Observers
 from tfconvert.converter.targets.litert.quantize.instrumentation import instrument
-from tfconvert.converter.targets.litert.quantize.observers import Range
+from tfconvert.converter.targets.litert.quantize.observers import ChannelRange, Range
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
 from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.exporters.output_file import write_whole
@@ -54,6 +54,7 @@ class Observation(NamedTuple):
         method: How a range is computed from a value's numbers: `minmax`, `mse` or `percentile`.
         levels: The number of integers that a range will be divided into.
         fold: Folds fake quantization that has no kernel; it is applied to a copy of the module.
+        apart: The axes along which the channels of some values are, whose ranges are wanted too.
     """
 
     module: ModuleOp
@@ -62,6 +63,7 @@ class Observation(NamedTuple):
     method: str
     levels: int
     fold: Callable[[ModuleOp], object]
+    apart: Mapping[Value, Sequence[int]] = {}
 
 
 class Run:
@@ -79,6 +81,7 @@ class Run:
         self._places: dict[Value, Place] = {}
         file = export(copy.module, places=self._places)
         self._observed = {value: self._places[copy] for value, copy in values.items() if copy in self._places}
+        self._apart = {value: axes for value, axes in observation.apart.items() if value in self._observed}
         self._inputs = [[self._places[value] for value in entry] for entry in inputs]
         self._file = file
         self._directory: tempfile.TemporaryDirectory[str] | None = None
@@ -103,7 +106,8 @@ class Run:
         ]
         observed = [place[:2] for place in self._observed.values()]
         what = "the model can't be loaded"
-        self._observers = self._call(what, Observers, str(path), self._method, self._levels, observed, extremes)
+        apart = {index: self._apart[value] for index, value in enumerate(self._observed) if value in self._apart}
+        self._observers = self._call(what, Observers, str(path), self._method, self._levels, observed, extremes, apart)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -133,6 +137,13 @@ class Run:
         ends = np.concatenate([found, *inside]).tolist()
         return {value: Range(*each) for value, each in zip(values, ends, strict=True) if not each[0] > each[1]}
 
+    def channels(self) -> dict[Value, ChannelRange]:
+        """Returns the ranges of channels."""
+        assert self._observers is not None
+        found = self._call("the ranges can't be read", Observers.channels, self._observers)
+        values = [value for value in self._observed if value in self._apart]
+        return {value: each for value, each in zip(values, found, strict=True) if each is not None}
+
     def _call(self, what: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return self._child.call(function, *args, **kwargs)
@@ -150,6 +161,9 @@ class Runner(Protocol):
     def ranges(self) -> dict[Value, Range]:
         """Returns the ranges of the values that have been seen."""
 
+    def channels(self) -> dict[Value, ChannelRange]:
+        """Returns the ranges of the channels of values."""
+
 
 def observe(
     run: Runner,
@@ -157,8 +171,8 @@ def observe(
     entries: Sequence[Entry],
     total: int | None,
     progress: Callable[[int, int | None], None] | None,
-) -> dict[Value, Range]:
-    """Runs the model on samples; returns the ranges.
+) -> None:
+    """Runs the model on samples.
 
     Raises:
         ConversionError: There are no samples (`no-samples`), or one is wrong.
@@ -173,7 +187,6 @@ def observe(
         hint = "an iterator gives its samples once: pass a list, or a function that returns a new one"
         hint = "pass typical inputs of the model" if total == 0 else hint
         raise error("no-samples", "there are no samples, so the ranges are unknown", hint=hint)
-    return run.ranges()
 
 
 def save(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.quantize.observers import Observer, observer
+from tfconvert.converter.targets.litert.quantize.observers import Apart, ChannelRange, Observer, observer
 from tfconvert.schema.dialects.boxes import Array
 
 _THREADS = 4
@@ -44,6 +44,7 @@ class Observers:
         method: How a range is computed from a tensor's numbers.
         levels: The number of integers that a range will be divided into.
         observed: The tensors, as subgraph and index.
+        apart: The axes along which the channels of some of them are, by their positions in `observed`.
         extremes: Pairs of tensors with the minima and maxima of ranges, and the number of these ranges.
     """
 
@@ -54,12 +55,14 @@ class Observers:
         levels: int,
         observed: Sequence[Sequence[int]],
         extremes: Sequence[tuple[Sequence[Sequence[int]], int]],
+        apart: Mapping[int, Sequence[int]],
     ) -> None:
         self._interpreter: Any = runtime.interpreter_of(
             path, num_threads=min(_THREADS, os.cpu_count() or 1), experimental_preserve_all_tensors=True
         )
         self._observed: dict[tuple[int, int], Observer] = {
-            (graph, tensor): observer(method, levels) for graph, tensor in observed
+            (graph, tensor): observer(method, levels, apart.get(position))
+            for position, (graph, tensor) in enumerate(observed)
         }
         self._vectors = [_Vectors(places, count) for places, count in extremes]
         self._shapes: dict[int, tuple[int, ...]] | None = None
@@ -129,3 +132,7 @@ class Observers:
         """Returns the ranges, one row per tensor; minimum > maximum for a tensor that never had a value."""
         found = [seen.range() for seen in self._observed.values()]
         return [np.array(found, np.float32).reshape(-1, 2), *(each.ranges() for each in self._vectors)]
+
+    def channels(self) -> list[ChannelRange | None]:
+        """Returns the ranges of channels, for each tensor with some; `None` for one that never had a value."""
+        return [seen.channels() for seen in self._observed.values() if isinstance(seen, Apart)]

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.targets.litert.quantize.calibration import Observation
-from tfconvert.converter.targets.litert.quantize.observers import Observer, Range, observer
+from tfconvert.converter.targets.litert.quantize.observers import Apart, ChannelRange, Observer, Range, observer
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample, entries_of
 from tfconvert.ops.call import Results
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -27,7 +27,7 @@ class NumpyRun:
 
     def __init__(self, observation: Observation) -> None:
         self._observers: dict[Value, Observer] = {
-            value: observer(observation.method, observation.levels)
+            value: observer(observation.method, observation.levels, observation.apart.get(value))
             for values in observation.values.values()
             for value in values
         }
@@ -69,6 +69,11 @@ class NumpyRun:
         """Returns the ranges of the values that have been seen."""
         found = {value: seen.range() for value, seen in self._observers.items()}
         return {value: each for value, each in found.items() if not each.low > each.high}
+
+    def channels(self) -> dict[Value, ChannelRange]:
+        """Returns the ranges of the channels of values."""
+        apart = ((value, seen.channels()) for value, seen in self._observers.items() if isinstance(seen, Apart))
+        return {value: each for value, each in apart if each is not None}
 
     def _observe(self, values: Sequence[Value], results: Results) -> None:
         for value, result in zip(values, results, strict=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -39,10 +40,21 @@ class Range(NamedTuple):
         return math.isfinite(self.low) and math.isfinite(self.high)
 
 
+class ChannelRange(NamedTuple):
+    """The least and the greatest numbers of a value's channels, and the mean of their squares."""
+
+    low: Array
+    high: Array
+    power: Array
+
+
 BINS = 2048
 
 CUT = 1e-4
 """The share of numbers that a percentile leaves out, half of it at each end."""
+
+# Squares are taken of so many samples.
+_MEANS = 32
 
 # The number of ends to try on each side, from the full range down to the share `_MIN` of it.
 _STEPS = 15
@@ -167,6 +179,53 @@ class Counts:
         return self._histogram.least_squares(self._levels)
 
 
-def observer(method: str, levels: int) -> Observer:
-    """Returns an observer for a method (`minmax`, `mse` or `percentile`) and a number of integers."""
-    return Extremes() if method == "minmax" else Counts(method, levels)
+class Apart:
+    """Observes the minimum and maximum of each channel beside the range of all.
+
+    Args:
+        axes: The axes along which the channels are.
+        whole: The observer of all numbers; `None` for their minimum and maximum.
+    """
+
+    def __init__(self, axes: Sequence[int], whole: Observer | None) -> None:
+        self._axes, self._whole = frozenset(axes), whole
+        self._seen: ChannelRange | None = None
+        self._count = 0
+
+    def add(self, values: Array) -> None:
+        others = tuple(axis for axis in range(values.ndim) if axis not in self._axes)
+        low, high = values.min(others).reshape(-1), values.max(others).reshape(-1)
+        if self._seen is not None:
+            low, high, power = np.minimum(self._seen.low, low), np.maximum(self._seen.high, high), self._seen.power
+        else:
+            power = np.zeros_like(low)
+        if self._count < _MEANS:
+            mean = np.square(values).mean(others).reshape(-1)
+            power, self._count = power + (mean - power) / (self._count + 1), self._count + 1
+        self._seen = ChannelRange(low, high, power)
+        if self._whole is not None:
+            self._whole.add(values)
+
+    def range(self) -> Range:
+        if self._whole is not None:
+            return self._whole.range()
+        if self._seen is None:
+            return Range(math.inf, -math.inf)
+        return Range(float(self._seen.low.min()), float(self._seen.high.max()))
+
+    def channels(self) -> ChannelRange | None:
+        """Returns the ranges of the channels, `None` if nothing was observed."""
+        return self._seen
+
+
+def observer(method: str, levels: int, apart: Sequence[int] | None = None) -> Observer:
+    """Returns an observer.
+
+    Args:
+        method: How the range is computed: `minmax`, `mse` or `percentile`.
+        levels: The number of integers that it will be divided into.
+        apart: The axes along which there are channels to observe, `None` if there are none.
+    """
+    if apart is None:
+        return Extremes() if method == "minmax" else Counts(method, levels)
+    return Apart(apart, None if method == "minmax" else Counts(method, levels))

@@ -14,15 +14,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfconvert.converter.targets.litert.quantize.observers import Range
+from tfconvert.converter.targets.litert.quantize.observers import ChannelRange, Range
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import Uniform
-from tfconvert.schema.ir.attributes import DenseArrayAttr
+from tfconvert.schema.ir.attributes import ArrayAttr, DenseArrayAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import F32, I16, IntegerType
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
 RANGES = "tfl.ranges"
+CHANNEL_RANGES = "tfl.channel_ranges"
 
 
 def range_of(value: Value) -> Range | None:
@@ -44,8 +45,31 @@ def set_ranges(found: Mapping[Value, Range]) -> None:
             holders.setdefault(id(holder), (holder, {}))[1][index] = seen
     for holder, own in holders.values():
         values = holder.body.block.args if isinstance(holder, FuncOp) else holder.results
-        numbers = [number for index in range(len(values)) for number in own.get(index, _UNSEEN)]
+        known = [own.get(index) or range_of(value) or _UNSEEN for index, value in enumerate(values)]
+        numbers = [number for ends in known for number in ends]
         holder.attributes[RANGES] = DenseArrayAttr.get(F32, numbers)
+
+
+def set_channel_ranges(found: Mapping[Value, ChannelRange]) -> None:
+    """Sets the calibrated ranges of the channels of results, on the ops that compute them."""
+    holders: dict[Operation, dict[int, ChannelRange]] = {}
+    for value, seen in found.items():
+        assert isinstance(value, OpResult), "arguments have no free channels"
+        holders.setdefault(value.op, {})[value.index] = seen
+    for op, own in holders.items():
+        ends = (np.concatenate(own[index]) if index in own else () for index in range(len(op.results)))
+        op.attributes[CHANNEL_RANGES] = ArrayAttr.get([DenseArrayAttr.get(F32, tuple(each)) for each in ends])
+
+
+def take_channel_ranges(function: FuncOp) -> dict[Value, ChannelRange]:
+    """Removes the calibrated ranges of channels, and returns them."""
+    found: dict[Value, ChannelRange] = {}
+    for op in function.body.block.ops:
+        rows = op.attributes.pop(CHANNEL_RANGES, None)
+        for value, row in zip(op.results, rows.data if isinstance(rows, ArrayAttr) else (), strict=False):
+            if isinstance(row, DenseArrayAttr) and row.values:
+                found[value] = ChannelRange(*np.array(row.values, np.float32).reshape(3, -1))
+    return found
 
 
 def drop_ranges(holder: Operation) -> None:
