@@ -20,8 +20,9 @@ from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects import tensor_data, tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tensor_data import Array
+from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Value
+from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.schema.tflite import operators
 
 FIXED = 0
@@ -63,6 +64,21 @@ class Constant(NamedTuple):
         array, divided = tensor_data.to_array(self.value), self.divided
         rank = max(array.ndim, divided.ndim)
         return _of_rank(array, rank), _of_rank(divided, rank)
+
+    def scale(self, factor: Array) -> None:
+        """Multiplies it by factors, which may give it more dimensions."""
+        old = self.op.operands[self.operand]
+        assert isinstance(old, OpResult), "it is a constant"
+        value, shape = self.value, self.value.shape or ()
+        while factor.ndim > max(len(shape), 1) and factor.shape[0] == 1:
+            factor = factor[0]
+        if np.broadcast_shapes(shape, factor.shape) == shape:
+            scaled = tensor_data.defer("mul", (value, tensor_data.of_array(factor)), shape)
+        else:
+            scaled = tensor_data.of_array(tensor_data.to_array(value) * factor)
+        self.op.set_operand(self.operand, OpBuilder(self.op).insert(tfl.constant(scaled, old.op.location)).results[0])
+        if old.is_unused:
+            old.op.erase()
 
     @property
     def is_table(self) -> bool:
@@ -110,6 +126,13 @@ class Channels(NamedTuple):
     labels: Array
     constants: Sequence[Constant]
     products: Sequence[Product]
+
+    def divide(self, divisors: Array) -> None:
+        """Divides and multiplies constants by the divisors of channels."""
+        for each in self.constants:
+            factor = divisors[each.multiplied] / divisors[each.divided]
+            if (factor != 1).any():
+                each.scale(factor)
 
 
 def channels_of(function: FuncOp) -> Channels:
@@ -363,18 +386,23 @@ def _matrix_product(analysis: _Analysis, op: Operation) -> Sequence[Array] | Non
             analysis.read(op, 0, 1, down, None)
         return [result]
     right = analysis.of(other)
-    inner = np.moveaxis(left, across, -1)[..., 0, :], np.moveaxis(right, down, -1)[..., 0, :]
-    if left.shape[along] > 1 or (right.shape[aside] > 1 and inner[1].shape[-1] > 1):
+    if left.shape[across] == right.shape[down] == 1:
+        # One keeps its numbers, the result has the other's channels.
+        if right.size > 1:
+            analysis.fix(one)
+            return [np.moveaxis(right, aside, rank - 1)]
+        analysis.fix(other)
+        return [np.moveaxis(left, along, rank - 2)]
+    if left.shape[along] > 1 or right.shape[aside] > 1:
         return None
+    inner = np.moveaxis(left, across, -1), np.moveaxis(right, down, -1)
     analysis.bind(*np.broadcast_arrays(*inner), inversely=True)
-    if inner[0].shape[-1] > 1:
-        analysis.read(op, 0, 1, down, None)
-        analysis.read(op, 1, 0, across, None)
-    result = np.moveaxis(right, aside, -1)
-    return [np.moveaxis(result[..., :1, :], -1, rank - 1)] if right.shape[aside] > 1 else [_ones(analysis, rank)]
+    analysis.read(op, 0, 1, down, None)
+    analysis.read(op, 1, 0, across, None)
+    return [_ones(rank)]
 
 
-def _ones(analysis: _Analysis, rank: int) -> Array:
+def _ones(rank: int) -> Array:
     return np.full((1,) * rank, FIXED)
 
 
@@ -448,6 +476,18 @@ def _moved(analysis: _Analysis, op: Operation) -> Sequence[Array] | None:
     return [_compact(array) for array in moved] if is_whole else None
 
 
+def _spread(analysis: _Analysis, op: Operation) -> Sequence[Array] | None:
+    """Channels that become pixels of one channel are divided by the same number."""
+    ids = analysis.of(op.operands[0])
+    if ids.size != ids.shape[-1]:
+        return None
+    if ids.size == 1:
+        return [ids]
+    pixels = ids.reshape(tfl.attribute(op, "block_size") ** 2, -1)
+    analysis.bind(*np.broadcast_arrays(pixels[:1], pixels))
+    return [pixels[0].reshape(1, 1, 1, -1)]
+
+
 def _array(value: Value) -> Array:
     constant = tensor_data.constant_of(value)
     assert constant is not None
@@ -476,6 +516,7 @@ _BY_NAME: Mapping[str, Rule] = {
     "div": _quotient,
     "batch_matmul": _matrix_product,
     "concatenation": _joined,
+    "depth_to_space": _spread,
     "gather": _looked_up,
     "embedding_lookup": _looked_up,
     **dict.fromkeys(operators.filters(), _filtered),

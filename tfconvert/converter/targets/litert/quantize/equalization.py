@@ -77,8 +77,7 @@ class _Reader(NamedTuple):
     Attributes:
         ids: The channel of each column.
         power: The sum of the squares of each column, for results of a power of 1.
-        columns: The largest steps that each column of the weight alone would need, a row for each of its scales, for such
-            results; `None` if each column has its own scale, or the weight is floats.
+        columns: The steps that each column of the weight alone would need, a row for each scale, for such results; `None` if each column has its own scale, or the weight is floats.
         apart: How much the result of each column matters, if each has one.
     """
 
