@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints
-from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.converter.targets.litert.forms import questions
 from tfconvert.schema.dialects import tensor_data, tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tensor_data import Array
@@ -178,7 +178,7 @@ class _Analysis:
             (
                 use.operation.name.removeprefix(tfl.PREFIX) not in operators.having("homogeneous")
                 and use.operation.name.removeprefix(tfl.PREFIX) not in _BY_NAME
-                and use.operation.name not in matching.MOVES
+                and use.operation.name not in questions.MOVES
             )
             or (_kind(use.operation) == "axes" and not _is_outside(self.of(value), _axes(use.operation)))
             for use in value.uses
@@ -206,9 +206,9 @@ class _Analysis:
         """Lists a constant that channels go into; returns whether they can."""
         value = op.operands[index]
         constant = tensor_data.constant_of(value)
-        if constant is None or not matching.is_float(value):
+        if constant is None or not questions.is_float(value):
             return False
-        if matching.size_of(constant) > _SHARED and not value.has_one_use():
+        if questions.size_of(constant) > _SHARED and not value.has_one_use():
             return False
         fixed = np.full((1,) * len(constant.shape or ()), FIXED)
         self._constants.append(Constant(op, index, divided, fixed if multiplied is None else multiplied))
@@ -226,11 +226,11 @@ def _of_rank(array: Array, rank: int) -> Array:
 
 
 def _activation(op: Operation) -> str:
-    return matching.activation(op)
+    return questions.activation(op)
 
 
 def _is_plain(value: Value) -> bool:
-    return matching.is_float(value) and value.shape is not None
+    return questions.is_float(value) and value.shape is not None
 
 
 def _is_free(labels: Array, *each: Array) -> bool:
@@ -247,7 +247,7 @@ def _is_outside(ids: Array, axes: frozenset[int] | None) -> bool:
 
 
 def _axes(op: Operation) -> frozenset[int] | None:
-    return matching.axes(op.operands[1], op.operands[0].shape)
+    return questions.axes(op.operands[1], op.operands[0].shape)
 
 
 def _kept(analysis: _Analysis, op: Operation) -> Sequence[Array] | None:
@@ -448,7 +448,7 @@ def _joined(analysis: _Analysis, op: Operation) -> Sequence[Array] | None:
 
 def _moved(analysis: _Analysis, op: Operation) -> Sequence[Array] | None:
     """Where numbers go is seen by moving the channels themselves."""
-    at = matching.MOVES[op.name]
+    at = questions.MOVES[op.name]
     ids, shape = analysis.of(op.operands[at]), op.operands[at].shape
     others = [constant_ints(value) is not None for index, value in enumerate(op.operands) if index != at]
     results = [result.shape for result in op.results]
