@@ -108,6 +108,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.targets.litert.passes.calibrate",
     "tfconvert.converter.targets.litert.passes.check_gpu",
     "tfconvert.converter.targets.litert.passes.fast_forms",
+    "tfconvert.converter.targets.litert.quantize.channels",
     "tfconvert.converter.targets.litert.passes.fit_kernels",
     "tfconvert.converter.targets.litert.passes.fuse_recurrent_loops",
     "tfconvert.converter.targets.litert.passes.fuse_unrolled_layers",

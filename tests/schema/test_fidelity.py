@@ -31,11 +31,12 @@ def samples(outlier_model: Path) -> Path:
 
 @pytest.fixture
 def quantize(samples: Path) -> Quantize:
-    return Quantize("int8", samples=str(samples))
+    return Quantize("int8", samples=str(samples), equalize="off")
 
 
 def _convert(model: Path, output: Path, *arguments: object) -> Result:
     quantized = [str(model), "-o", str(output), "--quantize", "int8", "--samples", str(model.with_name("images.npy"))]
+    quantized += ["--equalize", "off"]
     return CliRunner().invoke(main, [*quantized, *map(str, arguments)], catch_exceptions=False)
 
 
@@ -88,7 +89,7 @@ def _low(model: tfconvert.Model) -> list[tfconvert.Diagnostic]:
 
 
 def test_layers_are_listed_and_the_culprits_found(outlier_model: Path, samples: Path) -> None:
-    quantize = Quantize("int8", samples=str(samples))
+    quantize = Quantize("int8", samples=str(samples), equalize="off")
     model = tfconvert.convert(outlier_model, quantize=quantize, verify=Verify(compare_layers=True))
     report = model.report
     assert report.quantization is not None
@@ -109,7 +110,7 @@ def test_layers_are_listed_and_the_culprits_found(outlier_model: Path, samples: 
     assert "worst channel" in text
     assert text.count("--compare-layers") == 0
     # What is promised is what one gets.
-    better = Quantize("int8", samples=str(samples), exclude=found.exclude)
+    better = Quantize("int8", samples=str(samples), exclude=found.exclude, equalize="off")
     after = tfconvert.convert(outlier_model, quantize=better, verify=True).report.quantization
     assert after is not None
     assert after.fidelity is not None
@@ -133,7 +134,7 @@ def test_weights_are_searched_too(tf: ModuleType, tmp_path: Path, mode: Any) -> 
 
     save_function(tf, tmp_path, call.get_concrete_function())
     data = [[random.normal(size=(1, 32)).astype(np.float32)] for _ in range(8)]
-    quantize = Quantize(mode, per_channel=False)
+    quantize = Quantize(mode, per_channel=False, equalize="off")
     report = tfconvert.convert(tmp_path, quantize=quantize, verify=Verify(data, compare_layers=True)).report
     assert report.quantization is not None
     fidelity = report.quantization.fidelity
@@ -188,7 +189,9 @@ def test_a_generator_is_verified_on_its_samples(outlier_model: Path) -> None:
             yield {"image": image[None]}
 
     for given in (each(), {"serving_default": each()}):
-        report = tfconvert.convert(outlier_model, quantize=Quantize("int8", samples=given), verify=True).report
+        report = tfconvert.convert(
+            outlier_model, quantize=Quantize("int8", samples=given, equalize="off"), verify=True
+        ).report
         assert report.quantization is not None
         assert report.quantization.fidelity is not None
         assert (report.quantization.fidelity.samples, report.quantization.fidelity.is_random) == (32, False)
@@ -246,7 +249,7 @@ def test_invalid_shares_are_rejected(outlier_model: Path, tmp_path: Path, value:
 
 
 def test_jobs_of_batches_and_of_the_service_report_it(outlier_model: Path, samples: Path, tmp_path: Path) -> None:
-    quantize = {"mode": "int8", "samples": [str(samples)]}
+    quantize = {"mode": "int8", "samples": [str(samples)], "equalize": "off"}
     task = Task(str(outlier_model), str(tmp_path / "x.tflite"), {"quantize": quantize, "verify": True})
     fidelity = run_task(task, lambda _: None)["fidelity"]
     assert (fidelity["is_low"], fidelity["agreement"]) == (True, 0.0)
@@ -272,7 +275,7 @@ def test_jobs_of_batches_and_of_the_service_report_it(outlier_model: Path, sampl
 def test_a_project_sets_limits(outlier_model: Path, samples: Path, tmp_path: Path) -> None:
     text = (
         f'[[models]]\nmodel = "{outlier_model}"\noutput = "x.tflite"\n'
-        f'settings.quantize = {{mode = "int8", samples = "{samples}"}}\n'
+        f'settings.quantize = {{mode = "int8", samples = "{samples}", equalize = "off"}}\n'
         "settings.verify = {min_snr = 20, min_agreement = 0.9}\n"
     )
     (tmp_path / "tfconvert.toml").write_text(text)

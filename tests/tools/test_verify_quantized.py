@@ -29,7 +29,7 @@ def data(outlier_model: Path) -> tuple[str, str]:
 
 def _file(model: Path, folder: Path, mode: Any, io: Any, exclude: list[str] | None = None) -> Path:
     samples = str(model.with_name("images.npy")) if mode in ("int8", "int16") else None
-    quantize = tfconvert.Quantize(mode, samples=samples, io=io, exclude=exclude or [])
+    quantize = tfconvert.Quantize(mode, samples=samples, io=io, exclude=exclude or [], equalize="off")
     tfconvert.convert(model, quantize=quantize).save(folder / "x.tflite")
     return folder / "x.tflite"
 

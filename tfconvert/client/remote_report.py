@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tfconvert.converter.ir.interface import Interface, Tensor
-from tfconvert.converter.pipeline.pass_result import LayerReport, QuantizationReport
+from tfconvert.converter.pipeline.pass_result import Equalization, LayerReport, QuantizationReport
 from tfconvert.report.report import Report, StageTime
 from tfconvert.schema.diagnostics import Diagnostic, error
 from tfconvert.schema.fidelity import Exclusions, Fidelity, LayerFidelity, Limits, OutputError, OutputFidelity
@@ -90,7 +90,12 @@ def _tensors(types: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> tup
 def _quantization(data: Mapping[str, Any]) -> QuantizationReport:
     layers = tuple(LayerReport(**{"node": "", "op": "", "form": ""} | restored(each)) for each in data["layers"])
     fidelity = data.get("fidelity")
-    return QuantizationReport(layers, None if fidelity is None else _fidelity(fidelity))
+    equalization = data.get("equalization")
+    return QuantizationReport(
+        layers,
+        None if fidelity is None else _fidelity(fidelity),
+        None if equalization is None else Equalization(**restored(equalization)),
+    )
 
 
 def _fidelity(data: Mapping[str, Any]) -> Fidelity:

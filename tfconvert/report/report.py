@@ -14,7 +14,7 @@ from tfconvert.schema.json_text import finite, record
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
-    from tfconvert.converter.pipeline.pass_result import LayerReport, PassResult, QuantizationReport
+    from tfconvert.converter.pipeline.pass_result import Equalization, LayerReport, PassResult, QuantizationReport
     from tfconvert.converter.pipeline.tuning_report import TuningReport
     from tfconvert.converter.targets.litert.accelerator_check import Acceptance
     from tfconvert.report.page import Latency
@@ -292,6 +292,7 @@ class Recorder:
         self._frozen = 0
         self._layers: list[LayerReport] = []
         self._tuning: TuningReport | None = None
+        self._equalization: Equalization | None = None
 
     def add(self, name: str, result: PassResult) -> None:
         """Adds the result of a pass.
@@ -308,6 +309,7 @@ class Recorder:
             self.operations = result.operations
         self._frozen += result.frozen_variables
         self._layers += result.layers
+        self._equalization = result.equalization or self._equalization
         if result.tuning is not None:
             self._tuning = result.tuning if self._tuning is None else self._tuning.joined(result.tuning)
         self.notes += [note for note in result.notes if note not in self.notes]
@@ -318,7 +320,7 @@ class Recorder:
         if self._layers:
             from tfconvert.converter.pipeline.pass_result import QuantizationReport
 
-            quantization = QuantizationReport(tuple(self._layers))
+            quantization = QuantizationReport(tuple(self._layers), equalization=self._equalization)
         return Report(
             source,
             tuple(self.stages),

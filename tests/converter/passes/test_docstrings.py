@@ -56,7 +56,7 @@ WITH = {
     **dict.fromkeys(
         ("fold-dequantize", "sink-constants", "quantize-weights"), Options(target=LiteRT(quantize=Quantize("dynamic")))
     ),
-    **dict.fromkeys(("prepare-quantize", "calibrate", "quantize", "quantize-io"), _INTEGERS),
+    **dict.fromkeys(("prepare-quantize", "calibrate", "equalize", "quantize", "quantize-io"), _INTEGERS),
 }
 """The settings with which passes run that don't by default."""
 

@@ -168,6 +168,7 @@ EVERYTHING = [
     "separate-results",
     "separate-state",
     "calibrate",
+    "equalize",
     "quantize",
     "fast-forms",
     "separate-state",
@@ -333,6 +334,7 @@ def test_settings_of_a_group_reach_the_passes() -> None:
 def test_weights_are_quantized_if_the_user_wants_it() -> None:
     assert _run(PLAIN, Options(target=LiteRT(quantize=Quantize("dynamic")))) == [
         *NAMES[:-3],
+        "equalize",
         "quantize-weights",
         "separate-outputs",
         "verify-quantized",

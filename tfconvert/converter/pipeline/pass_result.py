@@ -50,6 +50,41 @@ class LayerReport(NamedTuple):
         return record({name: value for name, value in known.items() if value == value})  # NaN is unknown.
 
 
+class Equalization(NamedTuple):
+    """Channels that were divided, and multiplied where they are read, so that integers lose less.
+
+    Attributes:
+        channels: The number of channels that were divided.
+        groups: The number of groups of channels that were chosen together.
+        spread_before: How many times the widest channel of a value is as wide as the mean one, of the worst value.
+        spread_after: The same after the division.
+        gain: The estimated gain of the group that gains most, in dB.
+    """
+
+    channels: int
+    groups: int
+    spread_before: float
+    spread_after: float
+    gain: float
+
+    def joined(self, other: Equalization) -> Equalization:
+        """Returns the summary of two functions."""
+        return Equalization(
+            self.channels + other.channels,
+            self.groups + other.groups,
+            max(self.spread_before, other.spread_before),
+            max(self.spread_after, other.spread_after),
+            max(self.gain, other.gain),
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.channels} channels in {self.groups} group{'' if self.groups == 1 else 's'}, the widest "
+            f"{self.spread_before:.3g} -> {self.spread_after:.3g} times the mean, up to {self.gain:.0f} dB less error "
+            "expected"
+        )
+
+
 class QuantizationReport(NamedTuple):
     """The report on a quantization.
 
@@ -60,6 +95,7 @@ class QuantizationReport(NamedTuple):
 
     layers: tuple[LayerReport, ...]
     fidelity: Fidelity | None = None
+    equalization: Equalization | None = None
 
     @property
     def forms(self) -> Counter[str]:
@@ -93,6 +129,8 @@ class QuantizationReport(NamedTuple):
             "bytes_after": self.bytes_after,
             "layers": [layer.to_dict() for layer in self.layers],
         }
+        if self.equalization is not None:
+            result["equalization"] = self.equalization._asdict()
         return result | {"fidelity": self.fidelity.to_dict()} if self.fidelity is not None else result
 
     def lines(self, most: int | None) -> list[str]:
@@ -104,6 +142,8 @@ class QuantizationReport(NamedTuple):
         lines = ["quantization:"]
         if self.bytes_before:
             lines.append(f"  weights: {size_text(self.bytes_before)} -> {size_text(self.bytes_after)}")
+        if self.equalization is not None:
+            lines.append(f"  equalized: {self.equalization}")
         lines += [f"  {form}: {count}" for form, count in self.forms.most_common() if form != FLOAT]
         floats = [layer for layer in self.layers if layer.form == FLOAT]
         if floats:
@@ -138,6 +178,7 @@ class PassResult(NamedTuple):
         operations: Number of the model's TensorFlow ops by name, from the pass after which they can be counted.
         layers: Reports on operators that were to be quantized.
         tuning: The forms that were chosen by their times; `None` without tuning.
+        equalization: The channels that were divided; `None` if none were.
     """
 
     counts: Counter[str]
@@ -147,6 +188,7 @@ class PassResult(NamedTuple):
     operations: Counter[str] | None = None
     layers: Sequence[LayerReport] = ()
     tuning: TuningReport | None = None
+    equalization: Equalization | None = None
 
     @classmethod
     def of(

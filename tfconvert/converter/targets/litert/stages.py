@@ -187,9 +187,8 @@ STAGES: Sequence[Stage] = (
     Stage(
         "equalize",
         "the ranges of channels are known by now, where they can be, and constants are still floats",
-        (("options.quantize",),),
-        ("quantize",),
-        "quantize",
+        takes=("quantize",),
+        only_with="quantize",
     ),
     Stage(
         "quantize",

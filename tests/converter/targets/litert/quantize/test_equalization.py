@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.quantization import Mode, Quantize
+from tfconvert.settings.verify_options import Verify
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -167,8 +169,9 @@ def _divided(module: ModuleOp) -> int:
     for function in functions_of(module).values():
         channels = channels_of(function)
         found = Equalizer(channels, {}, 255.0, lambda product: Form(8, product.rows)).run(everything=True)
-        channels.divide(found.divisors)
-        count += int((found.divisors != 1).sum())
+        if found is not None:
+            channels.divide(found.divisors)
+            count += found.summary.channels
     return count
 
 
@@ -227,3 +230,68 @@ def test_outputs_and_shared_tables_keep_their_numbers() -> None:
     ids = np.arange(SIZE, dtype=np.int32)[None]
     assert len(export(module).to_bytes()) <= len(content) + 1024
     np.testing.assert_allclose(run_model(export(module).to_bytes(), [ids]), run_model(content, [ids]), rtol=1e-4)
+
+
+def test_a_file_of_ranges_gives_what_samples_give(tmp_path: Path) -> None:
+    function, path = function_of("residual", is_even=False), tmp_path / "ranges.json"
+    samples = [*INPUTS[:8]]
+    of_samples = convert(function, quantize=Quantize("int8", samples=samples))
+    saved = convert(function, quantize=Quantize("int8", samples=samples, calibration=path))
+    of_file = convert(function, quantize=Quantize("int8", calibration=path))
+    assert bytes(of_samples) == bytes(saved) == bytes(of_file)
+    assert bytes(of_file) != bytes(convert(function, quantize=Quantize("int8", calibration=path, equalize="off")))
+
+
+def test_channels_whose_ranges_are_not_known_keep_their_numbers(tmp_path: Path) -> None:
+    function, path = function_of("relu", is_even=False), tmp_path / "ranges.json"
+    convert(function, quantize=Quantize("int8", samples=[*INPUTS[:8]], calibration=path, equalize="off"))
+    assert bytes(convert(function, quantize=Quantize("int8", calibration=path))) == bytes(
+        convert(function, quantize=Quantize("int8", calibration=path, equalize="off"))
+    )
+
+
+def test_the_report_tells_what_was_divided() -> None:
+    model = convert(function_of("relu", is_even=False), quantize=Quantize("int8", samples=[*INPUTS[:8]]))
+    report = model.report.quantization
+    assert report is not None
+    found = report.equalization
+    assert found is not None
+    assert (found.channels, found.groups) == (C, 1)
+    assert found.spread_before > 10 > 3 > found.spread_after
+    assert found.gain > 10
+    assert f"equalized: {C} channels in 1 group" in model.report.to_text()
+    assert report.to_dict()["equalization"]["channels"] == C
+
+
+def test_layers_are_compared_as_if_nothing_was_divided() -> None:
+    quantize = Quantize("int8", samples=[*INPUTS[:40]], slow_integers=True)
+    verify = Verify(data=[*INPUTS[40:]], compare_layers=True, search_seconds=0)
+    report = convert(function_of("attention", is_even=False), quantize=quantize, verify=verify).report.quantization
+    assert report is not None
+    assert report.equalization is not None
+    assert report.fidelity is not None
+    assert report.fidelity.layers
+    assert min(each.snr for each in report.fidelity.layers) > 25
+
+
+def test_weights_that_signatures_share_are_in_the_file_once() -> None:
+    import tensorflow as tf
+
+    kernel = tf.Variable(weights(C, 512) * UNEVEN[:, None])
+
+    class Both(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec((1, 3), tf.float32)])
+        def one(self, x: Any) -> Any:
+            return tf.nn.relu(x @ (weights(3, C) / UNEVEN)) @ kernel
+
+        @tf.function(input_signature=[tf.TensorSpec((1, 3), tf.float32)])
+        def other(self, x: Any) -> Any:
+            return tf.nn.relu(x @ (weights(3, C) / UNEVEN) + 1.0) @ kernel
+
+    random = np.random.default_rng(0)
+    samples = {name: [random.normal(size=(1, 3)).astype(np.float32) for _ in range(4)] for name in ("one", "other")}
+    sizes = [
+        convert(Both(), signatures=["one", "other"], quantize=Quantize("int8", samples=samples, equalize=each)).size
+        for each in ("off", "all")
+    ]
+    assert sizes[1] < sizes[0] + 512

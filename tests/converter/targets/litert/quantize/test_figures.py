@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tfconvert.converter.targets.litert.quantize.figures import (
+    DIVISORS,
     Figures,
     Measured,
     OutputFigures,
@@ -31,6 +32,31 @@ def test_a_large_channel_does_not_hide_the_others() -> None:
     assert found.snr > 50
     assert found.channel_snr == pytest.approx(0)
     assert found.lost == pytest.approx(2 / 3)
+
+
+def test_a_channel_that_was_divided_loses_what_is_left_after_a_factor() -> None:
+    random = np.random.default_rng(0)
+    exact = random.normal(size=(2, 4, 50, 8))
+    divisors = np.exp2(random.integers(-150, 150, (4, 1, 8)) / DIVISORS)
+    noise = 0.01 * random.normal(size=exact.shape)
+    whole, divided = _measured((exact, exact + noise)), _measured((exact, (exact + noise) / divisors))
+    assert divided.snr == pytest.approx(whole.snr, abs=0.3) == pytest.approx(40, abs=0.5)
+    assert divided.lost == pytest.approx(whole.lost, rel=0.3)
+    assert divided.high == pytest.approx((exact / divisors).max(), rel=1e-2)
+    figures = OutputFigures()
+    figures.add(exact, exact * 2)
+    found = figures.fidelity("y")
+    assert found is not None
+    assert found.snr == pytest.approx(0)
+
+
+@pytest.mark.parametrize("got", [[[0.5, 0.0, 0.5, 0.5]], [[1.0, 1.0, 1.0, 1.0]], [[0.1, 2.0, -0.1, 1.0]]])
+def test_no_factor_excuses_what_is_lost(got: object) -> None:
+    exact = np.array([[0.2, 0.8, 0.4, 0.9]]).T
+    other = np.array(got).T
+    assert _measured((exact, other)).snr == pytest.approx(
+        10 * np.log10(np.square(exact).sum() / np.square(exact - other).sum()), abs=1e-4
+    )
 
 
 def test_channels_of_zeros_do_not_count() -> None:

@@ -130,7 +130,9 @@ class Calibrate:
         found: dict[Value, Range] = {}
         try:
             if kept is not None and kept.is_file():
-                found = calibration.load(kept, self.quantize.ranges, _places(module))
+                known = calibration.load(kept, self.quantize.ranges, _places(module))
+                found = dict(known.ranges)
+                set_channel_ranges(known.channels)
             else:
                 found = self._run(module, {each: values[each] + rows.values[each] for each in values}, kept, notes)
         finally:
@@ -153,14 +155,14 @@ class Calibrate:
         with _runner()(observation) as run:
             each, total = samples.read(wanted.samples, signatures, notes=notes), samples.count(wanted.samples)
             calibration.observe(run, each, signatures, total, wanted.progress)
-            found = run.ranges()
-            set_channel_ranges(run.channels())
+            found, channels = run.ranges(), run.channels()
         _check_infinities(entries, signatures, found)
         asked = {value for own in values.values() for value in own}
         found = {value: extent for value, extent in found.items() if value in asked}
         notes += _constant_inputs(entries, signatures, found, total)
         if kept is not None:
-            calibration.save(kept, wanted.ranges, _places(module), found)
+            calibration.save(kept, wanted.ranges, _places(module), calibration.Calibration(found, channels))
+        set_channel_ranges(channels)
         return found
 
 

@@ -10,8 +10,25 @@ Before:
       %1 = "tfl.pseudo_const"() <{value = dense<[[0.015625, 1.0]]> : tensor<1x2xf32>}> : () -> tensor<1x2xf32>
       %2 = "tfl.no_value"() <{value}> : () -> none
       %3 = "tfl.fully_connected"(%x, %0, %2) <{fused_activation_function = "RELU", keep_num_dims = false,
-          weights_format = "DEFAULT"}> : (tensor<1x2xf32>, tensor<2x2xf32>, none) -> tensor<1x2xf32>
+          weights_format = "DEFAULT"}> {tfl.channel_ranges = [array<f32: 0.0, 0.0, 64.0, 1.0, 1365.0, 0.333>],
+          tfl.ranges = array<f32: 0.0, 64.0>} : (tensor<1x2xf32>, tensor<2x2xf32>, none) -> tensor<1x2xf32>
       %4 = "tfl.fully_connected"(%3, %1, %2) <{fused_activation_function = "NONE", keep_num_dims = false,
+          weights_format = "DEFAULT"}> : (tensor<1x2xf32>, tensor<1x2xf32>, none) -> tensor<1x1xf32>
+      func.return %4 : tensor<1x1xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<1x2xf32>) -> tensor<1x1xf32> {
+      %0 = "tfl.no_value"() <{value}> : () -> none
+      %1 = "tfl.pseudo_const"() <{value = dense<[[9.93486214, 0.0], [0.0, 9.51365662]]> : tensor<2x2xf32>}>
+          : () -> tensor<2x2xf32>
+      %2 = "tfl.fully_connected"(%x, %1, %0) <{fused_activation_function = "RELU", keep_num_dims = false,
+          weights_format = "DEFAULT"}> {tfl.ranges = array<f32: 0.0, 10.465023>}
+          : (tensor<1x2xf32>, tensor<2x2xf32>, none) -> tensor<1x2xf32>
+      %3 = "tfl.pseudo_const"() <{value = dense<[[0.100655645, 0.105112053]]> : tensor<1x2xf32>}>
+          : () -> tensor<1x2xf32>
+      %4 = "tfl.fully_connected"(%2, %3, %0) <{fused_activation_function = "NONE", keep_num_dims = false,
           weights_format = "DEFAULT"}> : (tensor<1x2xf32>, tensor<1x2xf32>, none) -> tensor<1x1xf32>
       func.return %4 : tensor<1x1xf32>
     }
@@ -20,14 +37,14 @@ Before:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import ClassVar
 
 import numpy as np
 
-from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, Equalization, PassResult
 from tfconvert.converter.targets.litert.quantize import hybrid
 from tfconvert.converter.targets.litert.quantize.channels import Channels, Product, channels_of
 from tfconvert.converter.targets.litert.quantize.equalization import Equalizer
@@ -36,8 +53,8 @@ from tfconvert.converter.targets.litert.quantize.hybrid import Form, weights_of
 from tfconvert.converter.targets.litert.quantize.observers import ChannelRange, Range
 from tfconvert.converter.targets.litert.quantize.parameters import range_of, set_ranges, take_channel_ranges
 from tfconvert.converter.targets.litert.quantize.samples import entries_of
-from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
@@ -46,46 +63,52 @@ from tfconvert.settings.quantization import INT8, Quantize, has_channels
 
 @dataclass(frozen=True, slots=True)
 class Equalize:
-    """Divides channels so that integers lose less.
+    """Divides channels so that integers lose less."""
 
-    Attributes:
-        quantize: How to quantize.
-    """
-
-    quantize: Quantize = INT8
+    quantize: Quantize = INT8  # How to quantize.
     name: ClassVar[str] = "equalize"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the constants of every function; returns the number of channels that were divided."""
+        """Rewrites the constants of the entry functions; returns the number of channels that were divided."""
         wanted = self.quantize
-        if wanted.equalize == "off" or any(map(is_fake_quant, module.walk())):
+        seen = {function: take_channel_ranges(function) for function in entries_of(module)[0]}
+        if wanted.equalize == "off" or wanted.mode == "float16" or any(map(is_fake_quant, module.walk())):
             return NOTHING_DONE
-        counts: Counter[str] = Counter()
-        gain = 0.0
-        for function in entries_of(module)[0]:
-            seen = take_channel_ranges(function)
-            if wanted.is_static and not seen:
-                continue
-            channels = channels_of(function)
-            extents = {
-                value: _widened(ChannelRange(*(end.reshape(channels.of[value].shape) for end in seen[value])))
-                for value in channels.of
-                if value in seen and seen[value].low.size == channels.of[value].size
-            }
-            steps = 2.0**16 if wanted.mode == "int16" else 255.0
-            equalizer = Equalizer(channels, extents, steps, partial(_form, quantize=wanted))
-            found = equalizer.run(everything=wanted.equalize == "all")
-            if found.groups:
-                counts["channels"] += int((found.divisors != 1).sum())
-                counts["groups of channels"] += found.groups
-                gain = max(gain, found.gain)
-                channels.divide(found.divisors)
-                _update(channels, extents, found.divisors)
-        if not counts:
+        found = [
+            equalized
+            for function, extents in seen.items()
+            if (extents or not wanted.is_static) and (equalized := self._equalized(function, extents)) is not None
+        ]
+        if not found:
             return NOTHING_DONE
-        message = f"{counts['channels']} channels were divided, and what reads them multiplied, by the same numbers: "
-        notes = [Diagnostic("equalized", f"{message}integers lose up to {gain:.0f} dB less", severity=NOTE)]
-        return PassResult(counts, notes)
+        whole = reduce(Equalization.joined, found)
+        counts = Counter({"channels": whole.channels, "groups of channels": whole.groups})
+        return PassResult(counts, equalization=whole)
+
+    def _equalized(self, function: FuncOp, seen: Mapping[Value, ChannelRange]) -> Equalization | None:
+        """Divides the channels of a function; returns `None` if no choice gains enough."""
+        wanted = self.quantize
+        channels = channels_of(function)
+        extents = dict(_extents(channels, seen))
+        # A range that is known of the whole value only can't be told after a division.
+        unknown = [value for value in channels.of if value not in extents and range_of(value) is not None]
+        if unknown:
+            channels = channels_of(function, unknown)
+            extents = dict(_extents(channels, seen))
+        steps = 2.0**16 if wanted.mode == "int16" else 255.0
+        equalizer = Equalizer(channels, extents, steps, partial(_form, quantize=wanted))
+        found = equalizer.run(everything=wanted.equalize == "all")
+        if found is not None:
+            channels.divide(found.divisors)
+            _update(channels, extents, found.divisors)
+        return None if found is None else found.summary
+
+
+def _extents(channels: Channels, seen: Mapping[Value, ChannelRange]) -> Iterator[tuple[Value, ChannelRange]]:
+    for value, ids in channels.of.items():
+        extent = seen[value].of_shape(ids.shape) if value in seen else None
+        if extent is not None:
+            yield value, _widened(extent)
 
 
 # Channels are wider in use than in samples by more than whole values are, which have the widest channel of many. 0.25

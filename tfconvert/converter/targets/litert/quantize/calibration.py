@@ -189,15 +189,22 @@ def observe(
         raise error("no-samples", "there are no samples, so the ranges are unknown", hint=hint)
 
 
-def save(
-    path: str | os.PathLike[str], method: str, places: Mapping[Value, Place], found: Mapping[Value, Range]
-) -> None:
+class Calibration(NamedTuple):
+    """The ranges of a module's values, as samples show them."""
+
+    ranges: Mapping[Value, Range]
+    channels: Mapping[Value, ChannelRange]  # Of the channels that may be divided; see `channels.py`.
+
+
+def save(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place], found: Calibration) -> None:
     """Writes ranges by the names of tensors, atomically."""
-    # Infinite ends are strings, which `float` reads: JSON has no such numbers.
-    table = {
-        places[value].name: [end if math.isfinite(end) else str(end) for end in ends] for value, ends in found.items()
+    ranges = {places[value].name: list(map(_written, ends)) for value, ends in found.ranges.items()}
+    channels = {
+        places[value].name: [list(map(_written, numbers.tolist())) for numbers in each]
+        for value, each in found.channels.items()
     }
-    text = json.dumps({"version": _VERSION, "method": method, "ranges": table}, allow_nan=False, indent=1)
+    content = {"version": _VERSION, "method": method, "ranges": ranges, "channels": channels}
+    text = json.dumps(content, allow_nan=False, indent=1)
 
     def write(stream: BinaryIO) -> None:
         stream.write(text.encode())
@@ -205,7 +212,12 @@ def save(
     write_whole(path, write)
 
 
-def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place]) -> dict[Value, Range]:
+def _written(number: float) -> float | str:
+    # JSON has no such numbers; `float` reads their names.
+    return number if math.isfinite(number) else str(number)
+
+
+def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place]) -> Calibration:
     """Returns the ranges of a module's values from a file that `save` wrote.
 
     Raises:
@@ -214,6 +226,10 @@ def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         table = {str(name): Range(float(low), float(high)) for name, (low, high) in content["ranges"].items()}
+        apart = {
+            str(name): ChannelRange(*(np.array(list(map(float, numbers)), np.float32) for numbers in each))
+            for name, each in content.get("channels", {}).items()
+        }
         found = content["version"], content["method"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise error(
@@ -232,4 +248,4 @@ def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place
             f"{path} holds ranges of another model: it has none of this model's names",
             hint="remove it, and pass samples",
         )
-    return known
+    return Calibration(known, {value: apart[place.name] for value, place in places.items() if place.name in apart})

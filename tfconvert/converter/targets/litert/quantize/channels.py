@@ -10,7 +10,7 @@ fixed, as what a sigmoid reads is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from tfconvert.schema.dialects import tensor_data, tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.builder import OpBuilder
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.schema.tflite import operators
@@ -28,7 +29,7 @@ from tfconvert.schema.tflite import operators
 FIXED = 0
 """The channel that is divided by 1."""
 
-# Larger constants that several operators read would be in the file several times.
+# Larger constants that several operators, or functions, read would be in the file several times.
 _SHARED = 4096
 
 # More channels than this are those of an image or a sequence, not of a network's features.
@@ -60,8 +61,9 @@ class Constant(NamedTuple):
         return found
 
     def aligned(self) -> tuple[Array, Array]:
-        """Returns the numbers and the channels that they are divided by, of the same rank."""
+        """Returns the numbers, 0 for infinite bounds, and the channels that they are divided by, of the same rank."""
         array, divided = tensor_data.to_array(self.value), self.divided
+        array = np.where(np.isfinite(array), array, 0)
         rank = max(array.ndim, divided.ndim)
         return _of_rank(array, rank), _of_rank(divided, rank)
 
@@ -83,14 +85,13 @@ class Constant(NamedTuple):
     @property
     def is_table(self) -> bool:
         """Whether it is a table, whose rows are looked up."""
-        return self.op.name in ("tfl.gather", "tfl.embedding_lookup")
+        return _kind(self.op) == "rows"
 
     @property
     def is_factor(self) -> bool:
         """Whether channels are made from it, and not only added to it or compared with it."""
-        name = self.op.name.removeprefix(tfl.PREFIX)
-        is_bias = name in operators.filters() and self.operand == operators.filters()[name].bias
-        return not is_bias and name in _BY_NAME and name != "concatenation"
+        row = operators.filters().get(self.op.name.removeprefix(tfl.PREFIX))
+        return self.operand != row.bias if row is not None else _kind(self.op) in ("product", "matmul", "rows")
 
 
 class Product(NamedTuple):
@@ -135,31 +136,36 @@ class Channels(NamedTuple):
                 each.scale(factor)
 
 
-def channels_of(function: FuncOp) -> Channels:
-    """Returns the channels of a function's values."""
-    return _Analysis(function).run()
+def channels_of(function: FuncOp, fixed: Iterable[Value] = ()) -> Channels:
+    """Returns the channels of a function's values.
+
+    Args:
+        function: The function.
+        fixed: Values that have to keep their numbers.
+    """
+    return _Analysis(function).run(fixed)
 
 
 class _Analysis:
     def __init__(self, function: FuncOp) -> None:
         self._function = function
+        self._elsewhere = _constants_beside(function)
         self._count = 1
         self._edges: list[tuple[Array, Array, bool]] = []
         self._of: dict[Value, Array] = {}
         self._constants: list[Constant] = []
         self._products: list[Product] = []
 
-    def run(self) -> Channels:
+    def run(self, fixed: Iterable[Value]) -> Channels:
         for op in self._function.body.block.ops:
-            name = op.name.removeprefix(tfl.PREFIX)
-            kind = operators.having("homogeneous").get(name)
-            rule = _BY_NAME.get(name) or (_moved if name in operators.having("moves") else _BY_KIND.get(kind or ""))
+            rule = _rule(op)
             if rule is not None and all(_is_plain(value) for value in op.results) and _activation(op) in _LINEAR:
                 found = rule(self, op)
                 if found is not None:
                     self._of.update(zip(op.results, found, strict=True))
                     continue
             self.fix(*op.operands)
+        self.fix(*fixed)
         labels = _labels(self._count, self._edges)
         of = {value: ids for value, ids in self._of.items() if (labels[ids, 0] != FIXED).any()}
         constants = [each for each in self._constants if _is_free(labels, each.divided, each.multiplied)]
@@ -175,11 +181,7 @@ class _Analysis:
     def is_fixed(self, value: Value) -> bool:
         """Returns whether a value's channels are known to be fixed: by what computes it, or by what else reads it."""
         return value not in self._of or any(
-            (
-                use.operation.name.removeprefix(tfl.PREFIX) not in operators.having("homogeneous")
-                and use.operation.name.removeprefix(tfl.PREFIX) not in _BY_NAME
-                and use.operation.name not in questions.MOVES
-            )
+            _rule(use.operation) is None
             or (_kind(use.operation) == "axes" and not _is_outside(self.of(value), _axes(use.operation)))
             for use in value.uses
         )
@@ -208,7 +210,7 @@ class _Analysis:
         constant = tensor_data.constant_of(value)
         if constant is None or not questions.is_float(value):
             return False
-        if questions.size_of(constant) > _SHARED and not value.has_one_use():
+        if questions.size_of(constant) > _SHARED and (not value.has_one_use() or _key(constant) in self._elsewhere):
             return False
         fixed = np.full((1,) * len(constant.shape or ()), FIXED)
         self._constants.append(Constant(op, index, divided, fixed if multiplied is None else multiplied))
@@ -216,6 +218,20 @@ class _Analysis:
 
     def read(self, op: Operation, index: int, weight: int, axis: int, rows: int | None) -> None:
         self._products.append(Product(op, index, weight, axis, rows))
+
+
+def _key(constant: tensor_data.Constant) -> Hashable:
+    """Returns what equal constants share."""
+    return constant.source.fingerprint() if isinstance(constant, tensor_data.TensorData) else constant
+
+
+def _constants_beside(function: FuncOp) -> frozenset[Hashable]:
+    """Returns the keys of the large constants of a module's other functions."""
+    module = function.parent_op()
+    others = [op for op in module.ops if op is not function] if isinstance(module, ModuleOp) else []
+    values = (result for other in others for op in other.walk() for result in op.results)
+    found = filter(None, map(tensor_data.constant_of, values))
+    return frozenset(_key(constant) for constant in found if questions.size_of(constant) > _SHARED)
 
 
 Rule = Callable[[_Analysis, Operation], "Sequence[Array] | None"]
@@ -503,24 +519,26 @@ def _compact(ids: Array) -> Array:
     return ids
 
 
-_BY_KIND: Mapping[str, Rule] = {
+_RULES: Mapping[str, Rule] = {
     "elements": _kept,
     "windows": _windows,
     "pads": _padded,
     "axes": _reduced,
     "operands": _together,
+    "product": _product,
+    "quotient": _quotient,
+    "matmul": _matrix_product,
+    "joined": _joined,
+    "blocks": _spread,
+    "rows": _looked_up,
 }
 
-_BY_NAME: Mapping[str, Rule] = {
-    "mul": _product,
-    "div": _quotient,
-    "batch_matmul": _matrix_product,
-    "concatenation": _joined,
-    "depth_to_space": _spread,
-    "gather": _looked_up,
-    "embedding_lookup": _looked_up,
-    **dict.fromkeys(operators.filters(), _filtered),
-}
+
+def _rule(op: Operation) -> Rule | None:
+    """Returns what an op does with channels, `None` if it needs them as they are."""
+    if op.name.removeprefix(tfl.PREFIX) in operators.filters():
+        return _filtered
+    return _RULES.get(_kind(op)) or (_moved if op.name in questions.MOVES else None)
 
 
 def _labels(count: int, edges: Sequence[tuple[Array, Array, bool]]) -> Array:

@@ -22,6 +22,9 @@ from tfconvert.schema.tflite.reader import Allowance, View, read_model
 # Operators that only convert between types.
 _CONVERSIONS = frozenset(("QUANTIZE", "DEQUANTIZE"))
 
+# Operators whose results are their operand's numbers, with which they were compared, in other channels.
+_REARRANGE = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE"))
+
 
 class Layer(NamedTuple):
     """An operator that computes something.
@@ -150,7 +153,7 @@ class Pair:
             one: two
             for layer, other in paired(floats.layers, quantized.layers)
             for one, two in zip(layer.results, other.results, strict=True)
-            if floats.tensors[one]["dtype"] is np.float32
+            if floats.tensors[one]["dtype"] is np.float32 and layer.operator not in _REARRANGE
         }
         self._inner = {one: (two, Figures()) for one, two in others.items()} if inner else {}
         self._entries = entries

@@ -19,11 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.pipeline.pass_result import Equalization
 from tfconvert.converter.targets.litert.quantize.channels import FIXED, Channels, Product, components
+from tfconvert.converter.targets.litert.quantize.figures import DIVISORS
 from tfconvert.converter.targets.litert.quantize.hybrid import Form
 from tfconvert.converter.targets.litert.quantize.observers import ChannelRange
 from tfconvert.schema.dialects import tensor_data, tfl
@@ -39,6 +42,9 @@ _ROUNDS = 40
 _RATE = 0.1
 _POWER = 8
 
+# Divisors are rounded, so that the last bits of sums, which differ between processors, don't matter.
+_GRAIN = math.log(2) / DIVISORS
+
 # Of larger filters only some rows are looked at.
 _MAX_ELEMENTS = 1 << 22
 
@@ -50,17 +56,10 @@ _MOST = math.log(2.0**20)
 
 
 class Equalized(NamedTuple):
-    """What was chosen.
+    """A choice of divisors."""
 
-    Attributes:
-        divisors: The divisor of each channel.
-        groups: The number of groups of channels that are divided.
-        gain: The largest gain that is expected of a group, in dB.
-    """
-
-    divisors: Array
-    groups: int
-    gain: float
+    divisors: Array  # The divisor of each channel.
+    summary: Equalization
 
 
 class _Value(NamedTuple):
@@ -72,12 +71,13 @@ class _Value(NamedTuple):
 
 
 class _Reader(NamedTuple):
-    """What multiplies channels and adds them up.
+    """A weight that multiplies channels, whose products are added up.
 
     Attributes:
         ids: The channel of each column.
         power: The sum of the squares of each column, for results of a power of 1.
-        columns: The steps that each column of the weight alone would need, a row for each scale, for such results; `None` if each column has its own scale, or the weight is floats.
+        columns: The steps that each column of the weight alone would need, a row for each scale, for such results;
+            `None` if each column has its own scale, or the weight is floats.
         apart: How much the result of each column matters, if each has one.
     """
 
@@ -208,23 +208,38 @@ class Equalizer:
             columns = columns / (math.sqrt(signal) * (2 ** (form.bits - 1) - 1))
         return _Reader(ids, power / signal, columns, np.broadcast_to(apart, ids.shape))
 
-    def run(self, *, everything: bool = False) -> Equalized:
-        """Returns the choice.
+    def run(self, *, everything: bool = False) -> Equalized | None:
+        """Returns the choice, `None` if nothing is to be divided.
 
         Args:
             everything: Whether a choice is taken though it gains little.
         """
         logs = np.zeros(len(self._variable) * 2)
-        groups, most = 0, 0.0
+        taken: list[Equalization] = []
         for group in self._groups():
             before = self._error(group, logs)
             chosen = self._refined(group, logs)
             error = self._error(group, chosen)
             if not 0 < error < before * (1.0 if everything else _LEFT):
                 continue
+            spreads = self._spread(group, logs), self._spread(group, chosen)
             logs[group.variables] = chosen[group.variables]
-            groups, most = groups + 1, max(most, 10 * math.log10(before / error))
-        return Equalized(np.exp(self._sign * logs[self._variable]).astype(np.float32), groups, most)
+            taken.append(Equalization(0, 1, *spreads, 10 * math.log10(before / error)))
+        divisors = np.exp(self._sign * logs[self._variable]).astype(np.float32)
+        if not taken or not (divisors != 1).any():
+            return None
+        return Equalized(divisors, reduce(Equalization.joined, taken)._replace(channels=int((divisors != 1).sum())))
+
+    def _spread(self, group: _Group, logs: Array) -> float:
+        """Returns how many times the widest channel is as wide as the mean one, of the worst value or weight."""
+        spreads = [1.0]
+        with np.errstate(divide="ignore"):
+            widths = [(each.ids, np.log(np.maximum(-each.low, each.high))) for each in group.values]
+            widths += [(each.ids, -np.log(each.columns.max(0))) for each in group.readers if each.columns is not None]
+        for ids, width in widths:
+            found = (width - self._sign[ids] * logs[self._variable[ids]])[np.isfinite(width)]
+            spreads += [math.exp(float(found.max() - found.mean()))] if found.size else []
+        return max(spreads)
 
     def _groups(self) -> Iterator[_Group]:
         """Yields the channels that have to be chosen together."""
@@ -290,7 +305,7 @@ class Equalizer:
             is_known = (grows > 0) & (falls > 0)
             change = _RATE * np.log(np.where(is_known, falls, 1.0) / np.where(is_known, grows, 1.0))
             logs[group.variables] = np.clip(logs[group.variables] + change, -_MOST, _MOST)
-        return logs
+        return np.round(logs / _GRAIN) * _GRAIN
 
     def _add(self, slopes: Array, ids: Array, grows: Array, falls: Array) -> None:
         places, is_up = self._variable[ids], self._sign[ids] > 0

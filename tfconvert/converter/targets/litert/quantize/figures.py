@@ -1,7 +1,8 @@
 """Sums over runs that compare a quantized model's tensors with those of the float model.
 
 Values are compared channel by channel, along the last axis: over the whole tensor, one channel that is far larger than
-the others would hide their loss.
+the others would hide their loss. Channels of inner tensors may have been divided by a number (see `equalization.py`):
+if one has all but little of its signal, times a factor, that factor is no error.
 """
 
 from __future__ import annotations
@@ -37,66 +38,96 @@ class Measured(NamedTuple):
     noise: float
 
 
-class Figures:
-    """The sums about one tensor, channel by channel."""
+DIVISORS = 32
+"""Channels are divided by powers of the root of 2 of this degree."""
 
-    def __init__(self) -> None:
-        self._signal = self._noise = np.zeros(0)
-        self._low = self._high = np.zeros(0)
+# A channel is divided if it has so many numbers, and the divisor that fits best leaves a smaller share than this of its
+# signal and of its noise.
+_NUMBERS = 4
+_LEFT = 0.1
+
+
+class Figures:
+    """The sums about one tensor, channel by channel.
+
+    Args:
+        is_inner: Whether channels may have been divided.
+    """
+
+    def __init__(self, *, is_inner: bool = True) -> None:
+        self._is_inner = is_inner
+        # Signal, noise, products, squares of what was got, counts; of each head, since divisors vary along them too.
+        self._sums = np.zeros((5, 0, 0))
+        self._low = self._high = np.zeros((0, 0))
 
     def add(self, expected: Array, got: Array) -> None:
-        channels = expected.shape[-1] if expected.ndim > 1 else 1
-        if self._signal.size and self._signal.size != channels:
-            self._merge()
-            channels = 1
         if not expected.size:
             return
-        wanted, had = expected.reshape(-1, channels), got.reshape(-1, channels)
-        exact = wanted.astype(np.float64)
+        channels = expected.shape[-1] if expected.ndim > 1 else 1
+        heads = expected.shape[-3] if expected.ndim > 2 and self._is_inner else 1
+        if self._sums.size and self._sums.shape[1:] != (heads, channels):
+            self._merge(0 if self._sums.shape[2] == channels else (0, 1))
+            _, heads, channels = self._sums.shape
+        shape = (-1, heads, expected.shape[-2] if heads > 1 else 1, channels)
+        wanted, had = expected.reshape(shape), got.reshape(shape)
+        exact, other = wanted.astype(np.float64), had.astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
-            error = exact - had
-            sums = _squares(exact), _squares(error), wanted.min(0), wanted.max(0)
-        if not all(np.isfinite(each).all() for each in sums):
+            error = exact - other
+            sums, ends = _sums(exact, error, other), (wanted.min((0, 2)), wanted.max((0, 2)))
+        if not all(np.isfinite(each).all() for each in (sums, *ends)):
             # Equal infinities and NaNs are no difference.
             error[(wanted == had) | (np.isnan(wanted) & np.isnan(had))] = 0
-            finite = np.where(np.isfinite(exact), exact, 0)
-            sums = _squares(finite), _squares(error), finite.min(0), finite.max(0)
-        if self._signal.size:
-            self._signal, self._noise = self._signal + sums[0], self._noise + sums[1]
-            self._low, self._high = np.minimum(self._low, sums[2]), np.maximum(self._high, sums[3])
+            finite, other = (np.where(np.isfinite(each), each, 0) for each in (exact, other))
+            with np.errstate(invalid="ignore", over="ignore"):
+                sums, ends = _sums(finite, error, other), (finite.min((0, 2)), finite.max((0, 2)))
+        if self._sums.size:
+            self._sums = self._sums + sums
+            self._low, self._high = np.minimum(self._low, ends[0]), np.maximum(self._high, ends[1])
         else:
-            self._signal, self._noise, self._low, self._high = sums
+            self._sums, (self._low, self._high) = sums, ends
 
-    def _merge(self) -> None:
-        """Merges all channels, since their number varies."""
-        self._signal, self._noise = self._signal.sum(keepdims=True), self._noise.sum(keepdims=True)
-        self._low, self._high = self._low.min(keepdims=True), self._high.max(keepdims=True)
+    def _merge(self, axes: int | tuple[int, int]) -> None:
+        """Merges heads, or all channels, since their number varies."""
+        self._low, self._high = self._low.min(axes, keepdims=True), self._high.max(axes, keepdims=True)
+        self._sums = self._sums.sum((1, 2) if axes else 1, keepdims=True)
 
     def measured(self) -> Measured | None:
         """Returns the findings, `None` if there was no run."""
-        if not self._signal.size:
+        if not self._sums.size:
             return None
-        noise = np.where(np.isfinite(self._noise), self._noise, np.inf)
-        heard = self._signal > 0
-        ratios = noise[heard] / self._signal[heard]
-        spans = (self._high - self._low)[self._high > self._low]
-        total, error = float(self._signal.sum()), float(noise.sum())
+        factor, noise = self._factors()
+        low, high = (self._low / factor).min(0), (self._high / factor).max(0)
+        signal, noise = self._sums[0].sum(0), noise.sum(0)
+        heard = signal > 0
+        ratios = noise[heard] / signal[heard]
+        spans = (high - low)[high > low]
+        total, error = float(signal.sum()), float(noise.sum())
         return Measured(
             decibels(total, error),
             decibels(1.0, float(ratios.max())) if ratios.size else decibels(total, error),
-            float(self._low.min()),
-            float(self._high.max()),
+            float(low.min()),
+            float(high.max()),
             float(np.median(spans)) if spans.size else 0.0,
             float(np.minimum(ratios, 1).mean()) if ratios.size else float(error > 0),
             error,
         )
+
+    def _factors(self) -> tuple[Array, Array]:
+        """Returns what channels were divided by, and their noise."""
+        signal, noise, products, squares, counts = self._sums
+        noise = np.where(np.isfinite(noise), noise, np.inf)
+        factor = np.divide(products, squares, out=np.ones_like(products), where=(squares > 0) & (products > 0))
+        factor = np.exp2(np.round(np.log2(factor) * DIVISORS) / DIVISORS)
+        left = np.maximum(signal - 2 * factor * products + factor**2 * squares, 0)
+        is_divided = self._is_inner & (counts >= _NUMBERS) & (left < _LEFT * np.minimum(signal, noise))
+        return np.where(is_divided, factor, 1.0), np.where(is_divided, left, noise)
 
 
 class OutputFigures:
     """The sums about one output of a model."""
 
     def __init__(self) -> None:
-        self._figures = Figures()
+        self._figures = Figures(is_inner=False)
         self._is_float = True
         self._agreed = self._rows = 0
 
@@ -121,9 +152,10 @@ class OutputFigures:
         return OutputFidelity(name, float("nan") if found is None else found.snr, agreement, signature)
 
 
-def _squares(values: Array) -> Array:
-    sums: Array = np.einsum("ij,ij->j", values, values)
-    return sums
+def _sums(exact: Array, error: Array, got: Array) -> Array:
+    pairs = (exact, exact), (error, error), (exact, got), (got, got)
+    sums = [np.einsum("ijkl,ijkl->jl", *pair) for pair in pairs]
+    return np.stack([*sums, np.full_like(sums[0], exact.size / sums[0].size)])
 
 
 class Step(NamedTuple):

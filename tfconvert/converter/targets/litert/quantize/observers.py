@@ -47,13 +47,19 @@ class ChannelRange(NamedTuple):
     high: Array
     power: Array
 
+    def of_shape(self, shape: Sequence[int]) -> ChannelRange | None:
+        """Returns the same in another shape, `None` if there are not as many channels, or some are infinite."""
+        if self.low.size != math.prod(shape) or not np.isfinite(self).all():
+            return None
+        return ChannelRange(*(numbers.reshape(shape) for numbers in self))
+
 
 BINS = 2048
 
 CUT = 1e-4
 """The share of numbers that a percentile leaves out, half of it at each end."""
 
-# Squares are taken of so many samples.
+# The maximum number of samples whose squares count.
 _MEANS = 32
 
 # The number of ends to try on each side, from the full range down to the share `_MIN` of it.
@@ -200,8 +206,9 @@ class Apart:
         else:
             power = np.zeros_like(low)
         if self._count < _MEANS:
-            mean = np.square(values).mean(others).reshape(-1)
-            power, self._count = power + (mean - power) / (self._count + 1), self._count + 1
+            with np.errstate(over="ignore", invalid="ignore"):  # Channels of infinities aren't divided.
+                mean = np.square(values).mean(others).reshape(-1)
+                power, self._count = power + (mean - power) / (self._count + 1), self._count + 1
         self._seen = ChannelRange(low, high, power)
         if self._whole is not None:
             self._whole.add(values)
@@ -224,7 +231,7 @@ def observer(method: str, levels: int, apart: Sequence[int] | None = None) -> Ob
     Args:
         method: How the range is computed: `minmax`, `mse` or `percentile`.
         levels: The number of integers that it will be divided into.
-        apart: The axes along which there are channels to observe, `None` if there are none.
+        apart: The axes along which there are channels to observe, `None` without channels.
     """
     if apart is None:
         return Extremes() if method == "minmax" else Counts(method, levels)

@@ -54,8 +54,8 @@ def set_channel_ranges(found: Mapping[Value, ChannelRange]) -> None:
     """Sets the calibrated ranges of the channels of results, on the ops that compute them."""
     holders: dict[Operation, dict[int, ChannelRange]] = {}
     for value, seen in found.items():
-        assert isinstance(value, OpResult), "arguments have no free channels"
-        holders.setdefault(value.op, {})[value.index] = seen
+        if isinstance(value, OpResult):  # Those of arguments aren't free.
+            holders.setdefault(value.op, {})[value.index] = seen
     for op, own in holders.items():
         ends = (np.concatenate(own[index]) if index in own else () for index in range(len(op.results)))
         op.attributes[CHANNEL_RANGES] = ArrayAttr.get([DenseArrayAttr.get(F32, tuple(each)) for each in ends])
