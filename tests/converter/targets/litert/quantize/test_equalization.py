@@ -271,7 +271,7 @@ def test_layers_are_compared_as_if_nothing_was_divided() -> None:
     assert report.equalization is not None
     assert report.fidelity is not None
     assert report.fidelity.layers
-    assert min(each.snr for each in report.fidelity.layers) > 25
+    assert min(each.snr for each in report.fidelity.layers) > 20
 
 
 def test_weights_that_signatures_share_are_in_the_file_once() -> None:
@@ -279,12 +279,12 @@ def test_weights_that_signatures_share_are_in_the_file_once() -> None:
 
     kernel = tf.Variable(weights(C, 512) * UNEVEN[:, None])
 
-    class Both(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec((1, 3), tf.float32)])
+    class Both(tf.Module):  # type: ignore[misc]
+        @tf.function(input_signature=[tf.TensorSpec((1, 3), tf.float32)])  # type: ignore[untyped-decorator]
         def one(self, x: Any) -> Any:
             return tf.nn.relu(x @ (weights(3, C) / UNEVEN)) @ kernel
 
-        @tf.function(input_signature=[tf.TensorSpec((1, 3), tf.float32)])
+        @tf.function(input_signature=[tf.TensorSpec((1, 3), tf.float32)])  # type: ignore[untyped-decorator]
         def other(self, x: Any) -> Any:
             return tf.nn.relu(x @ (weights(3, C) / UNEVEN) + 1.0) @ kernel
 

@@ -21,12 +21,12 @@ After:
 
     func.func @main(%x: tensor<1x2xf32>) -> tensor<1x1xf32> {
       %0 = "tfl.no_value"() <{value}> : () -> none
-      %1 = "tfl.pseudo_const"() <{value = dense<[[9.93486214, 0.0], [0.0, 9.51365662]]> : tensor<2x2xf32>}>
+      %1 = "tfl.pseudo_const"() <{value = dense<[[10.2629604, 0.0], [0.0, 8.91509342]]> : tensor<2x2xf32>}>
           : () -> tensor<2x2xf32>
       %2 = "tfl.fully_connected"(%x, %1, %0) <{fused_activation_function = "RELU", keep_num_dims = false,
-          weights_format = "DEFAULT"}> {tfl.ranges = array<f32: 0.0, 10.465023>}
+          weights_format = "DEFAULT"}> {tfl.ranges = array<f32: 0.0, 11.1438675>}
           : (tensor<1x2xf32>, tensor<2x2xf32>, none) -> tensor<1x2xf32>
-      %3 = "tfl.pseudo_const"() <{value = dense<[[0.100655645, 0.105112053]]> : tensor<1x2xf32>}>
+      %3 = "tfl.pseudo_const"() <{value = dense<[[0.0974377766, 0.112169318]]> : tensor<1x2xf32>}>
           : () -> tensor<1x2xf32>
       %4 = "tfl.fully_connected"(%2, %3, %0) <{fused_activation_function = "NONE", keep_num_dims = false,
           weights_format = "DEFAULT"}> : (tensor<1x2xf32>, tensor<1x2xf32>, none) -> tensor<1x1xf32>
@@ -112,8 +112,8 @@ def _extents(channels: Channels, seen: Mapping[Value, ChannelRange]) -> Iterator
 
 
 # Channels are wider in use than in samples by more than whole values are, which have the widest channel of many. 0.25
-# gives a CNN of digits 28.1 dB, 0.1 27.5, 0 26.6, 0.5 27.1.
-_MARGIN = 0.1
+# gives a CNN of digits with uneven channels 28.0 dB, 0.1 27.7, 0 26.8, 0.5 27.2.
+_MARGIN = 0.25
 
 
 def _widened(seen: ChannelRange) -> ChannelRange:

@@ -230,7 +230,7 @@ def _constants_beside(function: FuncOp) -> frozenset[Hashable]:
     module = function.parent_op()
     others = [op for op in module.ops if op is not function] if isinstance(module, ModuleOp) else []
     values = (result for other in others for op in other.walk() for result in op.results)
-    found = filter(None, map(tensor_data.constant_of, values))
+    found = (constant for value in values if (constant := tensor_data.constant_of(value)) is not None)
     return frozenset(_key(constant) for constant in found if questions.size_of(constant) > _SHARED)
 
 

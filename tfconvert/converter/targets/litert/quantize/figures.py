@@ -38,13 +38,13 @@ class Measured(NamedTuple):
     noise: float
 
 
-DIVISORS = 32
+DIVISORS = 1024
 """Channels are divided by powers of the root of 2 of this degree."""
 
-# A channel is divided if it has so many numbers, and the divisor that fits best leaves a smaller share than this of its
+# A channel is divided if it has so many numbers, and the divisor that fits best leaves smaller shares than these of its
 # signal and of its noise.
 _NUMBERS = 4
-_LEFT = 0.1
+_SIGNAL, _NOISE = 0.1, 0.5
 
 
 class Figures:
@@ -119,7 +119,7 @@ class Figures:
         factor = np.divide(products, squares, out=np.ones_like(products), where=(squares > 0) & (products > 0))
         factor = np.exp2(np.round(np.log2(factor) * DIVISORS) / DIVISORS)
         left = np.maximum(signal - 2 * factor * products + factor**2 * squares, 0)
-        is_divided = self._is_inner & (counts >= _NUMBERS) & (left < _LEFT * np.minimum(signal, noise))
+        is_divided = self._is_inner & (counts >= _NUMBERS) & (left < np.minimum(_SIGNAL * signal, _NOISE * noise))
         return np.where(is_divided, factor, 1.0), np.where(is_divided, left, noise)
 
 
