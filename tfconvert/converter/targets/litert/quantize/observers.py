@@ -199,15 +199,14 @@ class Apart:
         self._count = 0
 
     def add(self, values: Array) -> None:
-        others = tuple(axis for axis in range(values.ndim) if axis not in self._axes)
-        low, high = values.min(others).reshape(-1), values.max(others).reshape(-1)
+        rows = self._rows(values)
+        low, high = (end.reduce(end.reduce(rows)) for end in (np.minimum, np.maximum))
+        power = np.zeros_like(low)
         if self._seen is not None:
             low, high, power = np.minimum(self._seen.low, low), np.maximum(self._seen.high, high), self._seen.power
-        else:
-            power = np.zeros_like(low)
         if self._count < _MEANS:
             with np.errstate(over="ignore", invalid="ignore"):  # Channels of infinities aren't divided.
-                mean = np.square(values).mean(others).reshape(-1)
+                mean = np.einsum("ijk,ijk->jk", rows, rows).sum(0) / (values.size // low.size)
                 power, self._count = power + (mean - power) / (self._count + 1), self._count + 1
         self._seen = ChannelRange(low, high, power)
         if self._whole is not None:
@@ -219,6 +218,15 @@ class Apart:
         if self._seen is None:
             return Range(math.inf, -math.inf)
         return Range(float(self._seen.low.min()), float(self._seen.high.max()))
+
+    def _rows(self, values: Array) -> Array:
+        """Returns values with channels last, of so many at once that numpy reduces them fast."""
+        axes = [axis for axis in range(values.ndim) if axis in self._axes]
+        count = math.prod(values.shape[axis] for axis in axes)
+        if axes != list(range(values.ndim - len(axes), values.ndim)):
+            values = np.moveaxis(values, axes, range(-len(axes), 0))
+        together = math.gcd(values.size // count, 1 << max(10 - count.bit_length(), 0))
+        return values.reshape(-1, together, count)
 
     def channels(self) -> ChannelRange | None:
         """Returns the ranges of the channels, `None` if nothing was observed."""
