@@ -196,11 +196,11 @@ class Equalizer:
                 return None
             power = self._power[other.reshape(-1)]
         else:
-            array = np.moveaxis(np.abs(tensor_data.to_array(constant)), axis, -1)
+            array = np.moveaxis(tensor_data.to_array(constant), axis, -1)
             if array.shape[-1] != ids.size:
                 ids = np.repeat(ids, array.shape[-1] // ids.size)
-            flat = array.reshape(-1, array.shape[-1])
             if rows is None or rows == axis:
+                flat = np.abs(array.reshape(-1, array.shape[-1]))
                 is_each = op.name != "tfl.batch_matmul" and matters.size in (1, ids.size)
                 apart = matters if is_each else np.full(1, matters.sum())
                 power = np.einsum("rc,rc->c", flat, flat, dtype=np.float64) * apart
@@ -208,17 +208,15 @@ class Equalizer:
                     columns = flat.max(0)[None]
             else:
                 array = np.moveaxis(array, rows - (rows > axis), 0)
-                array = array.reshape(len(array), -1, ids.size)
-                matters = matters if matters.size == len(array) else np.ones(1)
-                squares = np.square(array.reshape(len(array), -1))
-                share = matters / matters.max()
-                power = (np.broadcast_to(share, len(array)).astype(np.float32) @ squares).reshape(-1, ids.size)
-                power = power.sum(0, dtype=np.float64) * matters.max()
+                every = -(-max(array.size // 4, len(array) * ids.size) // _MAX_ELEMENTS)
+                matters = np.broadcast_to(matters if matters.size == len(array) else np.ones(1), len(array))[::every]
+                array = np.abs(array[::every]).reshape(len(matters), -1, ids.size)
+                squares = np.square(array).reshape(len(array), -1)
+                power = ((matters / matters.max()).astype(np.float32) @ squares).reshape(-1, ids.size)
+                power = power.sum(0, dtype=np.float64) * (matters.max() * every)
                 if form is not None:
                     widest = array.max(1) if form.axis is not None else array.max((0, 1))
-                    columns = widest * np.sqrt(matters)[:, None]
-                    every = -(-columns.size // _MAX_ELEMENTS)
-                    columns = columns[::every] * math.sqrt(every)
+                    columns = widest * np.sqrt(matters * every)[:, None]
         signal = float((power * self._power[ids]).sum())
         if not signal > 0 or not math.isfinite(signal):
             return None
