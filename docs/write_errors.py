@@ -36,7 +36,7 @@ _PAGES = (
 _ELSEWHERE = {
     **dict.fromkeys(("training-mode", "unsupported-op", "unsupported-type"), "conversion"),
     **dict.fromkeys(("calibrated-in-numpy", "constant-input", "default-range"), "quantization"),
-    **dict.fromkeys(("low-fidelity", "no-samples"), "quantization"),
+    **dict.fromkeys(("low-fidelity", "no-samples", "wrong-metric"), "quantization"),
     **dict.fromkeys(("not-quantized", "stays-float", "unknown-range", "worst-layers"), "quantization"),
     **dict.fromkeys(("litert-missing", "litert-timeout"), "verification"),
     "not-a-saved-model": "reading",

@@ -354,7 +354,7 @@ def input_files(source: Source, options: Options) -> list[Path]:
     files += [Path(name) for name in rules if name.endswith(".py")]
     files += _sample_files(verify.data) if verify is not None else []
     if quantize is not None:
-        files += _sample_files(quantize.samples)
+        files += [*_sample_files(quantize.samples), *_sample_files(quantize.labels)]
         if quantize.calibration is not None and Path(quantize.calibration).is_file():
             files.append(Path(quantize.calibration))
     return files

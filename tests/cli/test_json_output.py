@@ -58,6 +58,34 @@ def test_a_conversion(schema: dict[str, Any], digits_model: Path, tmp_path: Path
     assert data["operations_kind"] == "TensorFlow op"
 
 
+def test_a_metric(schema: dict[str, Any], digits_model: Path, tmp_path: Path) -> None:
+    with np.load(digits_model.parent / "held_out.npz") as held_out:
+        np.save(tmp_path / "x.npy", held_out["pixels"][:64, ..., None].astype(np.float32) / 16)
+        np.save(tmp_path / "small.npy", held_out["pixels"][:64, ..., None].astype(np.float32) / 800)
+        np.save(tmp_path / "y.npy", held_out["labels"][:64])
+    files: list[str | Path] = [
+        "--samples",
+        tmp_path / "small.npy",
+        "--verify-data",
+        tmp_path / "x.npy",
+        "--labels",
+        tmp_path / "y.npy",
+    ]
+    common: list[str | Path] = [
+        digits_model,
+        "-o",
+        tmp_path / "x.tflite",
+        "--quantize",
+        "int8",
+        "--metric",
+        "top1",
+        *files,
+    ]
+    found = check(schema, "report", *common, "--compare-layers")["quantization"]["fidelity"]
+    assert found["metric"]["quantized"] < found["exclusions"]["metric"] <= 1
+    assert found["metric"]["limits"] == {}
+
+
 def test_tuning(schema: dict[str, Any], tmp_path: Path) -> None:
     model, output = tmp_path / "model.pb", tmp_path / "x.tflite"
     graph = tensorflow_pb2.GraphDef()

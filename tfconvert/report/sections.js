@@ -226,6 +226,7 @@ function quantizationSection() {
     el("ul", { class: "chips" }, Object.entries(found.forms || {}).map(([form, times]) => el("li", {}, `${form} × ${count(times)}`))),
     fidelity && [el("h3", {}, `Compared with the float model on ${many(fidelity.samples, "sample")}`),
       table("Outputs", ["Output", "Signal to noise", "Same largest element"], fidelity.outputs.map((each) => [each.name, decibels(each.snr), each.agreement === undefined ? "" : `${(each.agreement * 100).toFixed(1)}%`])),
+      fidelity.metric && table("Metric", ["Metric", "Float", "Quantized", "Difference", "95% interval"], [metricRow(fidelity.metric)]),
       fidelity.exclusions && el("p", {}, exclusions(fidelity.exclusions)),
       compared.length > 0 && [el("h3", {}, "Layers by decreasing loss"),
         table("Layers compared", ["Layer", "Operator", "Signal to noise", "Worst channel", "Range", "Range used", "Lost here"], compared)],
@@ -246,9 +247,14 @@ function tuningSection() {
     table("Forms", ["Pattern", "Shape", "Places", "Usual", "Fast", "Chosen", "The fast form"], rows, 60));
 }
 
+function metricRow(found) {
+  const [low, high] = found.interval || [];
+  return [found.name, measure(found.float), measure(found.quantized), measure(found.difference), found.interval ? `${measure(low)} to ${measure(high)}` : ""];
+}
+
 function exclusions(found) {
   if (!found.exclude.length) return `The search for layers to exclude ${found.ran_out ? "ran out of time" : "found none"}.`;
-  return [`Excluding ${found.exclude.length === 1 ? "this layer" : `these ${count(found.exclude.length)} layers`} gives ${nearness(found).join(", ")}: `, el("code", {}, found.exclude.join(", "))];
+  return [`Excluding ${found.exclude.length === 1 ? "this layer" : `these ${count(found.exclude.length)} layers`} gives ${[found.metric && `a metric of ${measure(found.metric)}`, ...nearness(found)].filter(Boolean).join(", ")}: `, el("code", {}, found.exclude.join(", "))];
 }
 
 function verificationSection() {

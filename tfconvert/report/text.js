@@ -52,6 +52,8 @@ const exponential = (value) => (typeof value === "number" ? value.toExponential(
 // A number of dB, or the word for one that JSON can't represent.
 const decibels = (snr) => (typeof snr === "number" ? `${snr.toFixed(1)} dB` : snr === "infinite" ? "exact" : snr && snr !== "undefined" ? "not a number" : "");
 
+const measure = (value) => Number(value).toFixed(4);
+
 // The fidelity of a quantized model in two parts: its signal-to-noise ratio, and how often the top-1 is the same.
 function nearness(fidelity) {
   const found = explained(fidelity);

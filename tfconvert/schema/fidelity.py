@@ -103,6 +103,90 @@ class LayerFidelity(NamedTuple):
     filled: float = 1.0
 
 
+class MetricFidelity(NamedTuple):
+    """The user's metric of the float model and of the quantized one, on the same samples.
+
+    Attributes:
+        name: The metric.
+        floats: Its value for the float model.
+        quantized: That for the quantized one.
+        samples: The number of samples.
+        low: The lower end of the 95% interval of the difference; NaN if it is unknown.
+        high: The upper end.
+        is_loss: Whether lower values are better.
+        min_metric: The minimum for the quantized model, or `None`.
+        max_loss: The maximum by which it may be worse than the float model, or `None`.
+    """
+
+    name: str
+    floats: float
+    quantized: float
+    samples: int
+    low: float = math.nan
+    high: float = math.nan
+    is_loss: bool = False
+    min_metric: float | None = None
+    max_loss: float | None = None
+
+    @property
+    def difference(self) -> float:
+        """The value for the quantized model minus that for the float model."""
+        return self.quantized - self.floats
+
+    @property
+    def loss(self) -> float:
+        """By how much the quantized model is worse; negative if it is better."""
+        return self.difference if self.is_loss else -self.difference
+
+    @property
+    def judges(self) -> bool:
+        """Whether there is a limit."""
+        return self.min_metric is not None or self.max_loss is not None
+
+    @property
+    def is_low(self) -> bool:
+        """Whether a limit is not met."""
+        return _exceeds(self.min_metric, self.quantized) or _exceeds(self.loss, self.max_loss)
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether the float model doesn't have the minimum either."""
+        return _exceeds(self.min_metric, self.floats)
+
+    @property
+    def limits(self) -> str:
+        """The limits in words."""
+        low = [] if self.min_metric is None else [f"{self.name} of at least {self.min_metric:g}"]
+        return " and ".join([*low, *([] if self.max_loss is None else [f"a loss of at most {self.max_loss:g}"])])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        limits = {"min_metric": self.min_metric, "max_loss": self.max_loss}
+        return {
+            "name": self.name,
+            "samples": self.samples,
+            "float": self.floats,
+            "quantized": self.quantized,
+            "difference": self.difference,
+            "interval": None if math.isnan(self.low) else [self.low, self.high],
+            "is_loss": self.is_loss,
+            "is_low": self.is_low,
+            "limits": {name: value for name, value in limits.items() if value is not None},
+        }
+
+    def __str__(self) -> str:
+        interval = "" if math.isnan(self.low) else f" (95% interval {self.low:+.4f} to {self.high:+.4f})"
+        values = f"float {self.floats:.4f}, quantized {self.quantized:.4f}"
+        return f"{self.name}: {values}, difference {self.difference:+.4f}{interval}"
+
+
+def _exceeds(value: float | None, limit: float | None) -> bool:
+    """Returns whether a value is above its limit by more than the rounding of a difference of shares."""
+    if value is None or limit is None:
+        return False
+    return value > limit and not math.isclose(value, limit, rel_tol=1e-9, abs_tol=1e-12)
+
+
 class Exclusions(NamedTuple):
     """The outcome of a search for layers that should stay float.
 
@@ -112,6 +196,7 @@ class Exclusions(NamedTuple):
         agreement: The minimum agreement.
         trials: The number of exclusions tried.
         ran_out: Whether time ran out: with exclusions, fewer may suffice; without, there may be some.
+        metric: The user's metric with them, or `None`.
     """
 
     exclude: tuple[str, ...]
@@ -119,6 +204,7 @@ class Exclusions(NamedTuple):
     agreement: float = math.nan
     trials: int = 0
     ran_out: bool = False
+    metric: float | None = None
 
     def __str__(self) -> str:
         if not self.exclude:
@@ -129,7 +215,8 @@ class Exclusions(NamedTuple):
         if len(self.exclude) > _SOME:
             flags.append(f"and {len(self.exclude) - _SOME} more (--json lists all); another mode may suit it better")
         more = "; time ran out (`search_seconds`, --search-seconds), fewer may do" if self.ran_out else ""
-        return f"excluding {what} gives {_figures(self.snr, self.agreement)}: {' '.join(flags)}{more}"
+        metric = "" if self.metric is None else f"a metric of {self.metric:.4f}, "
+        return f"excluding {what} gives {metric}{_figures(self.snr, self.agreement)}: {' '.join(flags)}{more}"
 
 
 class Fidelity(NamedTuple):
@@ -144,6 +231,8 @@ class Fidelity(NamedTuple):
         limits: The minimum fidelity.
         is_random: Whether the samples were random numbers, since the user gave none.
         witness: What the model is compared with.
+        metric: The user's metric of both models, or `None`. If it has limits, they decide instead of
+            the default limits of outputs.
     """
 
     samples: int
@@ -154,6 +243,7 @@ class Fidelity(NamedTuple):
     limits: Limits = Limits()
     is_random: bool = False
     witness: str = "the model's own results"
+    metric: MetricFidelity | None = None
 
     @property
     def snr(self) -> float:
@@ -167,33 +257,54 @@ class Fidelity(NamedTuple):
 
     @property
     def is_low(self) -> bool:
-        """Whether an output is below a limit."""
-        return any(any(each.is_low(self.limits)) for each in self.outputs)
+        """Whether a limit is not met."""
+        return self._has_low_metric or bool(self._low_outputs(self._counted))
 
     @property
     def is_refused(self) -> bool:
-        """Whether an output is below a limit that is required."""
-        required = self.limits.required
-        return any(
-            low and must for each in self.outputs for low, must in zip(each.is_low(self.limits), required, strict=True)
-        )
+        """Whether a limit that is required is not met."""
+        return self._has_low_metric or bool(self._low_outputs(self.limits.required))
+
+    @property
+    def _has_low_metric(self) -> bool:
+        return self.metric is not None and self.metric.is_low
+
+    @property
+    def _counted(self) -> tuple[bool, bool]:
+        """Which limits of outputs count: with limits of the metric, only those that are required."""
+        return self.limits.required if self.metric is not None and self.metric.judges else (True, True)
+
+    def _low_outputs(self, counted: tuple[bool, bool]) -> list[OutputFidelity]:
+        """Returns the outputs below those limits that count: the one of the SNR, and the one of the agreement."""
+        return [
+            each
+            for each in self.outputs
+            if any(low and counts for low, counts in zip(each.is_low(self.limits), counted, strict=True))
+        ]
 
     def problem(self) -> Diagnostic | None:
         """Returns the finding if a limit is not met: an error if it is required, else a warning; or `None`."""
         if not self.is_low:
             return None
-        low = [str(each) for each in self.outputs if any(each.is_low(self.limits))]
-        more = f" and {len(low) - _FEW} more" if len(low) > _FEW else ""
         kind = "random inputs" if self.is_random else _counted(self.samples, "sample")
+        head, found = "the quantized model differs too much from the float model", []
+        if self.metric is not None and self.metric.is_low:
+            head = "the quantized model is not good enough"
+            found.append(f"{self.metric}; required is {self.metric.limits}")
+        if low := self._low_outputs(self._counted):
+            more = f" and {len(low) - _FEW} more" if len(low) > _FEW else ""
+            limits = f"the limits are {self.limits.snr:g} dB and {self.limits.agreement:.0%}"
+            found.append(f"{', '.join(map(str, low[:_FEW]))}{more}; {limits}")
         return Diagnostic(
             LOW,
-            f"the quantized model differs too much from the float model, on {kind}: {', '.join(low[:_FEW])}{more}; "
-            f"the limits are {self.limits.snr:g} dB and {self.limits.agreement:.0%}",
+            f"{head}, on {kind}: {'; '.join(found)}",
             hint=self._hint(),
             severity=ERROR if self.is_refused else WARNING,
         )
 
     def _hint(self) -> str:
+        if self.metric is not None and self.metric.is_out_of_reach:
+            return "the float model doesn't reach that either: set another `min_metric`, or improve the model"
         if self.exclusions is not None:
             return str(self.exclusions)
         if self.is_random:
@@ -225,8 +336,11 @@ class Fidelity(NamedTuple):
         }
         if self.layers:
             found["layers"] = [record(row._asdict()) for row in self.layers]
+        if self.metric is not None:
+            found["metric"] = self.metric.to_dict()
         if self.exclusions is not None:
-            found["exclusions"] = record({**self.exclusions._asdict(), "exclude": list(self.exclusions.exclude)})
+            known = {name: value for name, value in self.exclusions._asdict().items() if value is not None}
+            found["exclusions"] = record({**known, "exclude": list(self.exclusions.exclude)})
         return record(found)
 
     def summary(self) -> dict[str, Any]:
@@ -235,7 +349,9 @@ class Fidelity(NamedTuple):
 
     def head(self) -> str:
         """Returns the fidelity in a line."""
-        return f"fidelity: {_figures(self.snr, self.agreement)}"
+        found = self.metric
+        metric = "" if found is None else f"; {found.name} {found.quantized:.4f}, and {found.floats:.4f} as floats"
+        return f"fidelity: {_figures(self.snr, self.agreement)}{metric}"
 
     def lines(self, most: int | None) -> list[str]:
         """Returns the fidelity as lines of text.
@@ -246,6 +362,7 @@ class Fidelity(NamedTuple):
         kind = "random samples" if self.is_random else "samples"
         lines = [f"  compared with {self.witness} on {self.samples} {kind}:"]
         lines += [f"    {each}" for each in self.outputs]
+        lines += [] if self.metric is None else [f"  {self.metric}"]
         if self.layers:
             lines.append("  layers, those where most is lost first:")
             lines += table(self.layers, most)

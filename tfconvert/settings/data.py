@@ -16,10 +16,10 @@ from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_file
 from tfconvert.schema.limits import Limits
 from tfconvert.settings.options import Options
-from tfconvert.settings.quantization import Mode, Quantize
+from tfconvert.settings.quantization import METRICS, Mode, Quantize
 from tfconvert.settings.selection import Selection
 from tfconvert.settings.setting import Schema, Setting, expected_of, is_valid, schema_of, settings_of
-from tfconvert.settings.targets import CLASSES, TARGETS, AnyTarget, Iree, LiteRT, StableHLO, is_host, not_of
+from tfconvert.settings.targets import CLASSES, CODE, TARGETS, AnyTarget, Iree, LiteRT, StableHLO, is_host, not_of
 from tfconvert.settings.verify_options import Verify
 
 _IREE = Iree.name
@@ -115,7 +115,7 @@ def _check(settings: Mapping[str, Any], known: Mapping[str, Setting], where: str
             hint = f"it is a part of {inside!r}: {inside}.{name}" if inside else hint
             raise _wrong(f"the setting {name!r} is not known", where, hint)
         if row.is_path and not allow_paths and not row.is_own(value):
-            raise _wrong(f"{name!r} names files, which is not allowed here", where)
+            raise _wrong(f"{name!r} {row.refusal}, which is not allowed here", where)
         if not is_valid(value, row.schema):
             hint = f"use {row.expected}" if row.expected else ""
             raise _wrong(f"{name!r} can't be {_shown(value)}", where, hint)
@@ -318,6 +318,8 @@ def uncached(selection: Selection, options: Options) -> str:
                 return f"{row.flag}: {row.uncached}"
     if quantize is not None and quantize.calibration and quantize.samples:
         return "--calibration: it is written beside the result"
+    if quantize is not None and quantize.metric is not None and quantize.metric not in METRICS:
+        return f"--metric: {CODE}"
     if isinstance(target, LiteRT) and target.tune is not None and not is_file(target.tune):
         return "--tune: the times of this machine decide, or files are written beside the result"
     if isinstance(target, Iree) and target.cpu == "host":

@@ -63,6 +63,11 @@ class Options:
         """How to quantize; `None` leaves every number as precise as the model has it."""
         return self.target.quantize if isinstance(self.target, LiteRT) else None
 
+    def __post_init__(self) -> None:
+        """Verifies where a metric is given: that is what measures it."""
+        if self.verify is None and self.quantize is not None and self.quantize.metric is not None:
+            object.__setattr__(self, "verify", Verify())
+
     def check(self) -> None:
         """Checks values, and what follows from several of them.
 
@@ -78,5 +83,9 @@ class Options:
         if self.verify.judges and self.quantize is None:
             hint = "leave them out: other models have to agree but for rounding"
             raise error("wrong-option", "min_snr and min_agreement are for quantized models", hint=hint)
+        given = None if self.quantize is None or self.quantize.metric is None else self.quantize
+        if given is not None and given.samples is None and self.verify.data is None:
+            hint = "pass them with `samples` (--samples), or others to measure on with Verify.data (--verify-data)"
+            raise error("wrong-option", "quantize: a metric needs the inputs that the labels belong to", hint=hint)
         if self.verify.compare_layers and not isinstance(self.target, LiteRT):
             raise not_of(self.target, "compare_layers", LiteRT)

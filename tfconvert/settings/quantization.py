@@ -31,6 +31,15 @@ Samples = Iterable[Sample] | Mapping[str, Iterable[Sample]] | Callable[[], Itera
 
 _PATHS = {"type": "array", "items": {"type": "string"}}
 
+Labels = Any
+"""Labels of samples: an array, a list or a tensor whose first axis counts them, several by name, or a file of these."""
+
+METRICS = ("top1", "top5", "mae")
+"""The metrics that have names."""
+
+LOSSES = frozenset(("mae",))
+"""Those of them that are better if they are lower."""
+
 WEIGHT_MODES = frozenset(("dynamic", "float16", "weights"))
 """The modes that change how constants are stored, and need no samples."""
 
@@ -99,6 +108,38 @@ class Quantize:
         False,
         "int8: use integers also where processors compute faster with floats, for devices that need integers; strict "
         "and integer inputs or outputs imply it.",
+    )
+    metric: str | Callable[[Any, Any], float] | None = setting(
+        None,
+        "How good results are, given the labels: the share of samples whose label has the largest score (top1), or one "
+        "of the five largest (top5); the mean absolute difference (mae); or a function of the outputs and the labels, "
+        "which is better if it is higher (module:function). It is measured on the samples, or on the data to verify "
+        "on, for the float model and the quantized one.",
+        metavar="NAME",
+        expected="top1, top5, mae, module:function or a function",
+        schema={"type": "string"},
+        accepts=callable,
+        is_path=True,
+        refusal="needs a file of labels, or runs code of yours",
+    )
+    labels: Labels = setting(
+        None,
+        "The labels that the metric needs, in the order of the samples: an array whose first axis counts them, arrays "
+        "by name, or a .npy or .npz file.",
+        metavar="FILE",
+        schema={"type": "string"},
+        accepts=lambda value: True,
+        is_path=True,
+    )
+    min_metric: float | None = setting(
+        None, "The minimum of the metric for the quantized model; less is an error.", metavar="X"
+    )
+    max_loss: float | None = setting(
+        None,
+        "How much worse the metric of the quantized model may be than that of the float model, as a difference; more "
+        "is an error.",
+        metavar="X",
+        schema={"type": "number", "minimum": 0},
     )
     ranges: Ranges = setting(
         "minmax",
@@ -199,6 +240,11 @@ class Quantize:
         """Whether operators that processors compute faster with floats may stay float."""
         return self.mode == "int8" and not (self.slow_integers or self.needs_integers)
 
+    @property
+    def judges(self) -> bool:
+        """Whether limits of the metric are required."""
+        return self.min_metric is not None or self.max_loss is not None
+
     def check(self) -> None:
         """Checks the settings.
 
@@ -223,8 +269,27 @@ class Quantize:
             raise _wrong(f"trained doesn't go with the mode {self.mode!r}", "choose the mode 'int8'")
         if self.trained_only and self.mode in ("float16", "weights"):
             raise _wrong(f"trained_only doesn't go with the mode {self.mode!r}", "choose the mode 'int8'")
-        if not self.is_static and self.samples is not None:
+        if not self.is_static and self.samples is not None and self.metric is None:
             raise _wrong(f"the mode {self.mode!r} takes no samples", "leave `samples` out, or choose the mode 'int8'")
+        self._check_metric()
+
+    def _check_metric(self) -> None:
+        given = {"labels": self.labels, "min_metric": self.min_metric, "max_loss": self.max_loss}
+        alone = next((name for name, value in given.items() if value is not None), "")
+        if self.metric is None and alone:
+            raise _wrong(
+                f"{alone} goes with a metric", 'add metric="top1", or a function of the outputs and the labels'
+            )
+        if self.metric is None:
+            return
+        is_name = isinstance(self.metric, str)
+        if is_name and self.metric not in METRICS and ":" not in str(self.metric):
+            hint = f"choose one of {', '.join(METRICS)}, or name a function of yours: module:function"
+            raise _wrong(f"there is no metric {self.metric!r}", hint)
+        if self.labels is None:
+            raise _wrong("a metric needs labels", "pass the label of each sample with `labels` (--labels FILE.npy)")
+        if is_name and self.metric in LOSSES and self.min_metric is not None:
+            raise _wrong(f"{self.metric} is better if it is lower, and has no minimum", "use `max_loss` (--max-loss)")
 
     def _check_io(self) -> None:
         if not isinstance(self.io, str | tuple):

@@ -53,6 +53,7 @@ class Setting(NamedTuple):
         schema: The JSON schema of its values in data, which follows from the field's type by default.
         accepts: Returns whether a value that is no JSON is one.
         is_path: Whether it names files: refused from clients.
+        refusal: What it does that is refused.
         own_values: Items of a list that name neither files nor code of the user's.
         is_common: Whether the command's short help shows it.
         stays: Why it can't leave this process; empty if it can.
@@ -72,6 +73,7 @@ class Setting(NamedTuple):
     schema: Schema = types.MappingProxyType({})
     accepts: Callable[[Any], bool] = lambda value: False
     is_path: bool = False
+    refusal: str = "names files"
     own_values: tuple[str, ...] = ()
     is_common: bool = False
     stays: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from tfconvert.converter.pipeline.pass_result import QuantizationReport
 from tfconvert.converter.validation import file_check, quantization_check, runtimes_check
+from tfconvert.converter.validation.metric import function_of, labels_of
 from tfconvert.converter.validation.runtimes_check import COMPILED
 from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
-from tfconvert.schema.diagnostics import ERROR, WARNING, ConversionError, Diagnostic
+from tfconvert.schema.diagnostics import ERROR, WARNING, ConversionError, Diagnostic, error
+from tfconvert.schema.fidelity import Fidelity
 from tfconvert.schema.tflite.compiled_model import NO_COMPILED_MODEL
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
@@ -41,38 +43,46 @@ def prepared(options: Options) -> Iterator[Options]:
     Args:
         options: The settings as the user gave them.
     """
-    quantize = options.quantize
-    if not isinstance(options.target, LiteRT) or quantize is None or quantize.samples is None:
+    target, quantize, wanted = options.target, options.quantize, options.verify
+    if not isinstance(target, LiteRT) or quantize is None:
         yield options
         return
-    quantize = replace(quantize, samples=_repeatable(quantize.samples))
+    if quantize.metric is not None:
+        # What can't be read is found out before the conversion, and all samples that are measured are kept.
+        quantize = replace(quantize, metric=function_of(quantize.metric), labels=labels_of(quantize.labels))
+        if wanted is not None:
+            options = replace(options, verify=replace(wanted, data=_repeatable(wanted.data, None)))
+    most = quantization_check.MOST if quantize.metric is None else None
+    quantize = replace(quantize, samples=_repeatable(quantize.samples, most))
     with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
-        if options.verify is not None and options.verify.compare_layers and quantize.calibration is None:
+        is_searched = wanted is not None and wanted.compare_layers
+        if is_searched and quantize.samples is not None and quantize.calibration is None:
             quantize = replace(quantize, calibration=Path(folder) / "ranges.json")
-        yield replace(options, target=replace(options.target, quantize=quantize))
+        yield replace(options, target=replace(target, quantize=quantize))
 
 
-def _repeatable(samples: Any) -> Any:
-    """Returns samples that can be read again after they were read once, at least the first."""
+def _repeatable(samples: Any, most: int | None) -> Any:
+    """Returns samples that can be read again after they were read once, at least the first `most`."""
     if isinstance(samples, Iterator):
-        return _Remembered(samples)
+        return _Remembered(samples, most)
     if isinstance(samples, Mapping):
-        return {key: _repeatable(each) for key, each in samples.items()}
+        return {key: _repeatable(each, most) for key, each in samples.items()}
     return samples
 
 
 class _Remembered:
     """An iterator's items; once it is exhausted, the first of them again."""
 
-    def __init__(self, items: Iterator[Any]) -> None:
+    def __init__(self, items: Iterator[Any], most: int | None) -> None:
         self._items = items
+        self._most = most
         self._first: list[Any] = []
 
     def __iter__(self) -> Iterator[Any]:
         """Yields the remembered items, then the rest, the first of which it remembers."""
         yield from tuple(self._first)
         for item in self._items:
-            if len(self._first) < quantization_check.MOST:
+            if self._most is None or len(self._first) < self._most:
                 self._first.append(item)
             yield item
 
@@ -99,6 +109,7 @@ def verified(
     wanted = options.verify
     assert wanted is not None, "the settings say to verify"
     if any(note.code == "needs-flex" for note in report.notes):
+        _check_measured(options.quantize, None, [_NEEDS_FLEX])
         return report._replace(notes=(*report.notes, _NEEDS_FLEX))
     if options.quantize is not None:
         assert isinstance(file, TFLiteFile), "only LiteRT's files are quantized"
@@ -149,6 +160,7 @@ def _quantized(
     outcome = quantization_check.check(source, options, quantize, wanted, file, known.layers, on_stage)
     report = report._replace(notes=(*report.notes, *outcome.notes))
     fidelity = outcome.fidelity
+    _check_measured(quantize, fidelity, outcome.notes)
     if fidelity is None:
         return report
     problem = fidelity.problem()
@@ -156,3 +168,14 @@ def _quantized(
         raise ConversionError((problem, *fidelity.worst_layers()))
     notes = (problem, *report.notes) if problem is not None else report.notes
     return report._replace(quantization=known._replace(fidelity=fidelity), notes=notes)
+
+
+def _check_measured(quantize: Quantize | None, fidelity: Fidelity | None, notes: Sequence[Diagnostic]) -> None:
+    """Checks that a metric that was asked for was measured.
+
+    Raises:
+        ConversionError: It was not (`wrong-metric`).
+    """
+    if quantize is not None and quantize.metric is not None and fidelity is None:
+        why = "; ".join(note.message for note in notes)
+        raise error("wrong-metric", f"the metric can't be measured: {why}", hint="leave `metric` (--metric) out")

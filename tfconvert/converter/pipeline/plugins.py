@@ -1,14 +1,15 @@
-"""Patterns and fusions from Python files, and from entry points of installed packages."""
+"""Patterns, fusions and functions of the user's: from Python files, modules, and entry points of installed packages."""
 
 from __future__ import annotations
 
 import os
 import runpy
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from importlib.machinery import all_suffixes
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,15 @@ def resolved(given: Sequence[Any], group: str, kind: type, what: str) -> tuple[A
         # The same object may be in a file under two names.
         found.update((id(each), each) for each in items)
     return tuple(found.values())
+
+
+def named_object(name: str) -> Any:
+    """Returns what `module:name` stands for; the module may be in the working directory."""
+    sys.path.insert(0, folder := str(Path.cwd()))
+    try:
+        return EntryPoint("", name, "").load()
+    finally:
+        sys.path.remove(folder)
 
 
 def _loaded(name: str, group: str, kind: type, what: str) -> Sequence[Any]:

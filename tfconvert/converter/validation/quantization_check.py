@@ -28,6 +28,7 @@ from tfconvert.converter.targets.litert.runtime_process import LiteRTProcess
 from tfconvert.converter.targets.litert.stages import STAGES
 from tfconvert.converter.targets.litert.tflite_file import export_file
 from tfconvert.converter.validation import inputs, result_check
+from tfconvert.converter.validation.metric import Metric, Results
 from tfconvert.converter.validation.result_check import Verification
 from tfconvert.converter.validation.wires import own_wiring
 from tfconvert.converter.validation.witness import in_litert, witness_of
@@ -95,8 +96,9 @@ class Search:
         if found is None:
             return Exclusions((), trials=self._trials)
         nodes, trial, ran_out = self._pruned(*found)
-        exclude = tuple(escape(node) for node in nodes)
-        return Exclusions(exclude, trial.fidelity.snr, trial.fidelity.agreement, self._trials, ran_out)
+        exclude, fidelity = tuple(escape(node) for node in nodes), trial.fidelity
+        metric = None if fidelity.metric is None else fidelity.metric.quantized
+        return Exclusions(exclude, fidelity.snr, fidelity.agreement, self._trials, ran_out, metric)
 
     def _grown(self, known: ExclusionTrial) -> tuple[list[str], ExclusionTrial] | None:
         """Returns sufficient nodes, perhaps more than needed, and the trial; `None` if no nodes are sufficient."""
@@ -118,7 +120,7 @@ class Search:
             if not trial.fidelity.is_low:
                 return excluded, trial
             # If one more layer doesn't help, several may; the last step excludes all.
-            step = 1 if trial.fidelity.snr > known.fidelity.snr + _GAIN else 2 * step
+            step = 1 if _gains(trial.fidelity, known.fidelity) else 2 * step
             known = trial
             worst = self._worst_first(known)
 
@@ -163,6 +165,13 @@ class Search:
 
 # Minimum gain in dB that counts as an improvement.
 _GAIN = 0.5
+
+
+def _gains(fidelity: Fidelity, known: Fidelity) -> bool:
+    """Returns whether a model is closer to the float model than another; few samples hide that from a metric."""
+    one, other = fidelity.metric, known.metric
+    is_better = one is not None and other is not None and one.loss < other.loss
+    return is_better or fidelity.snr > known.snr + _GAIN
 
 
 _FLOATS = before(STAGES, "prepare-quantize")
@@ -299,6 +308,7 @@ def check(
     forms = Forms(source, options, quantize)
     floats = forms.floats()
     data = quantize.samples if wanted.data is None else wanted.data
+    metric = None if quantize.metric is None else Metric(quantize)
     runtime.require()
     with LiteRTProcess(as_floats=True) as litert:
         declined = result_check.not_loaded(litert, file.to_bytes())
@@ -307,10 +317,10 @@ def check(
         agreement = _agreement(source, floats.file, data, wanted)
         module = opened(source)
         functions, entries = entries_of(module)
-        own = _given(entries, data() if callable(data) else data)
+        own = _given(entries, data() if callable(data) else data, MOST if metric is None else None)
         head = list(islice(own, 1))
         samples: Iterable[Sample] = chain(head, own)
-        if not head:
+        if not head and metric is None:
             samples = list(_random(module, functions, litert, floats.file.to_bytes()))
         elif wanted.compare_layers:
             samples = list(samples)
@@ -318,10 +328,19 @@ def check(
         return QuantizationOutcome(None, (*agreement.notes, _NO_INPUTS))
     limits = Limits.of(wanted.min_snr, wanted.min_agreement)
 
-    listed = floats.nodes if wanted.compare_layers else None
-    found = comparison.compare(floats.file, file, samples, entries, listed)
-    found = found._replace(limits=limits, is_random=not head, witness=_name_of(agreement))
-    if not (wanted.compare_layers and wanted.search_seconds and found.is_low):
+    def judged(file: TFLiteFile, nodes: Mapping[int, str] | None, *, is_whole: bool = True) -> Fidelity:
+        """Returns the fidelity of a quantized file, by all that it is judged by."""
+        runs: list[Results] = []
+        taker = None if metric is None else runs.append
+        found = comparison.compare(floats.file, file, samples, entries, nodes, inner=is_whole, taker=taker)
+        if metric is not None:
+            found = found._replace(metric=metric.measured(runs, has_interval=is_whole))
+        return found._replace(limits=limits)
+
+    found = judged(file, floats.nodes if wanted.compare_layers else None)
+    found = found._replace(is_random=not head, witness=_name_of(agreement))
+    is_hopeless = found.metric is not None and found.metric.is_out_of_reach
+    if not (wanted.compare_layers and wanted.search_seconds and found.is_low) or is_hopeless:
         return QuantizationOutcome(found, agreement.notes)
     few = list(islice(samples, _FEW))
 
@@ -331,8 +350,7 @@ def check(
         def layers_of() -> Sequence[LayerFidelity]:
             return comparison.compare(floats.file, form.file, few, entries, floats.nodes).layers
 
-        fidelity = comparison.compare(floats.file, form.file, samples, entries, inner=False)
-        return ExclusionTrial(fidelity._replace(limits=limits), form.nodes, layers_of)
+        return ExclusionTrial(judged(form.file, None, is_whole=False), form.nodes, layers_of)
 
     on_stage("search-exclusions")
     search = Search(trial, floats.readers, wanted.search_seconds)
@@ -375,9 +393,9 @@ def _name_of(agreement: Verification) -> str:
     return f"the float model in LiteRT, which agrees with {names}," if names else "the float model in LiteRT"
 
 
-def _given(entries: Sequence[Entry], given: Any) -> Iterator[Sample]:
+def _given(entries: Sequence[Entry], given: Any, most: int | None) -> Iterator[Sample]:
     for number in range(len(entries)) if given is not None else ():
-        for values in result_check.samples_of(given, entries, number):
+        for values in result_check.samples_of(given, entries, number, most=most):
             yield Sample(number, list(values))
 
 

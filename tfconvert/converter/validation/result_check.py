@@ -364,7 +364,7 @@ def _answering(
 
 
 def samples_of(
-    data: Any, entries: Sequence[Entry], number: int, notes: list[Diagnostic] | None = None
+    data: Any, entries: Sequence[Entry], number: int, notes: list[Diagnostic] | None = None, most: int | None = MOST
 ) -> Iterator[Sequence[Array]]:
     """Yields the user's inputs for one function; doesn't read those of others, which may be readable only once.
 
@@ -373,6 +373,7 @@ def samples_of(
         entries: The inputs of each function.
         number: The function.
         notes: Where notes on the inputs are added.
+        most: The maximum number; `None` for all.
     """
     keys = {entry.key for entry in entries} | {key for entry in entries for key in entry.aliases}
     if isinstance(data, Mapping) and data and set(data) <= keys:
@@ -382,10 +383,10 @@ def samples_of(
         data = own
     found = read(data, entries, allow_nan=True, notes=notes)
     values = (each.values for each in found if each.entry == number)
-    yield from islice(values, MOST)
+    yield from islice(values, most)
     if notes is not None and next(values, None) is not None:
         notes.append(
-            Diagnostic("samples-left-out", f"the first {MOST} samples were compared, not the others", severity=NOTE)
+            Diagnostic("samples-left-out", f"the first {most} samples were compared, not the others", severity=NOTE)
         )
 
 

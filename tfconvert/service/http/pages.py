@@ -65,7 +65,8 @@ _LABELS: Mapping[str, str] = {
 }
 
 # Settings that the form has fields of its own for, and those that are only for the settings as JSON.
-_PAGE_SETTINGS = ("target", "quantize", "verify", "batch", "mode", "trained", "keep_graphs")
+_METRIC = ("min_metric", "max_loss")  # Its labels and functions don't go to servers.
+_PAGE_SETTINGS = ("target", "quantize", "verify", "batch", "mode", "trained", "keep_graphs", *_METRIC)
 
 _SENTENCE = re.compile(r"(?<=[.;]) ")
 

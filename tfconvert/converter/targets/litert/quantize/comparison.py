@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,14 @@ from tfconvert.converter.targets.litert.quantize.figures import Measured, Step, 
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
 from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.exporters.tflite.model import TFLiteFile
+from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.fidelity import Fidelity, OutputFidelity
 
 # The maximum number of tensors in the report.
 _WORST = 10
+
+Taker = Callable[[Sequence[Mapping[str, Array]]], None]
+"""Takes the outputs of both models, by name, after each run of the first signature."""
 
 
 def compare(
@@ -28,6 +32,7 @@ def compare(
     nodes: Mapping[int, str] | None = None,
     *,
     inner: bool = True,
+    taker: Taker | None = None,
 ) -> Fidelity:
     """Runs two files on the same samples, in LiteRT.
 
@@ -38,13 +43,14 @@ def compare(
         entries: The signatures.
         nodes: The nodes of the float file's tensors, to list layers; `None` to list none.
         inner: Whether to compare inner tensors too, which takes most of the time.
+        taker: Takes the outputs of each run.
     """
     runtime.require()
     with tempfile.TemporaryDirectory(prefix="tfconvert-") as directory:
         paths = [str(Path(directory) / name) for name in ("float.tflite", "quantized.tflite")]
         for path, file in zip(paths, (floats, quantized), strict=True):
             file.save(path)
-        return compare_files(paths, samples, entries, nodes, inner=inner)
+        return compare_files(paths, samples, entries, nodes, inner=inner, taker=taker)
 
 
 def compare_files(
@@ -55,6 +61,7 @@ def compare_files(
     *,
     inner: bool = True,
     ends: Sequence[Ends] | None = None,
+    taker: Taker | None = None,
 ) -> Fidelity:
     """Runs two files on the same samples, in LiteRT; see `compare`.
 
@@ -65,6 +72,7 @@ def compare_files(
         nodes: The nodes of the float file's tensors, to list layers; `None` to list none.
         inner: Whether to compare inner tensors too.
         ends: The inputs and outputs of each file, where the orders may differ.
+        taker: Takes the outputs of each run.
     """
     known = [(entry.key, [each.name for each in entry.inputs]) for entry in entries]
     with Child() as child:
@@ -72,7 +80,9 @@ def compare_files(
             pair = child.call(Pair, list(paths), known, inner, ends)
             count = 0
             for sample in samples:
-                child.call(Pair.run, pair, sample.entry, list(sample.values))
+                results = child.call(Pair.run, pair, sample.entry, list(sample.values), taker is not None)
+                if taker is not None and results is not None:
+                    taker(results)
                 count += 1
             found = child.call(Pair.findings, pair)
         except ChildError as problem:

@@ -159,13 +159,22 @@ class Pair:
         self._entries = entries
         self._further: dict[tuple[str, str], OutputFigures] = {}
 
-    def run(self, entry: int, values: Sequence[Array]) -> None:
+    def run(self, entry: int, values: Sequence[Array], keeps: bool = False) -> list[dict[str, Array]] | None:
+        """Runs both models; returns the outputs of each, by name and as floats, if they are wanted.
+
+        Args:
+            entry: The signature.
+            values: Its inputs.
+            keeps: Whether the outputs are wanted; those of the first signature only.
+        """
         if entry:
             self._run_signature(*self._entries[entry], values)
         else:
             self._run_first(values)
+        results = self._results() if keeps and not entry else None
         for model in self._models:
             model.reset()
+        return results
 
     def _run_signature(self, key: str, names: Sequence[str], values: Sequence[Array]) -> None:
         expected, got = (model.run_signature(key, dict(zip(names, values, strict=True))) for model in self._models)
@@ -183,6 +192,11 @@ class Pair:
             expected, got = floats.value(one), quantized.value(two)
             if expected is not None and got is not None and expected.shape == got.shape:
                 figures.add(expected, got)
+
+    def _results(self) -> list[dict[str, Array]]:
+        names = [str(self._models[0].tensors[one]["name"]) for one, _, _ in self._outputs]
+        values = [[model.value(index) for index in model.outputs] for model in self._models]
+        return [{name: each for name, each in zip(names, own, strict=True) if each is not None} for own in values]
 
     def findings(self) -> dict[str, Any]:
         """Returns the findings about outputs, about other tensors by index, and the operators."""
