@@ -126,10 +126,22 @@ def test_a_convolution_without_a_bias_gets_one(filecheck: FileCheck, bias: str) 
 def test_large_biases_make_weights_coarser(filecheck: FileCheck) -> None:
     filecheck(
         INT8,
-        _product(values="[1.0e6, 2.0, 3.0, 4.0]")
+        _product(values="[1.0e6, 2.0, 3.0, 4.0]").replace(SEEN, "{tfl.ranges = array<f32: -1.0, 1.0e6>}")
         + """
     // CHECK: !quant.uniform<i8:f32:0, {0.11874
     // CHECK: dense<[1073741{{[0-9]+}}, 255000, 19125, 25500]> : tensor<4xi32>
+    """,
+    )
+
+
+def test_biases_beyond_the_range_of_results_are_moved(filecheck: FileCheck) -> None:
+    """The first integer is the same for all of them, also if the bias is a mask; XNNPACK takes no scales as large."""
+    filecheck(
+        INT8,
+        _product(values="[-1.0e20, 2.0, 3.0, 4.0]")
+        + """
+    // CHECK: !quant.uniform<i8:f32:0, {0.01,0.001,0.02,0.02}>
+    // CHECK: dense<[-41656, 255000, 12800, 25500]> : tensor<4xi32>
     """,
     )
 

@@ -178,6 +178,8 @@ class Rewriting:
                 if not np.isfinite(bias).all():
                     raise _non_finite(op, "bias")
                 sums = 0.0 if self._has_wide_sums(op) else self._minimum_weight_scale(op, data.scales[0])
+                if rule.weight is not None and _MAX_BIAS * data.scales[0] * min(uniform.scales) < np.abs(bias).max():
+                    bias = self._moved_bias(op, rule, bias, data)
                 uniform = self._with_minimum_scales(uniform, bias, data.scales[0], sums)
             elif rule.needs_bias:
                 bias = np.zeros((value.shape or ())[rule.axis or 0])
@@ -206,6 +208,18 @@ class Rewriting:
             bytes_before=layer.bytes_before + 4 * elements,
             bytes_after=layer.bytes_after + -(-elements * bits // 8),
         )
+
+    def _moved_bias(self, op: Operation, rule: Rule, bias: Array, data: Uniform) -> Array:
+        """Returns a bias without what moves results still further beyond the ends of their integers, such as a mask."""
+        assert rule.weight is not None
+        constant, result = constant_behind(op.operands[rule.weight]), self._plan.uniform(op.results[0])
+        assert constant is not None, "checked by the plan"
+        assert result is not None, "the op is quantized"
+        numbers = tensor_data.to_array(constant)
+        channels = np.moveaxis(np.abs(numbers), rule.axis or 0, 0).reshape(len(bias), -1)
+        furthest = channels.sum(1, dtype=np.float64) * max(map(abs, range_of_integers(data)))
+        low, high = range_of_integers(result)
+        return np.clip(bias, low - furthest, high + furthest)
 
     def _with_minimum_scales(self, weight: Uniform, bias: Array, data_scale: float, minimum_scale: float) -> Uniform:
         """Returns a weight's mapping, with larger scales for channels whose biases would overflow."""
