@@ -18,6 +18,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8, I16, FloatType, IntegerType
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
 from tfconvert.settings.quantization import PerChannel, Quantize
 
 EXCLUDED = "it is excluded"
@@ -140,6 +141,11 @@ def _better_float(op: Operation, rule: Rule, settings: Settings) -> str:
     return ""
 
 
+def _is_bounded(op: Operation) -> bool:
+    """Returns whether an op's results are within a range, whatever its operands are."""
+    return op.name.removeprefix(tfl.PREFIX) in operators.ranges()
+
+
 def _is_output(op: Operation) -> bool:
     return all(use.operation.name == "func.return" for use in op.results[0].uses)
 
@@ -173,7 +179,7 @@ def observed(function: FuncOp, settings: Settings) -> Iterator[Value]:
         if not isinstance(rule, Rule) or lstm.creates_state(op):
             continue
         operands = [op.operands[index] for index in activations(op, rule)]
-        is_fixed = rule.scales is Scales.FIXED and op.name not in ANY_SCALE
+        is_fixed = rule.scales is Scales.FIXED and op.name not in ANY_SCALE and _is_bounded(op)
         results = [] if is_fixed else [result for result in op.results if is_float(result)]
         if rule.others:
             yield lstm.cell_state(op)

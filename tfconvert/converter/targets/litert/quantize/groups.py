@@ -86,7 +86,7 @@ class Groups:
     def uniform(self, value: Value) -> Uniform | None:
         """Returns a value's mapping, `None` if its range is unknown."""
         group = self._find(value)
-        if group.given is None and group.range is not None and group.range.is_finite:
+        if group.given is None and group.range is not None and group.range.is_countable:
             return uniform_of(group.range, self._storage, is_centered=group.is_centered)
         return group.given
 

@@ -13,6 +13,9 @@ from tfconvert.schema.dialects.boxes import Array
 if TYPE_CHECKING:
     from tfconvert.converter.ir.extent import Extent
 
+# Far beyond it are only the numbers that stand for infinity, such as the least float.
+_LARGEST = 1e30
+
 
 class Range(NamedTuple):
     """The minimum and maximum of numbers."""
@@ -38,6 +41,11 @@ class Range(NamedTuple):
     def is_finite(self) -> bool:
         """Whether both ends are numbers."""
         return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def is_countable(self) -> bool:
+        """Whether integers can represent it: kernels multiply scales as 32-bit floats, which overflow."""
+        return self.is_finite and max(-self.low, self.high) <= _LARGEST
 
 
 class ChannelRange(NamedTuple):

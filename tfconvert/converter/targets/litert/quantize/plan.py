@@ -20,11 +20,13 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
     is_constant,
     is_float,
 )
+from tfconvert.converter.targets.litert.quantize.curves import Curves
 from tfconvert.converter.targets.litert.quantize.groups import Groups
 from tfconvert.converter.targets.litert.quantize.hybrid import MIN_ELEMENTS, ROWS, gains, size_of
 from tfconvert.converter.targets.litert.quantize.needs import Needs
 from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import (
+    headroom,
     minimum_scale,
     range_of,
     range_of_integers,
@@ -50,13 +52,20 @@ _IN_LOOP = "the others of its loop are floats, and conversions would take longer
 
 # Operators that attention masks its scores with.
 _MASKING = frozenset(f"tfl.{name}" for name in ("add", "sub", "select", "select_v2", "minimum", "maximum"))
-_LOST = "an operand is smaller than a step of its integers"
+_BLURRED = "a step of its integers would be several of the results that are computed from them"
+
+# The fewest steps of integers that numbers may have beside others that are far away, if results depend on each.
+_FEWEST_STEPS = {8: 32, 16: 256}
 
 # Operators that keep a divisor, or the operand of a logarithm, from being 0.
 _GUARDING = frozenset(("tfl.add", "tfl.maximum"))
 _GUARD = "its constant is only a few steps of its integers, and its result must not be 0"
 _GUARD_STEPS = 8
 
+# Log-probabilities may be below those that its kernel can represent.
+_CLIPPED = "its integers have a fixed range, which its results exceed"
+
+_TOO_LARGE = "some of its numbers are too large for integers"
 NOT_SEEN = "the ranges of its operands or results are unknown"
 
 
@@ -86,7 +95,9 @@ class Plan:
     """
 
     def __init__(self, function: FuncOp, settings: Settings) -> None:
-        self._settings = settings
+        self._settings, self._block, self._curves = settings, function.body.block, Curves()
+        # What is clipped beyond the samples is worse than errors of half as many integers beside those of weights.
+        self._reach = headroom(settings.storage) if _has_weights(function) else 1.0
         self._extremes: dict[Constant, Range] = {}
         self._weights: dict[tuple[Operation, int], Weight] = {}
         self.quantized: dict[Operation, Rule] = {}
@@ -175,9 +186,13 @@ class Plan:
         uniform = weights.symmetric(found, axis, bits or (settings.bits if rule.few_bits else 8))
         return Weight(uniform, weights.snr(found, uniform, size_of(value)))
 
-    def _is_too_wide(self, op: Operation) -> bool:
-        """Returns whether the range of an LSTM's cell state is known, but too wide for its integers."""
-        return bool(self.quantized[op].others) and lstm.is_cell_seen(op) and lstm.cell_uniform(op) is None
+    def _unknown(self, op: Operation) -> str:
+        """Returns why the mappings that an op needs aren't known."""
+        if self.quantized[op].others and lstm.is_cell_seen(op) and lstm.cell_uniform(op) is None:
+            return lstm.TOO_WIDE
+        ranges = [range_of(value) for value in (*op.operands, *op.results) if is_float(value)]
+        ranges += self._constant_ranges(op)
+        return _TOO_LARGE if any(seen and not seen.is_countable for seen in ranges) else NOT_SEEN
 
     def _operand(self, op: Operation, index: int, rule: Rule, groups: Groups) -> Uniform | None:
         """Returns the mapping of an activation that has a scale of its own."""
@@ -211,47 +226,79 @@ class Plan:
             groups = self._grouped(ops)
             unknown = [op for op, rule in self.quantized.items() if not self._is_known(op, rule, groups)]
             for op in unknown:
-                self.reasons[op] = lstm.TOO_WIDE if self._is_too_wide(op) else NOT_SEEN
+                self.reasons[op] = self._unknown(op)
             coarse = [] if unknown else self._coarse(groups)
             for op in coarse:
                 self.reasons[op] = "its kernel doesn't take scales as large as its operands'"
             by_speed = self._settings.by_speed and not unknown and not coarse
-            lost = self._lost(groups) if by_speed else []
+            blurred = [] if self._settings.strict or unknown or coarse else self._blurred(groups)
+            self.reasons.update(dict.fromkeys(blurred, _BLURRED))
+            clipped = [] if self._settings.strict or unknown else self.clipped()
+            self.reasons.update(dict.fromkeys(clipped, _CLIPPED))
             guards = [] if unknown or coarse else self._guards(groups)
             self.reasons.update(dict.fromkeys(guards, _GUARD))
-            self.slow.update(dict.fromkeys(lost, _LOST))
-            slow = self._slow(groups) if by_speed and not lost and not guards else {}
+            slow = self._slow(groups) if by_speed and not blurred and not guards else {}
             self.slow.update({op: speed.reason(times) for op, times in slow.items()})
             self.reasons.update(self.slow)
-            idle = [] if unknown or coarse or lost or guards or slow else self._idle()
-            dropped = dict.fromkeys((*unknown, *coarse, *lost, *guards, *slow, *idle))
+            idle = [] if unknown or coarse or blurred or guards or slow else self._idle()
+            dropped = dict.fromkeys((*unknown, *coarse, *blurred, *clipped, *guards, *slow, *idle))
             for op in dropped:
                 del self.quantized[op]
             if not dropped:
                 return groups
 
-    def _lost(self, groups: Groups) -> list[Operation]:
-        """Returns the ops with an operand that is smaller than a step of the result: a mask adds -1e9 to it."""
-        return [op for op, rule in self.quantized.items() if op.name in _MASKING and self._is_lost(op, rule, groups)]
+    def _blurred(self, groups: Groups) -> list[Operation]:
+        """Returns the ops that mask numbers so far away that integers are too coarse, and those that depend on them."""
+        found: list[Operation] = []
+        for op, rule in self.quantized.items():
+            uniform = groups.uniform(op.results[0]) if op.name in _MASKING else None
+            steps = math.inf if uniform is None else self._fewest_steps(op, rule, uniform.scales[0])
+            if uniform is not None and steps < _FEWEST_STEPS[self.storage.width]:
+                users = self._needs.blurred(op.results[0], uniform.scales[0], is_lost=steps < 1)
+                found += [op, *(each for each in users if each in self.quantized)] if users else []
+        return found
 
-    def _is_lost(self, op: Operation, rule: Rule, groups: Groups) -> bool:
-        uniform = groups.uniform(op.results[0])
-        ranges = [range_of(op.operands[index]) for index in activations(op, rule)]
-        return uniform is not None and any(seen and 0 < seen.high - seen.low < uniform.scales[0] for seen in ranges)
+    def _fewest_steps(self, op: Operation, rule: Rule, step: float) -> float:
+        """Returns how many steps of its result the numbers of one of an op's operands have at least."""
+        operands = [op.operands[index] for index in activations(op, rule)]
+        ranges = [self._needs.of(value) for value in operands if not is_constant(value)]
+        widths = [seen.high - seen.low for seen in ranges if seen is not None]
+        return min((width / step for width in widths if width > 0), default=math.inf)
+
+    def clipped(self) -> list[Operation]:
+        """Returns the ops whose results exceed the range that their kernel fixes."""
+        fixed = {op: rule.fixed_type(self.storage) for op, rule in self.quantized.items()}
+        return [op for op, given in fixed.items() if given and not fits(self._needs.of(op.results[0]), given)]
 
     def _guards(self, groups: Groups) -> list[Operation]:
         """Returns the ops that keep a number from being 0 for an op with floats, such as a division."""
         if self._settings.strict:
             return []
-        return [op for op in self.quantized if op.name in _GUARDING and self._is_guard(op, groups)]
+        found: list[Operation] = []
+        for op, rule in self.quantized.items():
+            found += [op] if self._is_guarded(op, rule) else self._guard(op, groups)
+        return found
 
-    def _is_guard(self, op: Operation, groups: Groups) -> bool:
+    def _is_guarded(self, op: Operation, rule: Rule) -> bool:
+        """Returns whether an op computes only what others keep from being 0; its fixed steps would make it 0."""
+        users = {use.operation for result in op.results for use in result.uses}
+        return rule.scales is Scales.FIXED and bool(users) and all(self.reasons.get(each) == _GUARD for each in users)
+
+    def _guard(self, op: Operation, groups: Groups) -> list[Operation]:
+        """Returns an op that keeps a number from being 0, with those that depend on it; none if it is another one."""
+        if op.name not in _GUARDING:
+            return []
         result = op.results[0]
         uniform, seen = groups.uniform(result), range_of(result)
         if uniform is None or seen is None or seen.low <= 0:
-            return False
-        is_small = any(0 < each.high < _GUARD_STEPS * uniform.scales[0] for each in self._constant_ranges(op))
-        return is_small and not any(use.operation in self.quantized for use in result.uses)
+            return []
+        step = uniform.scales[0]
+        if not any(0 < each.high < _GUARD_STEPS * step for each in self._constant_ranges(op)):
+            return []
+        if not any(use.operation in self.quantized for use in result.uses):
+            return [op]
+        users = self._needs.blurred(result, step, is_lost=False) if seen.low < step else []
+        return [op, *(each for each in users if each in self.quantized)] if users else []
 
     def float_only(self) -> list[Operation]:
         """Returns the ops with weights that have no kernel for integers, unless nothing else becomes integers."""
@@ -309,7 +356,7 @@ class Plan:
         return [uniform.scales[0] for uniform in uniforms if uniform is not None]
 
     def _grouped(self, ops: Sequence[Operation]) -> Groups:
-        self._needs = Needs(ops, self.quantized, self._settings.storage, self._constant_range)
+        self._needs = Needs(self._block, self.quantized, self.storage, self._constant_range, self._curves, self._reach)
         groups = Groups(self._settings.storage, self._needs.of)
         for op in ops:
             rule = self.quantized.get(op)
@@ -401,7 +448,7 @@ class Plan:
         if rule.others and lstm.cell_uniform(op) is None:
             return False
         return all(groups.uniform(value) is not None for value in (*computed, *results)) and all(
-            seen.is_finite for seen in self._constant_ranges(op)
+            seen.is_countable for seen in self._constant_ranges(op)
         )
 
     def _idle(self) -> list[Operation]:
@@ -454,6 +501,13 @@ def _has_floats(op: Operation) -> bool:
     if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE or op.name in SIZES_ONLY:
         return False
     return any(is_float(value) for value in (*op.operands, *op.results))
+
+
+def _has_weights(function: FuncOp) -> bool:
+    """Returns whether any function of a module multiplies by weights of 8 bits."""
+    module = function.parent_op()
+    rules = (RULES.get(op.name) for op in (module or function).walk())
+    return any(rule is not None and rule.is_product for rule in rules)
 
 
 def _is_large_constant(value: Value) -> bool:

@@ -15,12 +15,9 @@ from collections.abc import Mapping
 from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.tf_builder import TFLBuilder
-from tfconvert.converter.targets.litert.quantize import operand_needs
 from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.operand_needs import Need
-from tfconvert.converter.targets.litert.quantize.rules import RULES
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -30,11 +27,11 @@ from tfconvert.schema.ir.values import Value
 
 _ROWS = "tfl.rows"
 
-_REDUCTIONS: Mapping[Need, str] = {
-    operand_needs.softmax: "reduce_max",
-    operand_needs.log_softmax: "reduce_max",
-    operand_needs.arg_max: "reduce_max",
-    operand_needs.arg_min: "reduce_min",
+_REDUCTIONS: Mapping[str, str] = {
+    "softmax": "reduce_max",
+    "log_softmax": "reduce_max",
+    "arg_max": "reduce_max",
+    "arg_min": "reduce_min",
 }
 
 # By how many steps numbers of a row must be apart if integers are to tell scores beside -1e4.
@@ -70,8 +67,7 @@ class Rows:
                 self._added += list(function.body.block.ops)[len(ops) - 1 : -1]
 
     def _add(self, op: Operation, end: Operation) -> Value | None:
-        rule = RULES.get(op.name)
-        reduction = _REDUCTIONS.get(rule.need) if rule is not None and rule.need is not None else None
+        reduction = _REDUCTIONS.get(op.name.removeprefix(tfl.PREFIX))
         value = op.operands[0] if reduction is not None else None
         shape = value.shape if value is not None and is_float(value) else None
         axis = constant_int(op.operands[1]) if len(op.operands) > 1 else -1

@@ -71,7 +71,7 @@ def _problem(accesses: Sequence[_Access], wanted: Quantize, settings: Settings) 
         return FLOAT_STATE
     if any(settings.exclusion.excludes(op) for op, _ in accesses):
         return EXCLUDED
-    if any(seen is None or not seen.is_finite for seen in map(_seen, accesses)):
+    if any(seen is None or not seen.is_countable for seen in map(_seen, accesses)):
         return NOT_SEEN
     if wanted.strict or wanted.variables == "integers":
         return ""
