@@ -228,7 +228,7 @@ class Apart:
         return Range(float(self._seen.low.min()), float(self._seen.high.max()))
 
     def _rows(self, values: Array) -> Array:
-        """Returns values with channels last, of so many at once that numpy reduces them fast."""
+        """Returns values with channels last, and several of each beside each other, which numpy reduces faster."""
         axes = [axis for axis in range(values.ndim) if axis in self._axes]
         count = math.prod(values.shape[axis] for axis in axes)
         if axes != list(range(values.ndim - len(axes), values.ndim)):
