@@ -25,6 +25,7 @@ TABLES = {
     "converter/targets/litert/optimize/rows.py": 1,
     "converter/targets/litert/optimize/simplifications.py": 1,
     "converter/targets/litert/quantize/hybrid.py": 1,
+    "converter/targets/litert/quantize/operand_needs.py": 1,
     "converter/targets/litert/quantize/plan.py": 1,
     "converter/targets/litert/quantize/rules.py": 3,
     "converter/targets/litert/quantize/speed.py": 1,

@@ -64,7 +64,7 @@ class Curves:
             value: The value.
             seen: Its range.
             wanted: The range of the result beyond which numbers are the same.
-            tolerance: A difference of the result that doesn't matter. Those that floats near 1 don't show are none.
+            tolerance: A difference of the result that doesn't matter. Floats near 1 show no smaller ones.
         """
         numbers = _numbers(seen)
         key = op, value, seen

@@ -294,7 +294,7 @@ def _row(value: Value) -> int:
 
 
 def _terms(op: Operation) -> int:
-    """Returns the number of elements that a sum along constant axes adds up, 0 if it is unknown or the op is none."""
+    """Returns the number of elements that a sum along constant axes adds up, 0 if that is unknown."""
     shape = op.operands[0].shape if op.name in _SUMS else None
     axes = constant_behind(op.operands[1]) if shape is not None else None
     if shape is None or axes is None:

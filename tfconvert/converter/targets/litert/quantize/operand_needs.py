@@ -194,7 +194,11 @@ def _apart(view: View) -> float:
     return 2 * view.rows.width / view.levels
 
 
+# The formulas with their operator's name.
+_NAMED = (squared_difference, hard_swish, exp, elu, logistic, tanh, softmax, log_softmax, arg_max, arg_min)
+
 NEEDS: Mapping[str, Need] = {
+    **{need.__name__: need for need in _NAMED},
     **dict.fromkeys((*operators.having("moves"), *operators.having("picks")), picked),
     **dict.fromkeys(("unsorted_segment_max", "unsorted_segment_min"), picked),
     "topk_v2": top,
@@ -202,7 +206,6 @@ NEEDS: Mapping[str, Need] = {
     "sub": subtracted,
     "mul": multiplied,
     "div": divided,
-    "squared_difference": squared_difference,
     "sum": summed,
     "cumsum": summed,
     "mean": averaged,
@@ -211,15 +214,6 @@ NEEDS: Mapping[str, Need] = {
     "relu6": rectified(0.0, 6.0),
     "relu_n1_to_1": rectified(-1.0, 1.0),
     "relu_0_to_1": rectified(0.0, 1.0),
-    "hard_swish": hard_swish,
-    "exp": exp,
-    "elu": elu,
-    "logistic": logistic,
-    "tanh": tanh,
-    "softmax": softmax,
-    "log_softmax": log_softmax,
-    "arg_max": arg_max,
-    "arg_min": arg_min,
 }
 """The formulas by operator. All numbers of other operators' operands matter."""
 
