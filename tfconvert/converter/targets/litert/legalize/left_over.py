@@ -240,10 +240,6 @@ _FORWARDING = frozenset({"tfl.cast", "tfl.expand_dims", "tfl.reshape", "tfl.sque
 _NEVER_SHOWN = frozenset({"container", "shared_name"})
 
 _NO_OPERATOR = "LiteRT has no such operator, and no others compute the same"
-_NO_STREAM = (
-    "its numbers follow from its seed, and TensorFlow draws for each until one is accepted: no other numbers are right"
-)
-_REJECTS = re.compile(r"tf\.Stateless(Random(Binomial|Gamma|Poisson)|ParameterizedTruncatedNormal)")
 _NO_CONSTANT = "the model changes this state while it runs, or its file doesn't hold the state's value"
 _WHOLE = "include all constants in the text, and cast those of other element types to one of LiteRT's"
 
@@ -299,8 +295,7 @@ def _can_be_flex(op: Operation, flex_ops: Sequence[str] | None) -> bool:
 
 def _cause(op: Operation, patterns: PatternSet) -> _Cause:
     if not patterns.for_root(op.name):
-        missing = _NO_STREAM if _REJECTS.match(op.name) else _NO_OPERATOR
-        return _Cause(_NO_CONSTANT if _is_about_state(op) else missing, is_missing=True)
+        return _Cause(_NO_CONSTANT if _is_about_state(op) else _NO_OPERATOR, is_missing=True)
     failures = [(pattern, failure) for pattern, failure in patterns.failures(op) if not failure.is_special]
     general = [failure for pattern, failure in failures if pattern.benefit < _SPECIAL]
     declined = general or [failure for _, failure in failures]
@@ -361,7 +356,7 @@ def _diagnostic(reason: str, ops: Sequence[Operation], flex_ops: Sequence[str] |
 
 
 def _specific(reason: str) -> str:
-    return "" if reason in (_NO_OPERATOR, _NO_STREAM) else reason
+    return "" if reason == _NO_OPERATOR else reason
 
 
 def _consequence(pairs: Sequence[tuple[Operation, Operation]]) -> Diagnostic:
