@@ -78,12 +78,6 @@ class ComputedTensor(Tensor):
         found = self._results(name, arrays, attributes)
         return found if results > 1 else found[0]
 
-    def repeated(self, count: Self | int, step: Callable[[Self, Self], Self]) -> Self:
-        found = self
-        for done in range(int(count.array) if isinstance(count, ComputedTensor) else count):
-            found = step(self.of(np.array(done, np.int32)), found)
-        return found
-
     def _results(self, name: str, arrays: list[Array], attributes: dict[str, Any]) -> list[Self]:
         return [type(self)(each, self._evaluate) for each in self._evaluate(Call(name, tuple(arrays), attributes))]
 

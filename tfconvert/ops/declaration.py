@@ -36,7 +36,6 @@ class Decomposition(NamedTuple):
         typed: The operand that `types` is about.
         example: The shapes of operands that show what the op becomes, and arrays for constants; batches of images by
             default.
-        loops: Whether the formula repeats steps: loops are emitted before the passes that rewrite loops.
     """
 
     formula: Formula
@@ -44,7 +43,6 @@ class Decomposition(NamedTuple):
     requires: Requirement | None = None
     typed: int = 0
     example: Sequence[Shape | Array] = ()
-    loops: bool = False
 
     def takes(self, kinds: Mapping[str, str]) -> str:
         """Returns `types` with the kinds of numbers replaced by what a target has of each."""

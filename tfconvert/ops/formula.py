@@ -7,7 +7,7 @@ StableHLO, or numbers at once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -229,17 +229,6 @@ class Tensor(Elementwise):
     @abstractmethod
     def of(self, array: Array) -> Self:
         """Returns a constant for the same formula."""
-
-    @abstractmethod
-    def repeated(self, count: Self | int, step: Callable[[Self, Self], Self]) -> Self:
-        """Returns what a function that keeps the shape makes of this, applied a number of times: a loop.
-
-        The op's decomposition must be declared with `loops`.
-
-        Args:
-            count: How often it is applied, a scalar of `i32`.
-            step: Takes how often it has been applied, and this.
-        """
 
     def produced(self, name: str) -> Sequence[Self] | None:
         """Returns the operands of the op of a name that produced this, `None` if another one did."""

@@ -63,7 +63,7 @@ MODULES: Mapping[str, str] = {
     ),
     "linear_algebra": (
         "Cholesky LogMatrixDeterminant Lu MatrixDeterminant MatrixExponential MatrixInverse MatrixLogarithm "
-        "MatrixSolve MatrixSquareRoot MatrixTriangularSolve Qr"
+        "MatrixSolve MatrixSquareRoot MatrixTriangularSolve Qr Svd"
     ),
     "matmul": (
         "BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddV1 Cross Einsum MatMul SparseMatMul TridiagonalMatMul"
@@ -80,7 +80,7 @@ MODULES: Mapping[str, str] = {
         "StatelessMultinomial StatelessRandomGetAlg StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg "
         "StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformFullInt "
         "StatelessRandomUniformFullIntV2 StatelessRandomUniformInt StatelessRandomUniformIntV2 "
-        "StatelessRandomUniformV2 StatelessShuffle StatelessTruncatedNormal StatelessTruncatedNormalV2 TruncatedNormal"
+        "StatelessRandomUniformV2 StatelessTruncatedNormal StatelessTruncatedNormalV2 TruncatedNormal"
     ),
     "ranking": (
         "ApproxTopK InTopK InTopKV2 ListDiff NthElement TopK TopKV2 Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2"
@@ -99,7 +99,6 @@ MODULES: Mapping[str, str] = {
     ),
     "shape": "BroadcastArgs BroadcastGradientArgs EnsureShape ExpandDims Rank Reshape Shape ShapeN Size Squeeze",
     "signal": "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D",
-    "singular_values": "SelfAdjointEigV2 Svd XlaSelfAdjointEig XlaSvd",
     "slicing": "Slice StridedSlice TensorStridedSliceUpdate XlaDynamicSlice XlaDynamicUpdateSlice",
     "sparse": "SparseFillEmptyRows SparseReorder SparseReshape SparseTensorDenseMatMul",
     "special_functions": (
@@ -158,16 +157,15 @@ DECOMPOSED = (
     "RFFT2D RFFT3D RGBToHSV RaggedTensorToSparse RaggedTensorToTensor RandomGammaGrad RandomShuffle RandomUniformInt "
     "Reciprocal ReciprocalGrad Relu6Grad ReluGrad ResizeBicubicGrad ResizeBilinearGrad ResizeNearestNeighborGrad "
     "Reverse Roll RsqrtGrad ScaleAndTranslateGrad ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin "
-    "SegmentProd SegmentSum SelfAdjointEigV2 Selu SeluGrad ShapeN SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits "
-    "Softplus SoftplusGrad Softsign SoftsignGrad SpaceToBatch SparseFillEmptyRows SparseMatMul SparseReorder "
-    "SparseReshape SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanGradV2 SparseSegmentMeanWithNumSegments "
+    "SegmentProd SegmentSum Selu SeluGrad ShapeN SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad "
+    "Softsign SoftsignGrad SpaceToBatch SparseFillEmptyRows SparseMatMul SparseReorder SparseReshape "
+    "SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanGradV2 SparseSegmentMeanWithNumSegments "
     "SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNGradV2 SparseSegmentSqrtNWithNumSegments "
     "SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumGradV2 SparseSegmentSumWithNumSegments "
     "SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul Spence SqrtGrad StatelessMultinomial "
     "StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg StatelessRandomNormal StatelessRandomNormalV2 "
     "StatelessRandomUniform StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2 StatelessRandomUniformInt "
-    "StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessShuffle StatelessTruncatedNormal "
-    "StatelessTruncatedNormalV2 StridedSliceGrad Svd Tan TanhGrad TensorScatterAdd TensorScatterSub TopK "
-    "TridiagonalMatMul TruncateDiv TruncateMod TruncatedNormal UniqueV2 UniqueWithCounts UniqueWithCountsV2 "
-    "UnravelIndex UpperBound Xdivy XlaSelfAdjointEig XlaSvd Xlog1py Xlogy Zeta"
+    "StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessTruncatedNormal StatelessTruncatedNormalV2 "
+    "StridedSliceGrad Tan TanhGrad TensorScatterAdd TensorScatterSub TopK TridiagonalMatMul TruncateDiv TruncateMod "
+    "TruncatedNormal UniqueV2 UniqueWithCounts UniqueWithCountsV2 UnravelIndex UpperBound Xdivy Xlog1py Xlogy Zeta"
 )

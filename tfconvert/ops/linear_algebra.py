@@ -301,6 +301,19 @@ def _qr_shape(operands: Operands) -> Shapes:
     return ((*batch, rows, less), (*batch, less, columns))
 
 
+def _svd_shape(operands: Operands) -> Shapes:
+    shape = with_rank_at_least(operands.shape(0), 2)
+    if shape is None:
+        return (None, None, None)
+    *batch, rows, columns = shape
+    less = min(rows, columns) if rows >= 0 and columns >= 0 else -1
+    if not operands.attribute("compute_uv", True):
+        return ((*batch, less), (0,), (0,))
+    if operands.attribute("full_matrices", False):
+        return ((*batch, less), (*batch, rows, rows), (*batch, columns, columns))
+    return ((*batch, less), (*batch, rows, less), (*batch, columns, less))
+
+
 def _adjoint(x: Array) -> Array:
     return np.asarray(np.conj(np.swapaxes(x, -1, -2)))
 
@@ -378,4 +391,5 @@ OPS = (
         decompose=(Decomposition(qr, _FLOATS, _is_small, example=((2, 4, 3),)),),
         relations=(rank_at_least("input", 2),),
     ),
+    op("Svd", shape=_svd_shape),
 )

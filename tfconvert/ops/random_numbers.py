@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.ops.call import Array, Call, Results, ints, scalar
+from tfconvert.ops.call import Call, Results, ints, scalar
 from tfconvert.ops.creation import as_shape
 from tfconvert.ops.declaration import Decomposition, OpDeclaration, op
 from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
-from tfconvert.ops.random_bits import MULTIPLIERS, PHILOX, ROUNDS, WEYL, generate
+from tfconvert.ops.random_bits import MULTIPLIERS, PHILOX, ROUNDS, WEYL
 from tfconvert.ops.requirements import Requirement, all_of, rank_is_known
 from tfconvert.ops.shape_functions import Shapes, same, scalars
 from tfconvert.schema.dialects import tensor_data, types
@@ -370,40 +370,6 @@ def random_shuffle(value: Tensor, *, seed: int = 0, seed2: int = 0) -> Tensor:
     return value.gather(order)
 
 
-def _order(count: int, key: Array, counter: Array) -> Array:
-    """Returns where each row comes from: each place changes with one behind it, or stays."""
-    _, words = generate(PHILOX, np.concatenate([key, counter]), [count])
-    order = list(range(count))
-    for place, word in enumerate(words.tolist()):
-        other = place + word % (count - place)
-        order[place], order[other] = order[other], order[place]
-    return np.array(order, np.int32)
-
-
-def _shuffled(call: Call) -> Results:
-    value, key, counter, _ = call.inputs
-    return (value[_order(len(value), key, counter)] if value.ndim else value,)
-
-
-def stateless_shuffle(value: Tensor, key: Tensor, counter: Tensor, alg: Tensor) -> Tensor:
-    if not value.rank:
-        return value
-    count = value.size(0)
-    if isinstance(count, int) and key.constant is not None and counter.constant is not None:
-        return value.gather(value.of(_order(count, key.constant, counter.constant)))
-    sizes = value.of(np.array([count], np.int32)) if isinstance(count, int) else count.reshape([1])
-    words, numbers = _Wanted(sizes).words(_of_key(key, counter)), value.numbers(0)
-    words = words.op("Slice", words, [0], sizes).cast(_I64)
-    others = numbers + (words % (numbers * -1 + count).cast(_I64)).cast(_I32)
-
-    def change(place: Tensor, order: Tensor) -> Tensor:
-        other = others.gather(place)
-        here, there = order.gather(place), order.gather(other)
-        return numbers.equal(place).where(there, numbers.equal(other).where(here, order))
-
-    return value.gather(numbers.repeated(count, change))
-
-
 _SEED = ((2,), (2,))
 _KEY = ((2,), (1,), (2,), ())
 _BOUNDS = ((), ())
@@ -483,16 +449,6 @@ OPS = (
         "StatelessRandomGetKeyCounterAlg",
         shape=_key_counter_shape,
         decompose=(Decomposition(key_counter_algorithm, "", example=((2,),)),),
-    ),
-    op(
-        "StatelessShuffle",
-        shape=same,
-        compute=_shuffled,
-        decompose=(
-            Decomposition(
-                stateless_shuffle, "", all_of(rank_is_known, _is_philox), example=((4, 3), *_KEY[1:]), loops=True
-            ),
-        ),
     ),
     *_stateless("StatelessRandomNormal", "normal", _FLOATS),
     *_stateless("StatelessRandomUniform", "uniform", _FLOATS),

@@ -8,7 +8,6 @@ from scipy.linalg import lapack
 
 from tests.converter.from_stablehlo.against_executor import check, numbers
 from tests.converter.from_stablehlo.programs import convert, program, results
-from tests.ops.test_singular_values import check_factors
 from tfconvert.schema.diagnostics import ConversionError
 
 FLAGS = ("false", "true")
@@ -59,52 +58,6 @@ def _call(name: str, inputs: list[np.ndarray], outputs: list[str]) -> list[np.nd
     return results(program(f"{body}    return {returned} : {', '.join(outputs)}", kinds, outputs), *inputs)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 4, 3), (3, 5)])
-@pytest.mark.parametrize("mode", "SAN")
-def test_singular_values(shape: tuple[int, ...], mode: str) -> None:
-    matrix = numbers(*shape)
-    *batch, height, width = shape
-    count = min(height, width)
-    sizes = {"S": ((height, count), (count, width))}.get(mode, ((height, height), (width, width)))
-    shapes = [shape, (*batch, count), *((*batch, *each) for each in sizes)]
-    kinds = [f"tensor<{'x'.join(map(str, each))}xf32>" for each in shapes]
-    status = f"tensor<{'x'.join([*map(str, batch), 'i32'])}>"
-    call = f"stablehlo.custom_call @lapack_sgesdd_ffi(%a) {{mhlo.backend_config = {{mode = {ord(mode)} : ui8}}}}"
-    used = (1, 4) if mode == "N" else (1, 2, 3, 4)
-    outputs = [*kinds, status]
-    text = program(
-        f"    %0:5 = {call} : ({kinds[0]}) -> ({', '.join(outputs)})\n"
-        f"    return {', '.join(f'%0#{at}' for at in used)} : {', '.join(outputs[at] for at in used)}",
-        kinds[:1],
-        [outputs[at] for at in used],
-    )
-    values, *vectors, state = results(text, matrix)
-    np.testing.assert_allclose(values, np.linalg.svd(matrix, compute_uv=False), 1e-5, 1e-5)
-    np.testing.assert_array_equal(state, np.zeros(batch))
-    if vectors:
-        check_factors(matrix, vectors[0], values, vectors[1].swapaxes(-1, -2), 1e-5)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 4, 4), (40, 40)])
-def test_eigenvalues(shape: tuple[int, ...]) -> None:
-    matrix = numbers(*shape)
-    matrix = matrix + matrix.swapaxes(-1, -2)
-    kinds = [f"tensor<{'x'.join(map(str, each))}xf32>" for each in (shape, shape[:-1])]
-    outputs = [*kinds, f"tensor<{'x'.join([*map(str, shape[:-2]), 'i32'])}>"]
-    call = "stablehlo.custom_call @lapack_ssyevd_ffi(%a) {mhlo.backend_config = {mode = 86 : ui8, uplo = 76 : ui8}}"
-    text = program(
-        f"    %0:3 = {call} : ({kinds[0]}) -> ({', '.join(outputs)})\n"
-        f"    return %0#0, %0#1, %0#2 : {', '.join(outputs)}",
-        kinds[:1],
-        outputs,
-    )
-    vectors, values, state = results(text, matrix)
-    expected = np.linalg.eigvalsh(matrix)
-    np.testing.assert_allclose(values / abs(expected).max(), expected / abs(expected).max(), atol=1e-5)
-    np.testing.assert_array_equal(state, np.zeros(shape[:-2]))
-    check_factors(matrix, vectors, values, vectors, 1e-4)
-
-
 SHAPES = [(1, 1), (2, 2), (5, 5), (5, 3), (3, 5), (4, 1), (1, 4)]
 
 
@@ -149,7 +102,7 @@ def test_lu_decompositions_of_batches() -> None:
 
 def test_decompositions_of_lapack_are_refused_with_a_way_out() -> None:
     kind = "tensor<3x3xf32>"
-    body = f"    %0 = stablehlo.custom_call @lapack_sgeev_ffi(%a) : ({kind}) -> {kind}\n    return %0 : {kind}"
+    body = f"    %0 = stablehlo.custom_call @lapack_ssyevd_ffi(%a) : ({kind}) -> {kind}\n    return %0 : {kind}"
     with pytest.raises(ConversionError) as caught:
         convert(program(body, [kind], [kind]))
     assert "jnp.linalg.solve" in caught.value.diagnostics[0].hint

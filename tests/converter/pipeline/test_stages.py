@@ -29,7 +29,6 @@ from tfconvert.converter.targets.litert.passes.quantize_weights import QuantizeW
 from tfconvert.converter.targets.litert.stages import STAGES
 from tfconvert.importers.source import Source
 from tfconvert.ops import index
-from tfconvert.ops.registry import MODULE_OF, decompositions
 from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import call_interfaces, tfl
@@ -129,7 +128,6 @@ EVERYTHING = [
     "shape-inference",
     "xla-to-stablehlo",
     "stablehlo-to-tf",
-    "expand-loops",
     "regions-to-functional",
     "shape-inference",
     "simplify-control-flow",
@@ -251,7 +249,6 @@ def test_stages_name_what_is_there() -> None:
         ("regions-to-functional", 0, set(call_interfaces.REGION_FORMS)),
         ("prepare-control-flow", 0, set(prepare_control_flow._ALL)),
         ("mark-stateless", 0, set(call_interfaces.STATEFUL)),
-        ("expand-loops", 0, {f"tf.{op}" for op in MODULE_OF if any(each.loops for each in decompositions(op))}),
         ("fuse-recurrent-loops", 0, {op for op, kind in KINDS.items() if kind is Kind.LOOP}),
         ("lower-tensor-lists", 0, set(list_ops.OPS)),
     ],

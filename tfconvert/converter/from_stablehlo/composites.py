@@ -45,11 +45,9 @@ _MANY = 1 << 30
 _CALLS: Mapping[str, tuple[Count, Count]] = {
     "@ApproxTopK": (Count(4, _MANY), Count(2, 2)),
     "@lapack_sgeqrf_ffi": (Count(1, _MANY), Count(2, 2)),
-    "@lapack_sgesdd_ffi": (Count(1, _MANY), Count(5, 5)),
     "@lapack_sgetrf_ffi": (Count(1, _MANY), Count(3, 3)),
     "@lapack_sorgqr_ffi": (Count(2, _MANY), Count(1, 1)),
     "@lapack_spotrf_ffi": (Count(1, _MANY), Count(2, 2)),
-    "@lapack_ssyevd_ffi": (Count(1, _MANY), Count(3, 3)),
     "@lapack_strsm_ffi": (Count(2, _MANY), Count(1, 1)),
     "@shape_assertion": (Count(1, _MANY), Count(0, 0)),
     "@stablehlo.dynamic_reduce_window": (Count(7, 7), Count(1, 1)),

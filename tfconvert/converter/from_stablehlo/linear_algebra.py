@@ -11,16 +11,15 @@ from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.ops import linear_algebra
 from tfconvert.ops.linear_algebra import MAX_SIZE, turned
-from tfconvert.ops.singular_values import MAX_ROWS
 
 _INDEX = np.dtype(np.int32)
 
 
-def _check(raised: RaisedOp, matrix: EmittedTensor, largest: int = MAX_SIZE) -> None:
+def _check(raised: RaisedOp, matrix: EmittedTensor) -> None:
     """Declines matrices that are too large, or whose sizes aren't known."""
     sizes = raised.sizes(matrix)
     need(len(sizes) >= 2, "it is computed for matrices")
-    need(0 < min(sizes[-2:]) <= largest, f"only matrices of 1 to {largest} rows are decomposed, row by row")
+    need(0 < min(sizes[-2:]) <= MAX_SIZE, f"only matrices of 1 to {MAX_SIZE} rows are decomposed, row by row")
     need(matrix.dtype == np.float32, f"it is computed for f32, not for {matrix.dtype}")
 
 
@@ -111,37 +110,6 @@ def _orgqr(raised: RaisedOp) -> EmittedTensor:
     return linear_algebra.product_of_reflections(matrix, factors.expand_dims(matrix.rank - 2))
 
 
-def _syevd(raised: RaisedOp) -> Sequence[EmittedTensor]:
-    """Returns the vectors, the eigenvalues and the status, which is 0."""
-    (matrix,) = raised.operands[:1]
-    need(_letter(raised, "uplo") == "L", "it reads the upper triangle")
-    _check(raised, matrix, MAX_ROWS)
-    values, vectors = matrix.op("SelfAdjointEigV2", matrix, results=2, compute_v=_letter(raised, "mode") == "V")
-    vectors = vectors if _letter(raised, "mode") == "V" else matrix
-    return [vectors, values, _zeros(values, raised.dtype(2))]
-
-
-def _gesdd(raised: RaisedOp) -> Sequence[EmittedTensor]:
-    """Returns the matrix, the singular values, both vectors, the second ones as rows, and the status, which is 0."""
-    (matrix,), mode = raised.operands[:1], _letter(raised, "mode")
-    need(mode in "ASN", f"its mode {mode} is not known")
-    _check(raised, matrix, MAX_ROWS if mode == "N" else MAX_SIZE)
-    flags = {"compute_uv": mode != "N", "full_matrices": mode == "A"}
-    values, left, right = matrix.op("Svd", matrix, results=3, **flags)
-    status = _zeros(values, raised.dtype(4))
-    if mode != "N":
-        return [matrix, values, left, turned(right), status]
-    # Nothing reads vectors that aren't computed.
-    nothing = values.sum([values.rank - 1]).expand_dims(-1).expand_dims(-1) * 0
-    squares = (np.zeros([size] * 2, np.float32) for size in raised.sizes(matrix)[-2:])
-    return [matrix, values, *(nothing + nothing.of(each) for each in squares), status]
-
-
-def _zeros(values: EmittedTensor, dtype: np.dtype[np.generic]) -> EmittedTensor:
-    """Returns a zero for each matrix."""
-    return (values.sum([values.rank - 1]) * 0).cast(dtype)
-
-
 def _letter(raised: RaisedOp, name: str) -> str:
     code = raised.integer(name)
     need(0 < code < 128, f"its {name} is no letter")
@@ -150,11 +118,9 @@ def _letter(raised: RaisedOp, name: str) -> str:
 
 ROWS: Rows = {
     "@lapack_sgeqrf_ffi": _geqrf,
-    "@lapack_sgesdd_ffi": _gesdd,
     "@lapack_sgetrf_ffi": _getrf,
     "@lapack_sorgqr_ffi": _orgqr,
     "@lapack_spotrf_ffi": _potrf,
-    "@lapack_ssyevd_ffi": _syevd,
     "@lapack_strsm_ffi": _trsm,
     "cholesky": _cholesky,
     "triangular_solve": _triangular_solve,

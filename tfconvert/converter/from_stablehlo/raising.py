@@ -85,13 +85,14 @@ def _diagnostic(name: str, reason: str, ops: Sequence[Operation]) -> Diagnostic:
 
 # Libraries that XLA calls, and ops -> what a user can do. Names of LAPACK's are those of its functions for all types.
 _DECOMPOSITIONS = (
-    "compute it before the export if it depends on constants only; Cholesky, LU, QR and singular value decompositions "
-    "of up to 32 rows convert, and with them jnp.linalg.solve, inv, det and eigh (of up to 64 rows)"
+    "compute it before the export if it depends on constants only; Cholesky, LU and QR decompositions of up to 32 rows "
+    "convert, and with them jnp.linalg.solve, inv and det"
 )
 _RANDOM = "draw them by jax.random with a key of the default kind, or pass them as an argument of the function"
 _HINTS: Mapping[str, str] = {
     "@lapack_": _DECOMPOSITIONS,
-    **dict.fromkeys(("@Eigh", "@Qr"), "export the function for platforms=['cpu'], whose decompositions convert"),
+    "@Eigh": _DECOMPOSITIONS,
+    "@Qr": "export the function for platforms=['cpu'], whose QR decomposition converts",
     "rng": _RANDOM,
     "@stablehlo.dynamic_rng": _RANDOM,
 }

@@ -43,8 +43,8 @@ _RARE = LazyTable(
         LazyModule("indexing", "dynamic_gather dynamic_slice dynamic_update_slice gather"),
         LazyModule(
             "linear_algebra",
-            "@lapack_sgeqrf_ffi @lapack_sgesdd_ffi @lapack_sgetrf_ffi @lapack_sorgqr_ffi @lapack_spotrf_ffi "
-            "@lapack_ssyevd_ffi @lapack_strsm_ffi cholesky triangular_solve",
+            "@lapack_sgeqrf_ffi @lapack_sgetrf_ffi @lapack_sorgqr_ffi @lapack_spotrf_ffi @lapack_strsm_ffi cholesky "
+            "triangular_solve",
         ),
         LazyModule("normalizations", "batch_norm_grad batch_norm_inference batch_norm_training"),
         LazyModule("random_bits", "@stablehlo.dynamic_rng_bit_generator rng_bit_generator"),

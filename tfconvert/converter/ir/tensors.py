@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, Self
 
@@ -19,7 +19,6 @@ from tfconvert.ops.registry import infer_shapes, infer_values
 from tfconvert.schema.dialects import dims, tensor_data, tf, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.schema.tensorflow import op_defs
@@ -102,21 +101,6 @@ class EmittedTensor(Tensor):
             if partial is not None:
                 self.known.partials[result] = partial
         return [self._of(result) for result in op.results] if results > 1 else self._of(op.results[0])
-
-    def repeated(self, count: Self | int, step: Callable[[Self, Self], Self]) -> Self:
-        kinds = [types.tensor(types.I32, ()), self.value.type]
-        regions = [Region(Block(arg_types=kinds)) for _ in range(2)]
-        operands = [self.builder.number(0), self.value]
-        properties = {"is_stateless": True, "parallel_iterations": 10}
-        loop = self.builder.insert(tf.build("WhileRegion", operands, kinds, properties, regions=regions))
-        for region in regions:
-            done, x = map(self._of, region.block.args)
-            self.known.note(x.value, self._note(self.value))
-            with self.builder.inside(region.block):
-                found = [done < count] if region is regions[0] else [done + 1, step(done, x)]
-                self.builder.insert(tf.build("Yield", [each.value for each in found]))
-        self.known.note(loop.results[1], self._note(self.value))
-        return self._of(loop.results[1])
 
     def _of(self, value: Value) -> Self:
         return type(self)(self.builder, value, self.known)

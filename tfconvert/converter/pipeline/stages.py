@@ -52,9 +52,6 @@ _XLA = (
     "tf.XlaVariadic",
 )
 
-# Ops that are loops of others.
-_ITERATED = ("tf.SelfAdjointEig", "tf.StatelessShuffle", "tf.Svd", "tf.XlaSelfAdjointEig", "tf.XlaSvd")
-
 # Ops that write a variable, or read a part of one.
 _RESOURCE_OPS = ("tf.Resource", "tf.Assign", "tf.DisableCopyOnRead", "tf.Rng", "tf.VariableShape")
 
@@ -117,14 +114,8 @@ STANDARD: Sequence[Stage] = (
         (STABLEHLO,),
         ("target=name",),
     ),
-    Stage("expand-loops", "sizes are known, and loops are yet to be rewritten", (_ITERATED,)),
-    Stage(
-        "regions-to-functional",
-        "StableHLO's conditionals and loops have regions",
-        ((*STABLEHLO, *_ITERATED),),
-        forbids=_REGIONS,
-    ),
-    Stage("shape-inference", "the ops that StableHLO has become need shapes", ((*STABLEHLO, *_ITERATED),)),
+    Stage("regions-to-functional", "StableHLO's conditionals and loops have regions", (STABLEHLO,), forbids=_REGIONS),
+    Stage("shape-inference", "the ops that StableHLO has become need shapes", (STABLEHLO,)),
     Stage("simplify-control-flow", "constants decide branches; loops should forward only live values", (FUNCTIONAL,)),
     Stage(
         "lower-tensor-lists",

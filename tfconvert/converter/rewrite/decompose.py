@@ -44,24 +44,19 @@ class RewriteBuilder(TFBuilder):
         return self._rewriter.insert(op)
 
 
-def failure_of(
-    decomposition: Decomposition, op: Operation, kinds: Mapping[str, str], *, may_loop: bool = False
-) -> Failure | None:
+def failure_of(decomposition: Decomposition, op: Operation, kinds: Mapping[str, str]) -> Failure | None:
     """Returns why an op can't be decomposed, `None` if it can.
 
     Args:
         decomposition: A decomposition of such ops.
         op: The op.
         kinds: Which element types a target has of each kind of numbers.
-        may_loop: Whether the passes that rewrite loops are yet to come.
     """
     takes = decomposition.takes(kinds)
     element = str(op.operands[decomposition.typed].element)
     if takes and element not in takes.split():
         return Failure(f"it takes {takes}, not {element}", takes, element)
     reason = decomposition.requires(op) if decomposition.requires is not None else None
-    if reason is None and decomposition.loops and not may_loop:
-        reason = "it is known too late what its loop must be"
     return None if reason is None else Failure(reason)
 
 
@@ -114,8 +109,7 @@ def emitted_ops(name: str, decomposition: Decomposition, kinds: Mapping[str, str
         shapes = ", ".join(str(each.type) for each in operands)
         hint = "declare an `example` with shapes that the op takes"
         raise MismatchError(f"the decomposition of {name} can't take {shapes}: {problem}; {hint}") from problem
-    # Loops have become functions before ops are converted.
-    names = (each.name.removeprefix("tf.").removesuffix("Region") for each in block.ops if each is not op)
+    names = (each.name.removeprefix("tf.") for each in block.ops if each is not op)
     return [each for each in dict.fromkeys(names) if each != "Const"]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Self, TypeVar
 
 from tfconvert.schema.ir.attribute import Attribute
@@ -47,16 +46,6 @@ class OpBuilder:
         if location is not None:
             builder.location = location
         return builder
-
-    @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
-        """Appends to another block meanwhile."""
-        place = self._before, self._block
-        self._before, self._block = None, block
-        try:
-            yield
-        finally:
-            self._before, self._block = place
 
     @property
     def block(self) -> Block:

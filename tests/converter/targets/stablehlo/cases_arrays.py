@@ -274,9 +274,6 @@ def _random_numbers(tf: ModuleType) -> Group:
             ),
             "StatelessRandomNormalV2_scaled": lambda x, s: tf.random.stateless_normal(tf.shape(x)[:2], s, 3.0, 0.5),
             "truncated": lambda x, s: tf.random.stateless_truncated_normal(tf.shape(x), s),
-            "StatelessShuffle_rows": lambda x, s: tf.random.experimental.stateless_shuffle(tf.range(13), s),
-            "StatelessShuffle_some_rows": lambda x, s: tf.random.experimental.stateless_shuffle(x[:, 1:], s),
-            "StatelessShuffle_constant": lambda x, s: tf.random.experimental.stateless_shuffle(x[0], [3, 4]),
             "StatelessTruncatedNormalV2_many_truncated": lambda x, s: tf.random.stateless_truncated_normal(
                 [3, 501], s, 1.0, 0.1
             ),

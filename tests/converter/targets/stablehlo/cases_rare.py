@@ -253,37 +253,7 @@ def _gradients(tf: ModuleType) -> Group:
     )
 
 
-def _singular_values(tf: ModuleType) -> Group:
-    """Vectors have any signs: they are multiplied with each other."""
-    linalg = tf.linalg
-
-    def product(x: Tensor, **how: bool) -> Tensor:
-        values, left, right = linalg.svd(x, **how)
-        count = values.shape[-1]
-        return tf.matmul(left[..., :count] * values[..., None, :], right[..., :count], adjoint_b=True)
-
-    def symmetric(x: Tensor) -> Tensor:
-        return x + linalg.matrix_transpose(x)
-
-    def vectors(x: Tensor) -> Tensor:
-        values, found = linalg.eigh(symmetric(x))
-        return tf.matmul(found * values[..., None, :], found, adjoint_b=True)
-
-    return Group(
-        [Input("float32", ("n", 3, 3)), Input("float32", (5, 4))],
-        {
-            "Svd_values": lambda x, y: linalg.svd(x, compute_uv=False),
-            "Svd_product": lambda x, y: product(x),
-            "Svd_full_product": lambda x, y: product(y, full_matrices=True),
-            "SelfAdjointEigV2_values": lambda x, y: linalg.eigvalsh(symmetric(x)),
-            "SelfAdjointEigV2_product": lambda x, y: vectors(x),
-        },
-        in_xla=False,
-    )
-
-
 GROUPS: Mapping[str, Callable[[ModuleType], Group]] = {
-    "singular values": _singular_values,
     "gradients": _gradients,
     "special functions": _special_functions,
     "raw numbers": _raw_numbers,

@@ -59,7 +59,6 @@ def test_every_op_is_tested() -> None:
     tested = {case.op for case in cases} | {first.op for first, _ in test_neural.FIRST}
     tested |= (
         test_control_flow.OPS
-        | test_linear_algebra.OF_VECTORS
         | test_gradients.OPS
         | test_special_functions.OPS
         | test_suppression.OPS

@@ -58,9 +58,6 @@ def _of_seeds() -> Iterator[Case]:
         yield Case("StatelessMultinomial", (logits, count, "i32[2]"), {"output_dtype": np.int64})
     certain = np.array([[np.nan, -2, -np.inf, 1, np.inf, 0.5, -np.inf]], np.float32)
     yield Case("StatelessMultinomial", (certain, 60, _SEED), {"output_dtype": np.int64})
-    for value in ("f32[7,2]", "i64[?5]", "ui8[?6,?2,3]", "f32[1]", "i32[]"):
-        yield Case("StatelessShuffle", (value, _KEY, _COUNTER, 1))
-        yield Case("StatelessShuffle", (value, "ui64[1]@0:99999", "ui64[2]@0:99999", 1))
     yield Case("StatelessRandomGetKeyCounter", (_SEED,))
     yield Case("StatelessRandomGetKeyCounterAlg", ("i32[2]",))
 
@@ -82,12 +79,11 @@ def _drawn_by_philox(tf: ModuleType) -> dict[str, Callable[[Any], Any]]:
         "integers": lambda seed: random.stateless_uniform([7], seed, -9, 90, tf.int32, alg="philox"),
         "whole": lambda seed: random.stateless_uniform([7], seed, None, None, tf.int64, alg="philox"),
         "split": lambda seed: experimental.stateless_split(seed, 2, alg="philox"),
-        "shuffle": lambda seed: experimental.stateless_shuffle(tf.range(40, 51), seed, alg="philox"),
         "fold_in": lambda seed: experimental.stateless_fold_in(seed, 7, alg="philox"),
     }
 
 
-@pytest.mark.parametrize("kind", ["uniform", "normal", "truncated", "integers", "whole", "split", "shuffle", "fold_in"])
+@pytest.mark.parametrize("kind", ["uniform", "normal", "truncated", "integers", "whole", "split", "fold_in"])
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_philox_that_is_asked_for(kind: str, dtype: str, tf: ModuleType, run_tflite: RunTFLite) -> None:
     """Its seed is mixed by ops of the graph, with unsigned words of 64 bits."""

@@ -23,9 +23,7 @@ _SPECIALS = (
     "before it, LiteRT's kernels may make something else of infinite numbers and NaN than TensorFlow's: convolutions, "
     "matrix products, extremes, pooling, sorting and resizing do"
 )
-_SIGNS = "vectors may have other signs than TensorFlow's, which are as right"
 _NOTES: Mapping[str, str] = {
-    **dict.fromkeys(("SelfAdjointEigV2", "Svd", "XlaSelfAdjointEig", "XlaSvd"), _SIGNS),
     **dict.fromkeys(("MulNoNan", "IsNan", "IsInf", "IsFinite"), _SPECIALS),
     "StatelessMultinomial": "where the number that is drawn is closer to the bound of a class than floats resolve, the "
     "neighbouring class may be returned; TensorFlow computes with doubles",
