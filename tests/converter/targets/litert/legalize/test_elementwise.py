@@ -42,6 +42,7 @@ _SKIPPED = {
     "SoftplusGrad",
     "SoftsignGrad",
     "L2Loss",
+    "ScaleAndTranslateGrad",
     "ClipByValue",
 }
 _NOT_ELEMENTWISE = {

@@ -552,8 +552,8 @@ def _sample_error(message: str, hint: str = "") -> ConversionError:
 
 
 def entries_of(module: ModuleOp) -> tuple[list[FuncOp], list[Entry]]:
-    """Returns the exported functions of a module with their inputs."""
-    functions = entry_functions(module)
+    """Returns the exported functions of a module that are more than declared, with their inputs."""
+    functions = [function for function in entry_functions(module) if not function.is_declaration]
     return functions, [_entry(function) for function in functions]
 
 
