@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -26,14 +26,14 @@ from tfconvert.schema.ir.types import IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
 
-ACTIVATION = "fused_activation_function"
+ACTIVATION = tfl.ACTIVATION
 _FLOAT = struct.Struct("<f")
 
 NONE = attributes.string("NONE")
 VALID = attributes.string("VALID")
 SAME = attributes.string("SAME")
 
-PLAIN: Mapping[str, Any] = {ACTIVATION: "NONE"}
+PLAIN = tfl.NOT_FUSED
 """The options that a pattern requires of an op that applies no activation to its result."""
 
 
